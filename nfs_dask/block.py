@@ -1,0 +1,138 @@
+"""A block: some rows of the data, as CSR, with their class codes and weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfs_dask import kernels
+from nfs_dask.errors import InputError
+
+Array: TypeAlias = NDArray[Any]
+Kind = Literal["binary", "count", "real", "signed"]
+
+UNLABELLED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows ``first_row .. first_row + n_rows - 1`` of the data. Never holds more than its own rows.
+
+    ``indptr`` starts at 0. ``codes`` numbers the classes from 0; ``UNLABELLED`` marks a row without a label.
+    A canonical block has strictly increasing columns within each row.
+    """
+
+    indptr: Array  # (n_rows + 1,) int64
+    indices: Array  # (nnz,) any integer type
+    data: Array  # (nnz,) any number type
+    codes: Array  # (n_rows,) any integer type
+    n_features: int
+    weights: Array | None = None  # (n_rows,) int64 or float64
+    first_row: int = 0
+    number: int = 0  # which block of the source, for messages
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def nnz(self) -> int:
+        return len(self.indices)
+
+    @property
+    def nbytes(self) -> int:
+        weights = 0 if self.weights is None else self.weights.nbytes
+        return self.indptr.nbytes + self.indices.nbytes + self.data.nbytes + self.codes.nbytes + weights
+
+    def where(self, entry: int) -> str:
+        """Name an entry the way a user can find it: block, row and column."""
+        row = int(np.searchsorted(self.indptr, entry, side="right")) - 1
+        return f"block {self.number}, row {self.first_row + row}, column {int(self.indices[entry])}"
+
+
+def check_structure(block: Block) -> None:
+    """Refuse a block whose pointers, columns or codes lie outside of what it says it is.
+
+    Kernels index without bounds checks: nothing from outside reaches one before it has passed here.
+    """
+    name = f"block {block.number} (rows from {block.first_row})"
+    indptr, nnz = block.indptr, block.nnz
+    if len(block.data) != nnz or indptr[0] != 0 or indptr[-1] != nnz or np.any(indptr[1:] < indptr[:-1]):
+        raise InputError(f"{name}: row pointers do not describe its {nnz} entries; the data are damaged")
+    if len(block.codes) != block.n_rows:
+        raise InputError(f"{name}: {block.n_rows} rows but {len(block.codes)} labels")
+    if block.weights is not None and len(block.weights) != block.n_rows:
+        raise InputError(f"{name}: {block.n_rows} rows but {len(block.weights)} sample weights")
+    if nnz:
+        low, high = int(block.indices.min()), int(block.indices.max())
+        if low < 0 or high >= block.n_features:
+            bad = int(np.argmax((block.indices < 0) | (block.indices >= block.n_features)))
+            raise InputError(f"{block.where(bad)}: the data have {block.n_features} columns, 0 to {block.n_features - 1}")
+
+
+def check_labels(block: Block, n_classes: int) -> None:
+    """Refuse rows without a label, or with a code that stands for no class."""
+    if block.n_rows == 0:
+        return
+    if int(block.codes.min()) < 0 or int(block.codes.max()) >= n_classes:
+        row = int(np.argmax((block.codes < 0) | (block.codes >= n_classes)))
+        raise InputError(
+            f"block {block.number}, row {block.first_row + row}: label missing; "
+            "give every document one of the classes, or leave such documents out"
+        )
+
+
+def check_values(block: Block, kind: Kind) -> None:
+    """Refuse values the method cannot take: NaN and infinities always, negative ones unless ``kind`` is signed."""
+    if block.data.dtype.kind in "ub":
+        return
+    bad = kernels.first_refused(block.data, kind != "signed")
+    if bad >= 0:
+        value = block.data[bad]
+        what = "NaN" if value != value else "infinite" if np.isinf(value) else "negative"
+        allowed = "finite values" if kind == "signed" else "finite values of zero or more"
+        raise InputError(f"{what} value {value} in {block.where(bad)}; this method takes {allowed}")
+
+
+def canonical(block: Block) -> tuple[Block, bool]:
+    """The block with sorted columns and no duplicates, and whether anything had to be mended."""
+    if kernels.is_canonical(block.indptr, block.indices):
+        return block, False
+    from scipy import sparse  # only for data that came unsorted
+
+    matrix = sparse.csr_matrix(
+        (block.data.copy(), block.indices.copy(), block.indptr.copy()), shape=(block.n_rows, block.n_features)
+    )
+    matrix.sum_duplicates()
+    indptr = matrix.indptr.astype(np.int64)
+    return replace(block, indptr=indptr, indices=matrix.indices, data=matrix.data), True
+
+
+def integers_as_integers(block: Block) -> Block:
+    """Hold whole-number floats as the smallest integers that fit, so that they are counted exactly.
+
+    The decision rests on the block's values alone, never on what was read before it.
+    """
+    data = block.data
+    if data.dtype.kind == "b":
+        return replace(block, data=data.view(np.uint8))
+    if data.dtype.kind == "f":
+        low, high, whole = kernels.integer_range(data)
+        if not whole or max(-low, high) >= 2.0**62:
+            return block
+        return replace(block, data=data.astype(smallest_integer(int(low), int(high))))
+    if data.dtype == np.uint64 and data.size and int(data.max()) >= 2**62:
+        raise InputError(f"block {block.number}: counts of 2^62 and more cannot be summed exactly")
+    return block
+
+
+def smallest_integer(low: int, high: int) -> np.dtype[Any]:
+    """The smallest integer type that holds ``low .. high``."""
+    names = ("uint8", "uint16", "uint32", "int64") if low >= 0 else ("int8", "int16", "int32", "int64")
+    for name in names:
+        if np.iinfo(name).min <= low and high <= np.iinfo(name).max:
+            return np.dtype(name)
+    raise InputError(f"values from {low} to {high} do not fit 64 bits")

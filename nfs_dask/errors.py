@@ -1,0 +1,57 @@
+"""Exceptions and warnings. Every message says what was given, what is allowed, and what to do next."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+class NfsDaskError(Exception):
+    """Base of everything this package raises on purpose. ``exit_code`` is what the command line returns."""
+
+    exit_code = 1
+
+
+class InputError(NfsDaskError, ValueError):
+    """The data, the labels or an argument cannot be used as given."""
+
+    exit_code = 3
+
+
+class StoreError(InputError):
+    """A store, a model or a run folder is missing, damaged, from the future, or not ours."""
+
+
+class ResumeError(InputError):
+    """A run folder belongs to other data or other settings than the ones given now."""
+
+
+class PlanError(NfsDaskError, ValueError):
+    """A pass was refused before anything was read, because it would not fit."""
+
+    exit_code = 4
+
+
+class ClusterError(NfsDaskError, RuntimeError):
+    """The cluster could not do the work: versions differ, the scheduler is gone, workers keep dying."""
+
+    exit_code = 4
+
+
+class NfsDaskWarning(UserWarning):
+    """Base of the warnings this package gives."""
+
+
+class DataWarning(NfsDaskWarning):
+    """The data were usable, but not as they came."""
+
+
+def warn(message: str, category: type[NfsDaskWarning] = NfsDaskWarning) -> None:
+    """Warn at the first line outside this package, where the user can do something about it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level - 1)

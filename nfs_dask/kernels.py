@@ -1,0 +1,181 @@
+"""Loops over CSR entries, compiled by numba, that run without the interpreter's lock.
+
+None of them is parallel: threads and processes come from Dask. Compiled code is cached on disk where a place is
+writable and kept in memory where none is, so a read-only root file system works.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+
+logger = logging.getLogger(__name__)
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DAMAGED = (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, ValueError)
+
+
+def kernel(function: F) -> F:
+    """Compile ``function`` on first use for the types it meets; survive an unwritable or a damaged cache."""
+    try:
+        compiled = numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # numba: no locator available, that is, no writable place for a cache
+        compiled = numba.njit(nogil=True)(function)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        nonlocal compiled
+        try:
+            return compiled(*args)
+        except _DAMAGED + (OSError,) as error:
+            # A kernel itself raises nothing: whatever comes out is numba failing to read or write its cache.
+            logger.warning("the cache of compiled code is unusable (%s); compiling in memory", error)
+            _clear_cache(compiled)
+            compiled = numba.njit(nogil=True)(function)
+            return compiled(*args)
+
+    return call  # type: ignore[return-value]
+
+
+def _clear_cache(compiled: Any) -> None:
+    """Delete the damaged cache files of one kernel, so that the next process starts clean."""
+    path = Path(compiled.stats.cache_path or os.devnull)
+    if path.is_dir():
+        for file in path.glob(f"*.{compiled.py_func.__name__}-*.nb[ic]"):
+            file.unlink(missing_ok=True)
+
+
+@kernel
+def is_canonical(indptr, indices):
+    """Whether the columns of each row strictly increase."""
+    for i in range(len(indptr) - 1):
+        for j in range(indptr[i] + 1, indptr[i + 1]):
+            if indices[j] <= indices[j - 1]:
+                return False
+    return True
+
+
+@kernel
+def first_refused(data, non_negative):
+    """Position of the first value that is not finite, or negative where that is refused; -1 if none."""
+    for j in range(len(data)):
+        v = data[j]
+        if not (v - v == 0) or (non_negative and v < 0):
+            return j
+    return -1
+
+
+@kernel
+def integer_range(data):
+    """Smallest value, largest value, and whether all are whole numbers."""
+    low, high = 0.0, 0.0
+    for j in range(len(data)):
+        v = np.float64(data[j])
+        if v != np.floor(v):
+            return low, high, False
+        low = min(low, v)
+        high = max(high, v)
+    return low, high, True
+
+
+@kernel
+def add_integers(indptr, indices, data, codes, out):
+    """out[class, column] += value, for whole numbers."""
+    for i in range(len(codes)):
+        c = codes[i]
+        for j in range(indptr[i], indptr[i + 1]):
+            out[c, indices[j]] += np.int64(data[j])
+
+
+@kernel
+def add_reals(indptr, indices, data, codes, out):
+    """out[class, column] += value, in the order of the entries."""
+    for i in range(len(codes)):
+        c = codes[i]
+        for j in range(indptr[i], indptr[i + 1]):
+            out[c, indices[j]] += np.float64(data[j])
+
+
+@kernel
+def add_weighted_integers(indptr, indices, data, codes, weights, out):
+    """out[class, column] += weight * value, for whole numbers."""
+    for i in range(len(codes)):
+        c = codes[i]
+        w = np.int64(weights[i])
+        for j in range(indptr[i], indptr[i + 1]):
+            out[c, indices[j]] += w * np.int64(data[j])
+
+
+@kernel
+def add_weighted_reals(indptr, indices, data, codes, weights, out):
+    """out[class, column] += weight * value."""
+    for i in range(len(codes)):
+        c = codes[i]
+        w = np.float64(weights[i])
+        for j in range(indptr[i], indptr[i + 1]):
+            out[c, indices[j]] += w * np.float64(data[j])
+
+
+@kernel
+def add_documents(indptr, indices, data, codes, threshold, out):
+    """out[class, column] += 1 for each entry above the threshold."""
+    for i in range(len(codes)):
+        c = codes[i]
+        for j in range(indptr[i], indptr[i + 1]):
+            if data[j] > threshold:
+                out[c, indices[j]] += 1
+
+
+@kernel
+def add_weighted_documents(indptr, indices, data, codes, threshold, weights, out):
+    """out[class, column] += weight for each entry above the threshold."""
+    for i in range(len(codes)):
+        c = codes[i]
+        w = weights[i]
+        for j in range(indptr[i], indptr[i + 1]):
+            if data[j] > threshold:
+                out[c, indices[j]] += w
+
+
+@kernel
+def bucket_sizes(indptr, indices, codes, shift, n_classes, sizes):
+    """sizes[tile * n_classes + class] += 1 for each entry; a tile is 2**shift columns."""
+    for i in range(len(codes)):
+        c = np.int64(codes[i])
+        for j in range(indptr[i], indptr[i + 1]):
+            sizes[(np.int64(indices[j]) >> shift) * n_classes + c] += 1
+
+
+@kernel
+def bucket_entries(indptr, indices, data, codes, shift, n_classes, ends, columns, values):
+    """Stable counting sort of the entries by (tile, class). ``ends`` holds bucket starts and leaves as bucket ends."""
+    mask = (np.int64(1) << shift) - 1
+    for i in range(len(codes)):
+        c = np.int64(codes[i])
+        for j in range(indptr[i], indptr[i + 1]):
+            column = np.int64(indices[j])
+            b = (column >> shift) * n_classes + c
+            p = ends[b]
+            ends[b] = p + 1
+            columns[p] = column & mask
+            values[p] = data[j]
+
+
+@kernel
+def bucket_rows(indptr, indices, codes, shift, n_classes, ends, rows):
+    """The row each entry came from, in the order of ``bucket_entries``."""
+    for i in range(len(codes)):
+        c = np.int64(codes[i])
+        for j in range(indptr[i], indptr[i + 1]):
+            b = (np.int64(indices[j]) >> shift) * n_classes + c
+            p = ends[b]
+            ends[b] = p + 1
+            rows[p] = i

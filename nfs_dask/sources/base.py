@@ -1,0 +1,39 @@
+"""What the rest of the package may ask of data, wherever they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+from nfs_dask.block import Array, Block, Kind
+from nfs_dask.units import MiB
+
+BLOCK_NBYTES = 32 * MiB  # what a source aims at for one block in memory
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows of documents that can be read block by block, in order, by anyone who holds this object.
+
+    A source travels to workers: it holds paths and small facts, not data (in-memory sources are the exception, and
+    say so with ``in_memory``). Blocks are numbered from 0; a block is the unit of work, of retries and of coverage.
+    """
+
+    n_rows: int
+    n_features: int
+    n_blocks: int
+    nnz: int | None  # stored entries, where known without reading
+    kind: Kind | None  # None: not known before the values have been read
+    classes: Array | None  # (C,) sorted labels; None: no labels
+    weighted: bool  # whether blocks carry sample weights
+    in_memory: bool
+    trusted: bool  # canonical, and its values checked, by whoever wrote it
+    block_nbytes: int  # most bytes of memory that one Block handed out takes
+    block_entries: int  # most entries of one Block handed out
+    read_nbytes: int  # bytes that a whole pass reads
+    import_nbytes: int  # memory that libraries take which only this source needs
+    fingerprint: str | None  # changes when the data or the labels do; None: cannot be told
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        """The rows of blocks ``start .. stop - 1`` in order; a large block may come in several pieces."""
+        ...

@@ -1,0 +1,108 @@
+"""Class counts: how often each feature occurs in each class, and in how many documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nfs_dask import kernels
+from nfs_dask.block import Array, Block, Kind
+from nfs_dask.errors import InputError
+from nfs_dask.statistics.base import State, Statistic, array_of
+
+_MOST = 2**62  # sums of integers stay below this, so that int64 never wraps
+
+
+@dataclass(frozen=True)
+class ClassCounts(Statistic):
+    """``f_c[i]``, the total of feature i over class c, and ``d_c[i]``, its documents of value above ``threshold``.
+
+    Whole numbers, under whole-number weights, add up in int64 and are exact for any order and partition. A block
+    that holds other numbers adds to a float64 array beside; `sums` and `documents` put the two together.
+    """
+
+    n_classes: int
+    with_sums: bool = True
+    with_documents: bool = False
+    threshold: float = 0.0
+
+    name: ClassVar[str] = "class_counts"
+    entrywise: ClassVar[bool] = True
+    accepts: ClassVar[Kind] = "real"
+
+    def zero(self) -> State:
+        zeros = np.zeros(self.n_classes, np.int64)
+        return State({}, {"rows": zeros, "weight": zeros.astype(np.float64), "mass": np.zeros(1)})
+
+    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
+        codes = block.codes.astype(np.intp)
+        totals["rows"] += np.bincount(codes, minlength=self.n_classes)
+        totals["weight"] += np.bincount(codes, block.weights, minlength=self.n_classes)
+        totals["mass"] += _largest_sum(block)
+        if totals["mass"][0] >= _MOST:
+            raise InputError(f"block {block.number}: the counts add up to 2^62 or more; scale the values or weights down")
+
+    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
+        if self.with_sums:
+            self._add_sums(arrays, block)
+        if self.with_documents:
+            self._add_documents(arrays, block)
+
+    def _add_sums(self, arrays: dict[str, Array], block: Block) -> None:
+        whole = block.data.dtype.kind != "f" and _whole(block.weights)
+        name, dtype = ("sums", "int64") if whole else ("real_sums", "float64")
+        out = array_of(arrays, name, self.n_classes, block.n_features, dtype)
+        if block.weights is None:
+            add = kernels.add_integers if whole else kernels.add_reals
+            add(block.indptr, block.indices, block.data, block.codes, out)
+        else:
+            add = kernels.add_weighted_integers if whole else kernels.add_weighted_reals
+            add(block.indptr, block.indices, block.data, block.codes, block.weights, out)
+
+    def _add_documents(self, arrays: dict[str, Array], block: Block) -> None:
+        whole = _whole(block.weights)
+        name, dtype = ("documents", "int64") if whole else ("real_documents", "float64")
+        out = array_of(arrays, name, self.n_classes, block.n_features, dtype)
+        common = (block.indptr, block.indices, block.data, block.codes, self.threshold)
+        if block.weights is None:
+            kernels.add_documents(*common, out)
+        else:
+            kernels.add_weighted_documents(*common, block.weights, out)
+
+    def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
+        # A source of unknown or real kind may need the exact array and the float one beside it.
+        sums = 1 if kind in ("binary", "count") and not weighted else 2
+        arrays = sums * self.with_sums + (2 if weighted else 1) * self.with_documents
+        return arrays * self.n_classes * n_features * 8
+
+
+def sums(arrays: dict[str, Array]) -> Array:
+    """Totals f (C, columns): int64 when every value was whole, else float64."""
+    return _together(arrays, "sums", "real_sums")
+
+
+def documents(arrays: dict[str, Array]) -> Array:
+    """Document frequencies d (C, columns): int64 under whole-number weights, else float64."""
+    return _together(arrays, "documents", "real_documents")
+
+
+def _together(arrays: dict[str, Array], whole: str, real: str) -> Array:
+    if real not in arrays:
+        return arrays[whole]
+    return arrays[real] + arrays[whole] if whole in arrays else arrays[real]
+
+
+def _whole(weights: Array | None) -> bool:
+    return weights is None or weights.dtype.kind != "f"
+
+
+def _largest_sum(block: Block) -> float:
+    """A bound of what the block adds to any one count, without reading the values where their type is bound enough."""
+    if block.data.dtype.kind == "f" or block.nnz == 0 or not _whole(block.weights):
+        return 0.0
+    weight = 1 if block.weights is None or not block.n_rows else int(block.weights.max())
+    if block.data.dtype.itemsize <= 2:
+        return float(block.nnz) * np.iinfo(block.data.dtype).max * weight
+    return float(block.data.sum(dtype=np.float64)) * weight

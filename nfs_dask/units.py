@@ -1,0 +1,54 @@
+"""Sizes, durations and counts as people write and read them. Inside the package they are plain integers and floats."""
+
+from __future__ import annotations
+
+import re
+
+from nfs_dask.errors import InputError
+
+KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
+
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgtp]?)(i?)b?\s*", re.IGNORECASE)
+
+
+def parse_bytes(text: str | int) -> int:
+    """Bytes in ``"2GiB"``, ``"500 MB"`` or a plain number.
+
+    >>> parse_bytes("1KiB"), parse_bytes("1.5kB"), parse_bytes(7)
+    (1024, 1500, 7)
+    """
+    if isinstance(text, int):
+        return text
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise InputError(f"size {text!r} is not understood; write a number and a unit, such as 512MiB or 2GB")
+    number, prefix, binary = match.groups()
+    return int(float(number) * (1024 if binary else 1000) ** _POWERS[prefix.lower()])
+
+
+def format_bytes(n: float) -> str:
+    """Bytes in the unit that leaves at most four digits.
+
+    >>> format_bytes(512), format_bytes(3 * 2**20), format_bytes(1.5 * 2**40)
+    ('512 B', '3.0 MiB', '1.5 TiB')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(n) < 1000:
+            return f"{n:.0f} B" if unit == "B" else f"{n:.1f} {unit}"
+        n /= 1024
+    return f"{n:,.1f} PiB"
+
+
+def format_seconds(s: float) -> str:
+    """A duration at the precision a person wants.
+
+    >>> format_seconds(0.25), format_seconds(42), format_seconds(3700)
+    ('0.25 s', '42 s', '1 h 01 min')
+    """
+    if s < 10:
+        return f"{s:.2g} s"
+    if s < 120:
+        return f"{s:.0f} s"
+    minutes = round(s / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
