@@ -1,0 +1,73 @@
+"""Sparse classifiers with exactly solved feature selection, on data that need not fit on one machine.
+
+Importing this package is cheap: a public name loads the module that defines it when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nfs_dask.dataset import Dataset, ingest, open_dataset, plan
+    from nfs_dask.engine.distributed import DaskEngine
+    from nfs_dask.engine.serial import SerialEngine
+    from nfs_dask.errors import (
+        ClusterError,
+        DataWarning,
+        InputError,
+        NfsDaskError,
+        NfsDaskWarning,
+        PlanError,
+        ResumeError,
+        StoreError,
+    )
+
+__version__ = "0.1.0.dev0"
+
+_HOME = {
+    "ClusterError": "nfs_dask.errors",
+    "DaskEngine": "nfs_dask.engine.distributed",
+    "DataWarning": "nfs_dask.errors",
+    "Dataset": "nfs_dask.dataset",
+    "InputError": "nfs_dask.errors",
+    "NfsDaskError": "nfs_dask.errors",
+    "NfsDaskWarning": "nfs_dask.errors",
+    "PlanError": "nfs_dask.errors",
+    "ResumeError": "nfs_dask.errors",
+    "SerialEngine": "nfs_dask.engine.serial",
+    "StoreError": "nfs_dask.errors",
+    "ingest": "nfs_dask.dataset",
+    "open_dataset": "nfs_dask.dataset",
+    "plan": "nfs_dask.dataset",
+}
+
+__all__ = [
+    "ClusterError",
+    "DaskEngine",
+    "DataWarning",
+    "Dataset",
+    "InputError",
+    "NfsDaskError",
+    "NfsDaskWarning",
+    "PlanError",
+    "ResumeError",
+    "SerialEngine",
+    "StoreError",
+    "__version__",
+    "ingest",
+    "open_dataset",
+    "plan",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'nfs_dask' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
