@@ -70,7 +70,9 @@ def check_structure(block: Block) -> None:
         low, high = int(block.indices.min()), int(block.indices.max())
         if low < 0 or high >= block.n_features:
             bad = int(np.argmax((block.indices < 0) | (block.indices >= block.n_features)))
-            raise InputError(f"{block.where(bad)}: the data have {block.n_features} columns, 0 to {block.n_features - 1}")
+            raise InputError(
+                f"{block.where(bad)}: the data have {block.n_features} columns, 0 to {block.n_features - 1}"
+            )
 
 
 def check_labels(block: Block, n_classes: int) -> None:

@@ -12,18 +12,17 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import numpy as np
 
 logger = logging.getLogger(__name__)
-F = TypeVar("F", bound=Callable[..., Any])
 
 _DAMAGED = (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, ValueError)
 
 
-def kernel(function: F) -> F:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` on first use for the types it meets; survive an unwritable or a damaged cache."""
     try:
         compiled = numba.njit(nogil=True, cache=True)(function)
@@ -42,7 +41,7 @@ def kernel(function: F) -> F:
             compiled = numba.njit(nogil=True)(function)
             return compiled(*args)
 
-    return call  # type: ignore[return-value]
+    return call
 
 
 def _clear_cache(compiled: Any) -> None:
@@ -179,3 +178,30 @@ def bucket_rows(indptr, indices, codes, shift, n_classes, ends, rows):
             p = ends[b]
             ends[b] = p + 1
             rows[p] = i
+
+
+@kernel
+def gather_entries(ends, columns, values, shift, n_classes, starts, out_columns, out_values):
+    """Copy each bucket of a piece to where it belongs among its siblings; columns become the panel's own."""
+    p = 0
+    for b in range(len(ends)):
+        offset = (b // n_classes) << shift
+        q = starts[b]
+        for j in range(p, ends[b]):
+            out_columns[q] = offset + np.int64(columns[j])
+            out_values[q] = values[j]
+            q += 1
+        starts[b] = q
+        p = ends[b]
+
+
+@kernel
+def gather_weights(ends, weights, starts, out):
+    """As `gather_entries`, for the weights."""
+    p = 0
+    for b in range(len(ends)):
+        q = starts[b]
+        for j in range(p, ends[b]):
+            out[q] = weights[j]
+            q += 1
+        p = ends[b]

@@ -114,7 +114,8 @@ class Coverage:
 
     def missing(self, n_blocks: int) -> list[int]:
         """The first few blocks below ``n_blocks`` that are not covered."""
-        covered, gaps = 0, []
+        covered = 0
+        gaps: list[int] = []
         for start, stop in (*self.ranges, (n_blocks, n_blocks)):
             gaps.extend(range(covered, min(start, covered + 5)))
             covered = stop

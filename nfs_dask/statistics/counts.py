@@ -42,7 +42,9 @@ class ClassCounts(Statistic):
         totals["weight"] += np.bincount(codes, block.weights, minlength=self.n_classes)
         totals["mass"] += _largest_sum(block)
         if totals["mass"][0] >= _MOST:
-            raise InputError(f"block {block.number}: the counts add up to 2^62 or more; scale the values or weights down")
+            raise InputError(
+                f"block {block.number}: the counts add up to 2^62 or more; scale the values or weights down"
+            )
 
     def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         if self.with_sums:
