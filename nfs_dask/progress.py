@@ -1,0 +1,170 @@
+"""What a waiting person sees: nothing for two seconds, then a bar, or where no one looks, a log line now and then."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from nfs_dask.units import format_bytes, format_seconds
+
+logger = logging.getLogger("nfs_dask")
+
+PATIENCE = 2.0  # seconds of silence: shorter work shows nothing at all
+LOG_EVERY = 30.0  # seconds between log lines
+TICK = 0.25  # seconds between looks at the clock, so that a bar appears and moves while nothing finishes
+
+
+class Progress:
+    """Counts finished units of work and shows how far they are. Safe to advance from several threads.
+
+    A terminal or a notebook gets a bar with an estimate on standard error; anything else gets a line on the logger
+    ``nfs_dask``, at most every half minute. ``total`` is None where nobody knows it beforehand.
+
+    >>> with Progress(3, "counting") as progress:
+    ...     for _ in range(3):
+    ...         progress.advance()
+    >>> progress.done
+    3
+    """
+
+    def __init__(
+        self,
+        total: int | None,
+        label: str,
+        unit: str = "blocks",
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.total = total
+        self.label = label
+        self.unit = unit
+        self.done = 0
+        self.nbytes = 0
+        self._clock = clock
+        self._start = clock()
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._ticker: threading.Thread | None = None
+        self._display: _Display | None = None
+
+    def __enter__(self) -> Progress:
+        self._start = self._clock()
+        self._ticker = threading.Thread(target=self._tick, name="nfs-dask-progress", daemon=True)
+        self._ticker.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        if self._ticker is not None:
+            self._ticker.join()
+        with self._lock:
+            if self._display is not None:
+                self._display.close(self)
+                self._display = None
+
+    def advance(self, n: int = 1, nbytes: int = 0) -> None:
+        """Count ``n`` more units as done, in which ``nbytes`` were read."""
+        with self._lock:
+            self.done += n
+            self.nbytes += nbytes
+        self._show()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the work began."""
+        return self._clock() - self._start
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds to go at the pace so far; None before anything is done, or when the total is not known."""
+        if not self.done or self.total is None:
+            return None
+        return self.seconds * max(0, self.total - self.done) / self.done
+
+    def __str__(self) -> str:
+        parts = [f"{self.done:,} {self.unit}" if self.total is None else f"{self.done:,} of {self.total:,} {self.unit}"]
+        if self.nbytes and self.seconds > 0:
+            parts.append(f"{format_bytes(self.nbytes)} at {format_bytes(self.nbytes / self.seconds)}/s")
+        parts.append(f"{format_seconds(self.seconds)} so far")
+        if self.seconds_left is not None and self.done != self.total:
+            parts.append(f"about {format_seconds(self.seconds_left)} left")
+        return f"{self.label}: {', '.join(parts)}"
+
+    def _tick(self) -> None:
+        while not self._stop.wait(TICK):
+            self._show()
+
+    def _show(self) -> None:
+        if self.seconds < PATIENCE:
+            return
+        with self._lock:
+            if self._stop.is_set():
+                return
+            if self._display is None:
+                self._display = _Bar(self) if _watched() else _Lines()
+            self._display.show(self)
+
+
+def _watched() -> bool:
+    """Whether a person sees standard error as it comes: a terminal, or the notebook this runs in."""
+    return bool(sys.stderr and sys.stderr.isatty()) or _notebook()
+
+
+def _notebook() -> bool:
+    shell = sys.modules.get("IPython")  # a notebook has loaded it already; nothing else needs it loaded
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+class _Display(ABC):
+    """One way of showing progress, made when the patience is over."""
+
+    @abstractmethod
+    def show(self, progress: Progress) -> None:
+        """Bring what is shown up to date."""
+
+    @abstractmethod
+    def close(self, progress: Progress) -> None:
+        """Show the last state and leave the screen as it was found."""
+
+
+class _Lines(_Display):
+    # The text is made at once: a handler that formats later would read a later state.
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def show(self, progress: Progress) -> None:
+        if progress.seconds >= self._next:
+            self._next = progress.seconds + LOG_EVERY
+            logger.info(str(progress))
+
+    def close(self, progress: Progress) -> None:
+        logger.info(str(progress))
+
+
+class _Bar(_Display):
+    def __init__(self, progress: Progress) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+        from rich.progress import Progress as RichProgress
+
+        text = TextColumn("{task.fields[text]}", markup=False)
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), text)
+        self._rich: Any = RichProgress(*columns, console=Console(stderr=True), refresh_per_second=4)
+        self._rich.start()
+        self._task = self._rich.add_task(progress.label, total=progress.total, text="")
+
+    def show(self, progress: Progress) -> None:
+        text = str(progress).removeprefix(f"{progress.label}: ")
+        self._rich.update(self._task, completed=progress.done, text=text)
+
+    def close(self, progress: Progress) -> None:
+        self.show(progress)
+        self._rich.stop()
