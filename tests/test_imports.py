@@ -1,0 +1,146 @@
+"""Imports point downward, libraries stay where they belong, and importing the package is cheap."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import graphlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nfs_dask
+
+PACKAGE = Path(nfs_dask.__file__).parent
+
+LAYERS = [
+    {"errors"},
+    {"units"},
+    {"kernels"},
+    {"block"},
+    {"statistics", "progress", "certificates"},
+    {"storage"},
+    {"sources"},
+    {"engine"},
+    {"dataset", "corpus", "doctor"},
+    {"estimators"},
+    {"cli", "testing"},
+]
+DASK = {"engine/distributed.py", "engine/cluster.py", "sources/collections.py", "doctor.py"}
+HOMES = {
+    "zarr": lambda file: file.startswith("storage/") or file == "sources/zarr.py",
+    "dask": DASK.__contains__,
+    "distributed": DASK.__contains__,
+    "sklearn": lambda file: file.startswith("estimators") or file == "sources/svmlight.py",
+}
+
+
+def name_of(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+MODULES = {name_of(path) for path in FILES}
+INSIDE = [path for path in FILES if path != PACKAGE / "__init__.py"]
+
+
+@functools.cache
+def imports_of(path):
+    """Every module a file imports, at its top or inside functions, with its line."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno} imports relatively"
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                found.append((submodule if submodule in MODULES else node.module, node.lineno))
+    return found
+
+
+def part_of(module):
+    """The part of the package a module is in: a folder, or a single file."""
+    return module.split(".")[1]
+
+
+def layer_of(module):
+    return next(i for i, layer in enumerate(LAYERS) if part_of(module) in layer)
+
+
+def identify(path):
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def test_every_module_has_a_layer():
+    known = set().union(*LAYERS)
+    assert {part_of(name) for name in MODULES - {"nfs_dask"}} <= known
+
+
+@pytest.mark.parametrize("path", INSIDE, ids=identify)
+def test_imports_point_downward(path):
+    me = name_of(path)
+    for module, line in imports_of(path):
+        if module.split(".")[0] != "nfs_dask":
+            continue
+        where = f"{identify(path)}:{line} imports {module}"
+        assert module != "nfs_dask", f"{where}: the package root is for users"
+        assert part_of(module) == part_of(me) or layer_of(module) < layer_of(me), f"{where}, which is not below it"
+
+
+def test_no_module_reaches_itself():
+    edges = {name_of(path): {module for module, _ in imports_of(path)} & MODULES for path in INSIDE}
+    graphlib.TopologicalSorter(edges).prepare()  # raises CycleError, naming the modules
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_libraries_stay_where_they_belong(library):
+    strays = [
+        f"{identify(path)}:{line}"
+        for path in FILES
+        if not HOMES[library](identify(path))
+        for module, line in imports_of(path)
+        if module.split(".")[0] == library
+    ]
+    assert not strays
+
+
+@pytest.mark.parametrize("name", [*nfs_dask.__all__])
+def test_public_names_are_there(name):
+    assert getattr(nfs_dask, name) is not None
+    assert name in dir(nfs_dask)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'ingets'"):
+        _ = nfs_dask.ingets
+
+
+HEAVY = ("distributed", "dask", "sklearn", "pandas", "pyarrow", "plotly", "anndata", "sparse", "zarr", "numba", "rich")
+LEAN = ("distributed", "sklearn", "pandas", "pyarrow", "plotly", "anndata", "h5py", "sparse", "IPython")
+
+
+def loaded_by(statement):
+    code = f"{statement}\nimport json, sys\nprint(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    return set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
+
+
+@pytest.mark.parametrize("statement", ["import nfs_dask", "import nfs_dask; dir(nfs_dask)", "import nfs_dask.cli.main"])
+def test_importing_the_package_loads_nothing_heavy(statement):
+    assert not loaded_by(statement) & set(HEAVY)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import nfs_dask.engine.serial",
+        "import nfs_dask.statistics.counts",
+        "import nfs_dask.dataset",
+    ],
+)
+def test_what_runs_on_workers_is_lean(statement):
+    assert not loaded_by(statement) & set(LEAN)
