@@ -53,6 +53,12 @@ class Block:
         return f"block {self.number}, row {self.first_row + row}, column {int(self.indices[entry])}"
 
 
+def empty_block(n_features: int) -> Block:
+    """A block without rows."""
+    nothing = np.zeros(0, np.uint8)
+    return Block(np.zeros(1, np.int64), nothing.astype(np.int32), nothing, nothing.astype(np.int32), n_features)
+
+
 def check_structure(block: Block) -> None:
     """Refuse a block whose pointers, columns or codes lie outside of what it says it is.
 

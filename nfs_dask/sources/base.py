@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from nfs_dask.block import Array, Block, Kind
 from nfs_dask.units import MiB
@@ -37,3 +37,19 @@ class Source(Protocol):
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """The rows of blocks ``start .. stop - 1`` in order; a large block may come in several pieces."""
         ...
+
+    def names(self, columns: Array) -> list[str] | None:
+        """Names of the given columns, read without loading the rest; None where the data have no names."""
+        ...
+
+
+@runtime_checkable
+class DelayedSource(Source, Protocol):
+    """A source whose blocks are Dask tasks already."""
+
+    delayed: list[Any]  # one lazy Block for each block
+
+
+def is_shipped(source: Source) -> bool:
+    """Whether workers cannot read the blocks themselves and get each as the input of a task."""
+    return source.in_memory or isinstance(source, DelayedSource)

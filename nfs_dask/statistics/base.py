@@ -77,6 +77,10 @@ class Statistic(ABC):
         """A new state over the rows of both, left before right. Neither is changed."""
         return State(added(left.arrays, right.arrays), added(left.totals, right.totals))
 
+    def supersets(self) -> tuple[Statistic, ...]:
+        """Other descriptions whose state holds all that this one's would."""
+        return ()
+
     def describe(self) -> dict[str, Any]:
         """Name and parameters, as JSON: the identity of the statistic in keys, checkpoints and messages."""
         return {"statistic": self.name, **{f.name: getattr(self, f.name) for f in fields(self)}}  # type: ignore[arg-type]

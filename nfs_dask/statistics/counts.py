@@ -32,6 +32,12 @@ class ClassCounts(Statistic):
     entrywise: ClassVar[bool] = True
     accepts: ClassVar[Kind] = "real"
 
+    def supersets(self) -> tuple[Statistic, ...]:
+        if self.with_sums and self.with_documents:
+            return ()
+        documents = self.threshold if self.with_documents else 0.0
+        return (ClassCounts(self.n_classes, True, True, documents),)
+
     def zero(self) -> State:
         zeros = np.zeros(self.n_classes, np.int64)
         return State({}, {"rows": zeros, "weight": zeros.astype(np.float64), "mass": np.zeros(1)})

@@ -129,6 +129,13 @@ class Folder:
         except FileExistsError:
             return False
 
+    def delete(self, name: str) -> None:
+        """Delete one object; fine if it is not there."""
+        if not self.remote:
+            Path(self.path(name)).unlink(missing_ok=True)
+        elif self.exists(name):
+            self._fs().rm_file(self.path(name))
+
     def remove(self) -> None:
         """Delete the folder and all in it; fine if it is not there."""
         if not self.remote:

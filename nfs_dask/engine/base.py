@@ -1,0 +1,168 @@
+"""An engine carries out passes. What does not depend on where tasks run is here.
+
+An engine supplies an `Executor`: what it can count on, how tasks with small results are run, and how states come
+together. `Engine.reduce` does the rest, in the same words for all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from nfs_dask.engine.plan import Plan, Resources, make_plan
+from nfs_dask.engine.tasks import Fold, Job, batch_name, fold_panel
+from nfs_dask.engine.workplace import Workplace, open_workplace
+from nfs_dask.errors import DataWarning, NfsDaskError, warn
+from nfs_dask.sources.base import Source, is_shipped
+from nfs_dask.statistics.base import State, Statistic
+from nfs_dask.statistics.panels import MemoryPanels, Panels
+from nfs_dask.storage import states
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.kept import Kept
+
+logger = logging.getLogger("nfs_dask")
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The result of a pass, and how it came about."""
+
+    panels: Panels
+    plan: Plan | None  # None: the statistic had been kept, nothing was read
+    seconds: float
+
+    @property
+    def reused(self) -> bool:
+        return self.plan is None
+
+    @property
+    def state(self) -> State:
+        """The whole state, in memory."""
+        return self.panels.state()
+
+
+class Executor(Protocol):
+    """Where tasks run, for the length of a pass."""
+
+    def resources(self, places: Sequence[Folder]) -> Resources:
+        """Workers, memory, and the first of the places that all workers reach."""
+        ...
+
+    def map(self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str) -> list[Any]:
+        """``function(job, *arguments[i], tick=...)`` for each i, in any order; the results in order."""
+        ...
+
+    def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
+        """`scatter_run` for each run of the plan; the small folds, in order."""
+        ...
+
+    def fold(self, job: Job, source: Source, label: str) -> Fold:
+        """All runs folded and merged by the plan's tree, in block order."""
+        ...
+
+
+class Engine(ABC):
+    """Runs passes over data. Engines are frozen values: they hold settings, never connections."""
+
+    panels: int | None
+    run: str | None
+    spool: str | None
+
+    @abstractmethod
+    def _executor(self, source: Source) -> AbstractContextManager[Executor]:
+        """An executor; whatever was started for it ends with the context."""
+
+    def plan(self, statistic: Statistic, source: Source, *, beside: Folder | None = None) -> Plan:
+        """What `reduce` would do, without reading the data."""
+        with (
+            open_workplace(None, self.spool, beside, statistic, source) as place,
+            self._executor(source) as executor,
+        ):
+            return make_plan(statistic, source, executor.resources(place.candidates), self.panels)
+
+    def reduce(
+        self, statistic: Statistic, source: Source, *, kept: Kept | None = None, beside: Folder | None = None
+    ) -> Reduction:
+        """Fold the statistic over all rows.
+
+        ``kept`` is where the result is looked up and stored for the next time; ``beside`` a folder for temporary
+        files that workers are likely to reach. Both may be absent or read-only.
+        """
+        started = time.perf_counter()
+        if kept is not None and (found := kept.find(statistic)) is not None:
+            logger.info("reusing the statistics kept in %s", found.folder.location)
+            return Reduction(found, None, time.perf_counter() - started)
+        with open_workplace(self.run, self.spool, beside, statistic, source) as place:
+            if (finished := place.finished()) is not None:
+                return Reduction(finished, None, time.perf_counter() - started)
+            with self._executor(source) as executor:
+                plan = place.plan() or make_plan(
+                    statistic, source, executor.resources(place.candidates), self.panels
+                )
+                plan.check()
+                place.begin(plan)
+                logger.debug("%s", plan)
+                shipped = plan.resources.remote and is_shipped(source)
+                job = Job(statistic, None if shipped else source, plan, source.trusted, checkpoints=place.checkpoints)
+                carry_out = _dense if plan.strategy == "dense" else _scatter
+                panels = carry_out(job, source, executor, place, kept)
+            place.complete()
+        return Reduction(panels, plan, time.perf_counter() - started)
+
+
+def _dense(job: Job, source: Source, executor: Executor, place: Workplace, kept: Kept | None) -> Panels:
+    """Fold whole states; the client holds the last one."""
+    fold = executor.fold(job, source, _label(job))
+    _check(fold, job)
+    target = kept.reserve(job.statistic) if kept is not None else None
+    for folder in (target, place.results):
+        if folder is not None:
+            states.write_state(folder, fold.state, job.plan.n_features, _facts(job))
+    if kept is not None and target is not None:
+        kept.commit(job.statistic, target)
+    return MemoryPanels(fold.state, job.plan.n_features)
+
+
+def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kept: Kept | None) -> Panels:
+    """Spool the entries by column, then fold panel by panel; the client holds none of them."""
+    target = kept.reserve(job.statistic) if kept is not None else None
+    out = target or place.output(job.plan)
+    job = replace(job, spool=place.spool(job.plan), out=out)
+    total = Fold(job.statistic.zero())
+    for fold in executor.map_runs(job, source, _label(job)):
+        total = total.merged(fold, job.statistic)
+    _check(total, job)
+    names = [batch_name(*batch) for run in range(len(job.plan.runs)) for batch in job.batches(run)]
+    arguments = [(panel, names) for panel in range(job.plan.panels)]
+    arrays = executor.map(fold_panel, job, arguments, f"{_label(job)}, panels")
+    states.write_manifest(out, total.state.totals, job.plan.bounds, arrays, _facts(job))
+    if kept is not None and target is not None:
+        kept.commit(job.statistic, target)
+    panels = states.StoredPanels(out)
+    place.hand_over(panels)
+    return panels
+
+
+def _label(job: Job) -> str:
+    return str(job.statistic.name).replace("_", " ")
+
+
+def _facts(job: Job) -> dict[str, Any]:
+    return {"statistic": job.statistic.describe(), "fingerprint": job.plan.fingerprint}
+
+
+def _check(fold: Fold, job: Job) -> None:
+    """The ledger must be complete; what was mended on the way is said once."""
+    if missing := fold.coverage.missing(job.plan.n_blocks):
+        raise NfsDaskError(f"the pass ended without blocks {missing}; this is a bug, please report it")
+    if fold.mended:
+        warn(
+            f"{fold.mended} of {job.plan.n_blocks} blocks had unsorted or duplicate columns; they were sorted and "
+            "summed in passing. Ingest the data once to save that work in each pass",
+            DataWarning,
+        )

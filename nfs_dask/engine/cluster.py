@@ -1,0 +1,138 @@
+"""Finding, starting and asking clusters: which client, how many workers, what they have, what they reach."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from nfs_dask.engine.plan import Resources
+from nfs_dask.engine.warm import warm_up
+from nfs_dask.errors import ClusterError
+from nfs_dask.storage.folder import Folder
+from nfs_dask.units import format_bytes
+
+logger = logging.getLogger("nfs_dask")
+
+FIRST_WORKER_SECONDS = 300
+
+
+@contextmanager
+def find_client(address: str | None, workers: int | None, memory_limit: int | None) -> Iterator[Any]:
+    """The client at ``address``, else the current one, else one of a cluster made for the occasion.
+
+    What was opened here is closed at the end; a client that was there stays open. Without workers or a memory limit
+    asked for, the cluster is threads of this process, so that a script needs no ``__main__`` guard.
+    """
+    import distributed
+
+    if address is not None:
+        try:
+            client = distributed.Client(address, set_as_default=False)
+        except (OSError, TimeoutError, ValueError, TypeError) as error:
+            raise ClusterError(f"no scheduler answers at {address}: {error}. Is it running, and is it TLS or not?") from error
+        with client:
+            yield client
+        return
+    current = current_client()
+    if current is not None:
+        yield current
+        return
+    processes = workers is not None or memory_limit is not None
+    with (
+        distributed.LocalCluster(
+            n_workers=(workers or os.cpu_count() or 1) if processes else 1,
+            threads_per_worker=1 if processes else os.cpu_count(),
+            processes=processes,
+            memory_limit=memory_limit if memory_limit is not None else "auto",
+            dashboard_address=None,
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def current_client() -> Any | None:
+    """The client the user has made, if any."""
+    import distributed
+
+    try:
+        client = distributed.get_client()
+    except ValueError:
+        return None
+    return client if client.status == "running" else None
+
+
+def planned_workers(client: Any, asked: int | None) -> int:
+    """How many workers to plan for: as asked, else the maximum of an adaptive cluster, else those present."""
+    if asked is not None:
+        return asked
+    adaptive = getattr(client.cluster, "_adaptive", None)
+    maximum = getattr(adaptive, "maximum", None)
+    if isinstance(maximum, int) and 0 < maximum < 2**31:
+        return maximum
+    return len(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def measure(client: Any, asked: int | None, places: Sequence[Folder]) -> Resources:
+    """Wait for the first worker, warm up those present, and take what the weakest of them has."""
+    _wait_for_first(client)
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    token = uuid.uuid4().hex[:12]
+    probes = [place for place in places if _probe(place, token)]
+    try:
+        futures = {
+            address: client.submit(
+                warm_up, [p.location for p in probes], token, workers=[address], pure=False, key=f"nfs-warm-{uuid.uuid4()}"
+            )
+            for address in workers
+        }
+        reports = client.gather(list(futures.values()))
+    finally:
+        for place in probes:
+            _unprobe(place, token)
+    reached = [place for i, place in enumerate(probes) if all(report["reaches"][i] for report in reports)]
+    limits = [w["memory_limit"] for w in workers.values() if w["memory_limit"]]
+    resources = Resources(
+        workers=max(1, planned_workers(client, asked)),
+        threads=max(w["nthreads"] for w in workers.values()),
+        memory_limit=min(limits, default=0),
+        warm=max(report["rss"] for report in reports),
+        spool=reached[0].location if reached else None,
+        remote=True,
+    )
+    logger.debug("%d worker(s), %s each, spool %s", len(workers), format_bytes(resources.memory_limit), resources.spool)
+    return resources
+
+
+def _wait_for_first(client: Any) -> None:
+    if client.scheduler_info(n_workers=-1)["workers"]:
+        return
+    logger.info("waiting for the first worker of %s", client.scheduler.address)
+    deadline = time.monotonic() + FIRST_WORKER_SECONDS
+    while not client.scheduler_info(n_workers=-1)["workers"]:
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"no worker has joined {client.scheduler.address} in {FIRST_WORKER_SECONDS} s; start workers, or look at "
+                "the logs of those that should have come"
+            )
+        time.sleep(0.1)
+
+
+def _probe(place: Folder, token: str) -> bool:
+    """Leave a mark that workers look for; False where the client itself cannot write."""
+    try:
+        place.write(f".nfs-probe-{token}", token.encode())
+    except OSError as error:
+        logger.debug("%s cannot hold temporary files: %s", place.location, error)
+        return False
+    return True
+
+
+def _unprobe(place: Folder, token: str) -> None:
+    place.delete(f".nfs-probe-{token}")

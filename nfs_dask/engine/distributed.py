@@ -1,0 +1,220 @@
+"""The distributed engine: the tasks of a plan on a Dask cluster.
+
+Tasks carry numbers, not data: a run is a range of blocks, and what all tasks share, the `Job`, is itself a task whose
+result workers pass on to each other. Nothing lives on a worker outside of tasks, so Dask may repeat, steal or lose any
+of them. Errors of ours come back as values, because Dask would repeat a raised one in vain.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from nfs_dask.engine.base import Engine
+from nfs_dask.engine.cluster import find_client, measure
+from nfs_dask.engine.plan import Resources
+from nfs_dask.engine.tasks import Fold, Job, Tick, fold_run, merge_folds, scatter_run
+from nfs_dask.errors import ClusterError, NfsDaskError
+from nfs_dask.progress import Progress
+from nfs_dask.sources.base import DelayedSource, Source
+from nfs_dask.storage.folder import Folder
+from nfs_dask.units import parse_bytes
+
+logger = logging.getLogger("nfs_dask")
+
+RETRIES = 3  # of a task that raised something unforeseen
+TICK_SECONDS = 0.5  # between two messages of one task
+
+
+@dataclass(frozen=True)
+class DaskEngine(Engine):
+    """Runs passes on a Dask cluster.
+
+    Parameters
+    ----------
+    address
+        Of a scheduler. None: the current client; without one, a local cluster for the length of the pass.
+    workers
+        How many workers to plan for. None: the maximum of an adaptive cluster, else those present.
+    memory_limit
+        Of each worker of a cluster that is started here, such as "1GiB".
+    panels
+        Cut the features into about this many panels; None: as many as memory asks for.
+    run
+        A folder in which the pass leaves what it finished, so that it can be resumed.
+    spool
+        A folder for temporary files that all workers reach.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+    memory_limit: str | int | None = None
+    panels: int | None = None
+    run: str | None = None
+    spool: str | None = None
+
+    @contextmanager
+    def _executor(self, source: Source) -> Iterator[ClusterExecutor]:
+        limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
+        with find_client(self.address, self.workers, limit) as client, ExitStack() as stack:
+            executor = ClusterExecutor(client, self.workers)
+            stack.callback(executor.close)
+            yield executor
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error of ours on its way from a task to the caller."""
+
+    error: NfsDaskError
+
+
+def run_task(function: Callable[..., Any], job: Job, args: tuple[Any, ...], topic: str, shipped: Any = None) -> Any:
+    """Run one task on a worker; what it was given may be the failure of an earlier one."""
+    failures = [given for given in (shipped, *args) if isinstance(given, Failure)]
+    if failures:
+        return failures[0]
+    keywords = {"tick": worker_tick(topic)} | ({} if shipped is None else {"shipped": shipped})
+    try:
+        return function(job, *args, **keywords)
+    except NfsDaskError as error:
+        return Failure(error)
+
+
+def merge_task(job: Job, folds: Sequence[Fold | Failure]) -> Fold | Failure:
+    """Merge the folds of neighbouring tasks."""
+    for fold in folds:
+        if isinstance(fold, Failure):
+            return fold
+    return merge_folds(job, folds)  # type: ignore[arg-type]
+
+
+def hand_on(value: Any) -> Any:
+    """A literal as a task: workers fetch it from each other, and Dask makes it anew if it is lost."""
+    return value
+
+
+def worker_tick(topic: str) -> Tick:
+    """Progress from inside a task to the client, now and then; also notices that the task was cancelled."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+    pending, last = 0, time.monotonic()
+
+    def tick(blocks: int) -> None:
+        nonlocal pending, last
+        pending += blocks
+        if time.monotonic() - last > TICK_SECONDS:
+            worker.log_event(topic, pending)
+            pending, last = 0, time.monotonic()
+            task = worker.state.tasks.get(key)
+            if task is None or task.state in ("cancelled", "resumed"):
+                raise ClusterError("the pass was cancelled")
+
+    return tick
+
+
+class ClusterExecutor:
+    """Submits the tasks of one pass, and takes back whatever is unfinished when the pass ends."""
+
+    def __init__(self, client: Any, workers: int | None) -> None:
+        self._client = client
+        self._workers = workers
+        self._topic = f"nfs-pass-{uuid.uuid4().hex[:12]}"
+        self._futures: list[Any] = []
+
+    def close(self) -> None:
+        """Cancel what has not finished."""
+        futures, self._futures = self._futures, []
+        if futures and self._client.status == "running":
+            self._client.cancel(futures, force=True)
+
+    def resources(self, places: Sequence[Folder]) -> Resources:
+        return measure(self._client, self._workers, places)
+
+    def map(self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str) -> list[Any]:
+        shared = self._share(job)
+        futures = [self._task(function, shared, args) for args in arguments]
+        return self._gather(futures, len(arguments), label)
+
+    def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
+        return self._gather(self._runs(scatter_run, job, source), source.n_blocks, label)
+
+    def fold(self, job: Job, source: Source, label: str) -> Fold:
+        shared = self._share(job)
+        level = self._runs(fold_run, job, source)
+        while len(level) > 1:
+            groups = [level[i : i + job.plan.fan_in] for i in range(0, len(level), job.plan.fan_in)]
+            level = [
+                group[0] if len(group) == 1 else self._submit(merge_task, shared, group, name="merge") for group in groups
+            ]
+        fold: Fold = self._gather(level, source.n_blocks, label)[0]
+        return fold
+
+    def _runs(self, function: Callable[..., Fold], job: Job, source: Source) -> list[Any]:
+        """A future for each run; blocks that workers cannot read themselves are shipped to their tasks."""
+        shared = self._share(job)
+        if job.source is not None:
+            return [self._task(function, shared, (run,)) for run in range(len(job.plan.runs))]
+        if isinstance(source, DelayedSource):
+            blocks = self._client.compute(source.delayed, retries=RETRIES)
+        else:
+            blocks = self._client.scatter(list(source.blocks(0, source.n_blocks)), hash=False)
+        self._futures.extend(blocks)
+        return [self._task(function, shared, (run,), block) for run, block in enumerate(blocks)]
+
+    def _share(self, job: Job) -> Any:
+        return self._submit(hand_on, job, name="job")
+
+    def _task(self, function: Callable[..., Any], shared: Any, args: tuple[Any, ...], shipped: Any = None) -> Any:
+        return self._submit(run_task, function, shared, args, self._topic, shipped, name=function.__name__)
+
+    def _submit(self, function: Callable[..., Any], *args: Any, name: str) -> Any:
+        key = f"nfs-{name.replace('_', '-')}-{uuid.uuid4().hex[:16]}"
+        future = self._client.submit(function, *args, key=key, pure=False, retries=RETRIES)
+        self._futures.append(future)
+        return future
+
+    def _gather(self, futures: list[Any], total: int, label: str) -> list[Any]:
+        """The results in order, or the first error; progress while waiting."""
+        from distributed import as_completed
+
+        results: dict[str, Any] = {}
+        with Progress(total, label) as progress, self._listening(progress):
+            try:
+                for future, result in as_completed(futures, loop=self._client.loop, with_results=True):
+                    if isinstance(result, Failure):
+                        raise result.error
+                    results[future.key] = result
+            except Exception as error:
+                raise self._explained(error) from error
+        return [results[future.key] for future in futures]
+
+    @contextmanager
+    def _listening(self, progress: Progress) -> Iterator[None]:
+        self._client.subscribe_topic(self._topic, lambda event: progress.advance(event[1]))
+        try:
+            yield
+        finally:
+            if self._client.status == "running":
+                self._client.unsubscribe_topic(self._topic)
+
+    def _explained(self, error: Exception) -> Exception:
+        """What went wrong with the cluster, in words of ours; other errors as they are."""
+        from distributed import CancelledError, KilledWorker
+        from distributed.comm import CommClosedError
+
+        if isinstance(error, KilledWorker):
+            return ClusterError(
+                f"workers died {error.allowed_failures + 1} times while they ran one task ({error.task}); most often they "
+                "were out of memory, see their logs. Give them more memory, or fewer threads"
+            )
+        if isinstance(error, (CancelledError, CommClosedError)) or self._client.status != "running":
+            return ClusterError(f"the scheduler is gone, or has cancelled the work: {error}")
+        return error

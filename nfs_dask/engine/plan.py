@@ -1,0 +1,312 @@
+"""A plan: which blocks go to which task, how states come together, and how much memory a worker needs for it.
+
+A plan is a value made before anything is read. It can be printed, compared, stored and refused.
+
+Two strategies:
+
+``dense``
+    Each run folds its blocks into one whole state; a tree of bounded fan-in merges the states in block order. Right
+    while a state is small: merging states is what costs.
+``scatter``
+    Each run sorts its entries by column into spool files; then each panel, a range of columns, is folded from all
+    files by one task. No task holds more than a panel, nothing is merged, and every finished file is a checkpoint.
+
+The memory of a worker is its size when warm plus, for each of its threads, the largest task. Dask starts to spill at
+0.6 of a worker's limit, so that is where the plan stops.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from nfs_dask.errors import PlanError
+from nfs_dask.sources.base import Source, is_shipped
+from nfs_dask.statistics.base import Statistic
+from nfs_dask.units import MiB, format_bytes, format_seconds
+
+Strategy = Literal["dense", "scatter"]
+
+USABLE = 0.6  # of a worker's memory limit; beyond it Dask writes to disk
+CHEAP_STATE = 32 * MiB  # below this, merging whole states costs less than spooling entries
+PANEL_STATE = 64 * MiB  # panels larger than this gain nothing
+FOLD_ENTRIES = 4 << 20  # spooled entries that a panel takes in at a time
+BATCH_NBYTES = 256 * MiB  # spooled bytes between two checkpoints
+RUN_SECONDS = 2.0  # shorter runs would cost more to schedule than they balance
+RUNS_PER_SLOT = 8
+ENTRY_SECONDS = 12e-9  # to read and count one entry, one thread, measured on the case of benchmarks/counting.py
+READ_COPIES = 1.0  # decoding holds about one more copy of a block while it is read
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a plan may count on."""
+
+    workers: int = 1
+    threads: int = 1  # task slots of each worker
+    memory_limit: int = 0  # bytes per worker; 0: unlimited
+    warm: int = 200 * MiB  # bytes a worker takes with the libraries loaded and the kernels compiled
+    spool: str | None = None  # a folder that every worker reaches
+    remote: bool = False  # tasks run elsewhere than the caller: what they cannot read is shipped to them
+
+    @property
+    def slots(self) -> int:
+        return self.workers * self.threads
+
+    @property
+    def task_budget(self) -> float:
+        """Bytes that one task may take."""
+        if not self.memory_limit:
+            return float("inf")
+        return (USABLE * self.memory_limit - self.warm) / self.threads
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One pass over the data."""
+
+    statistic: Mapping[str, Any]
+    fingerprint: str | None
+    n_rows: int
+    n_features: int
+    n_blocks: int
+    resources: Resources
+    strategy: Strategy
+    runs: tuple[tuple[int, int], ...]  # block ranges, in order
+    batch: int  # blocks between two checkpoints of a run
+    fan_in: int
+    panel_width: int  # columns
+    tile_shift: int  # entries are spooled by tiles of 2**tile_shift columns
+    task_nbytes: Mapping[str, int]  # memory of each kind of task
+    read_nbytes: int
+    spool_nbytes: int
+    seconds: float  # a rough forecast
+
+    @property
+    def panels(self) -> int:
+        return -(-self.n_features // self.panel_width)
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """First column of each panel, and the end."""
+        return (*range(0, self.n_features, self.panel_width), self.n_features)
+
+    @property
+    def tasks(self) -> int:
+        merges, level = 0, len(self.runs)
+        while self.strategy == "dense" and level > 1:
+            level = -(-level // self.fan_in)
+            merges += level
+        return len(self.runs) + (self.panels if self.strategy == "scatter" else merges)
+
+    @property
+    def peak_nbytes(self) -> int:
+        """Most memory a worker takes."""
+        return int(self.resources.warm + self.resources.threads * max(self.task_nbytes.values()))
+
+    @property
+    def fits(self) -> bool:
+        return max(self.task_nbytes.values()) <= self.resources.task_budget
+
+    def check(self) -> None:
+        """Refuse a plan that does not fit, with the number that would."""
+        if self.fits:
+            return
+        task, most = max(self.task_nbytes.items(), key=lambda item: item[1])
+        r = self.resources
+        message = (
+            f"this pass needs {format_bytes(self.peak_nbytes)} in each worker "
+            f"({format_bytes(r.warm)} warm, and {format_bytes(most)} to {task} on each of {r.threads} thread(s)); "
+            f"workers have {format_bytes(r.memory_limit)}, of which {format_bytes(USABLE * r.memory_limit)} can be used. "
+            f"Give each worker {format_bytes(self.peak_nbytes / USABLE)}"
+        )
+        message += ", or fewer threads" if r.threads > 1 else ""
+        if self.strategy == "dense" and r.spool is None:
+            message += ", or name a folder that all workers reach (spool=...), so that the features can be cut into panels"
+        raise PlanError(message)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as JSON values, with what follows from it."""
+        derived = {"panels": self.panels, "tasks": self.tasks, "peak_nbytes": self.peak_nbytes, "fits": self.fits}
+        return {**json.loads(json.dumps(dataclasses.asdict(self))), **derived}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Plan:
+        kept = {f.name: values[f.name] for f in dataclasses.fields(cls)}
+        kept["resources"] = Resources(**values["resources"])
+        kept["runs"] = tuple((int(a), int(b)) for a, b in values["runs"])
+        return cls(**kept)
+
+    def __str__(self) -> str:
+        r = self.resources
+        limit = f" of {format_bytes(r.memory_limit)}" if r.memory_limit else ""
+        rows = f"{self.n_rows:,}" if self.n_rows >= 0 else "an unknown number of"
+        how = {
+            "dense": f"each run folds a whole state, merged {self.fan_in} at a time in block order",
+            "scatter": f"entries are spooled by column, then {self.panels} panel(s) of {self.panel_width:,} features",
+        }
+        lines = [
+            f"Pass      {self.statistic['statistic']} over {rows} rows x {self.n_features:,} features",
+            f"Strategy  {self.strategy}: {how[self.strategy]}",
+            f"Tasks     {self.tasks}: {len(self.runs)} run(s) over {self.n_blocks:,} blocks, "
+            f"on {r.workers} worker(s) x {r.threads} thread(s)",
+            f"Reads     {format_bytes(self.read_nbytes)} once"
+            + (f", spools {format_bytes(self.spool_nbytes)}" if self.strategy == "scatter" else ""),
+            f"Memory    at most {format_bytes(self.peak_nbytes)}{limit} in each worker: {format_bytes(r.warm)} warm, then "
+            + ", ".join(f"{format_bytes(n)} to {task}" for task, n in self.task_nbytes.items()),
+            f"Time      about {format_seconds(self.seconds)}",
+        ]
+        if not self.fits:
+            lines.append("Refused   it does not fit these workers")
+        return "\n".join(lines)
+
+
+def make_plan(statistic: Statistic, source: Source, resources: Resources, panels: int | None = None) -> Plan:
+    """The plan of one pass: whole states while they are cheap to merge, panels through a spool beyond."""
+    candidates = []
+    if panels in (None, 1):
+        candidates.append(_dense(statistic, source, resources))
+    if panels != 1 and statistic.entrywise and resources.spool is not None:
+        candidates.append(_scatter(statistic, source, resources, panels))
+    if not candidates:
+        raise PlanError(f"{panels} panels need a folder that all workers reach: name one with spool=...")
+    fitting = [plan for plan in candidates if plan.fits] or candidates[-1:]
+    if len(fitting) > 1 and resources.slots > 1 and _state_nbytes(statistic, source) > CHEAP_STATE:
+        return fitting[1]
+    return fitting[0]
+
+
+def _state_nbytes(statistic: Statistic, source: Source, n_features: int | None = None) -> int:
+    return statistic.array_nbytes(n_features or source.n_features, source.kind, source.weighted)
+
+
+def _read_memory(source: Source) -> int:
+    """Bytes while a block is read: the block, what decoding holds beside it, and the libraries of this source."""
+    copies = 1 if source.in_memory else 1 + READ_COPIES
+    return int(source.block_nbytes * copies) + source.import_nbytes
+
+
+def _seconds(source: Source, resources: Resources) -> float:
+    entries = source.nnz if source.nnz is not None else source.n_blocks * source.block_entries
+    return entries * ENTRY_SECONDS / resources.slots
+
+
+def _runs(source: Source, resources: Resources, per_slot: int) -> tuple[tuple[int, int], ...]:
+    """Equal ranges of blocks, a few for each slot, as long as each is worth a task."""
+    if resources.remote and is_shipped(source):
+        n = source.n_blocks  # each block is the input of a task of its own
+    else:
+        worth = max(1, int(_seconds(source, resources) / RUN_SECONDS))
+        n = min(source.n_blocks, resources.slots * min(per_slot, worth))
+    edges = [source.n_blocks * i // n for i in range(n + 1)]
+    return tuple(zip(edges[:-1], edges[1:], strict=True))
+
+
+def _batch(source: Source, runs: tuple[tuple[int, int], ...]) -> int:
+    longest = max(stop - start for start, stop in runs)
+    return max(1, min(longest, BATCH_NBYTES // max(1, source.block_nbytes)))
+
+
+def _dense(statistic: Statistic, source: Source, resources: Resources) -> Plan:
+    state = _state_nbytes(statistic, source)
+    runs = _runs(source, resources, RUNS_PER_SLOT if state <= CHEAP_STATE // 8 else 1)
+    run = state + _read_memory(source)
+    tasks, fan_in = {"fold a run": run}, 2
+    if len(runs) > 1:
+        # A merge holds its inputs and its result, beside the finished states that wait for their turn.
+        waiting = -(-len(runs) // resources.slots)
+        merges = {f: (f + 1 + waiting) * state for f in (8, 4, 2)}
+        fan_in = next((f for f, n in merges.items() if n <= min(resources.task_budget, max(run, 4 * CHEAP_STATE))), 2)
+        tasks["merge states"] = merges[fan_in]
+    return Plan(
+        statistic=statistic.describe(),
+        fingerprint=source.fingerprint,
+        n_rows=source.n_rows,
+        n_features=source.n_features,
+        n_blocks=source.n_blocks,
+        resources=resources,
+        strategy="dense",
+        runs=runs,
+        batch=_batch(source, runs),
+        fan_in=fan_in,
+        panel_width=source.n_features,
+        tile_shift=0,
+        task_nbytes=tasks,
+        read_nbytes=source.read_nbytes,
+        spool_nbytes=0,
+        seconds=_seconds(source, resources) + len(runs) * state / 1e9,
+    )
+
+
+def _scatter(statistic: Statistic, source: Source, resources: Resources, panels: int | None) -> Plan:
+    runs = _runs(source, resources, RUNS_PER_SLOT)
+    shift = tile_shift(source.n_features, statistic.n_classes, panels or 1)
+    entry = spooled_entry_nbytes(source, shift)
+    width = _panel_width(statistic, source, resources, shift, entry, panels)
+    entries = source.nnz if source.nnz is not None else source.n_blocks * source.block_entries
+    return Plan(
+        statistic=statistic.describe(),
+        fingerprint=source.fingerprint,
+        n_rows=source.n_rows,
+        n_features=source.n_features,
+        n_blocks=source.n_blocks,
+        resources=resources,
+        strategy="scatter",
+        runs=runs,
+        batch=_batch(source, runs),
+        fan_in=0,
+        panel_width=width,
+        tile_shift=shift,
+        task_nbytes={
+            "spool a run": _read_memory(source) + source.block_entries * entry,
+            "fold a panel": _panel_memory(statistic, source, width, entry),
+        },
+        read_nbytes=source.read_nbytes,
+        spool_nbytes=entries * entry,
+        seconds=1.5 * _seconds(source, resources),
+    )
+
+
+def tile_shift(n_features: int, n_classes: int, panels: int) -> int:
+    """Tiles small enough for a processor's cache, but few enough that sorting into them stays fast."""
+    shift = 16
+    while shift > 0 and n_features < 16 * panels << shift:
+        shift -= 1
+    while (n_features >> shift) * n_classes > 4096 and shift < 30:
+        shift += 1
+    return shift
+
+
+def spooled_entry_nbytes(source: Source, shift: int) -> int:
+    """Bytes of one spooled entry: its column within the tile, its value and, for weighted rows, its weight."""
+    value = {"binary": 1, "count": 2}.get(source.kind or "", 8)
+    return (2 if shift <= 16 else 4) + value + (8 if source.weighted else 0)
+
+
+def _panel_memory(statistic: Statistic, source: Source, width: int, entry: int) -> int:
+    """Bytes to fold a panel: its arrays, their encoded copy on the way out, and spooled entries before and after sorting."""
+    return 2 * _state_nbytes(statistic, source, width) + FOLD_ENTRIES * (2 * entry + 4)
+
+
+def _panel_width(
+    statistic: Statistic, source: Source, resources: Resources, shift: int, entry: int, panels: int | None
+) -> int:
+    tiles = -(-source.n_features // (1 << shift))
+    if panels is not None:
+        return _columns(tiles, panels, shift, source.n_features)
+    count = min(tiles, resources.slots)
+    while count < tiles:
+        width = _columns(tiles, count, shift, source.n_features)
+        memory = _panel_memory(statistic, source, width, entry)
+        if _state_nbytes(statistic, source, width) <= PANEL_STATE and memory <= resources.task_budget:
+            break
+        count += 1
+    return _columns(tiles, count, shift, source.n_features)
+
+
+def _columns(tiles: int, panels: int, shift: int, n_features: int) -> int:
+    """Width of a panel: whole tiles, because entries are spooled by tile."""
+    return min(n_features, -(-tiles // panels) << shift)

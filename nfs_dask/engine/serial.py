@@ -1,0 +1,64 @@
+"""The serial engine: the tasks of a plan in a loop, here. It is the specification that the distributed one is tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from nfs_dask.engine.base import Engine
+from nfs_dask.engine.plan import Resources
+from nfs_dask.engine.tasks import Fold, Job, fold_run, merge_folds, scatter_run
+from nfs_dask.progress import Progress
+from nfs_dask.sources.base import Source
+from nfs_dask.storage.folder import Folder
+
+
+class SerialExecutor:
+    """Runs each task in the calling thread."""
+
+    def __init__(self, memory_limit: int | None = None) -> None:
+        self._memory_limit = memory_limit
+
+    def resources(self, places: Sequence[Folder]) -> Resources:
+        used = psutil.Process().memory_info().rss
+        free = psutil.virtual_memory().available + used
+        return Resources(1, 1, self._memory_limit or free, used, places[0].location if places else None)
+
+    def map(self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str) -> list[Any]:
+        with Progress(len(arguments), label) as progress:
+            return [function(job, *args, tick=progress.advance) for args in arguments]
+
+    def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
+        with Progress(source.n_blocks, label) as progress:
+            return [scatter_run(job, run, progress.advance) for run in range(len(job.plan.runs))]
+
+    def fold(self, job: Job, source: Source, label: str) -> Fold:
+        with Progress(source.n_blocks, label) as progress:
+            return merge_folds(job, [fold_run(job, run, progress.advance) for run in range(len(job.plan.runs))])
+
+
+@dataclass(frozen=True)
+class SerialEngine(Engine):
+    """Runs passes in the calling thread, one task after another.
+
+    Parameters
+    ----------
+    panels
+        Cut the features into about this many panels; None: as many as memory asks for.
+    run
+        A folder in which the pass leaves what it finished, so that it can be resumed.
+    spool
+        A folder for temporary files.
+    """
+
+    panels: int | None = None
+    run: str | None = None
+    spool: str | None = None
+
+    @contextmanager
+    def _executor(self, source: Source) -> Iterator[SerialExecutor]:
+        yield SerialExecutor()

@@ -1,0 +1,227 @@
+"""What one task does. Plain functions of a job and a number, so that a loop can run them, or a cluster.
+
+Any of them may run twice, on any worker, at any time: files appear whole under fixed names with the same content, and
+states are made by the task that returns them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import (
+    Array,
+    Block,
+    canonical,
+    check_labels,
+    check_structure,
+    check_values,
+    empty_block,
+    integers_as_integers,
+)
+from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
+from nfs_dask.engine.spool import Entries, SpoolFile, SpoolWriter, Tiling, as_block
+from nfs_dask.errors import NfsDaskError
+from nfs_dask.sources.base import Source
+from nfs_dask.statistics.base import Coverage, State, Statistic
+from nfs_dask.storage import states
+from nfs_dask.storage.folder import Folder
+
+Tick = Callable[[int], None]  # told how many blocks were finished since the last call
+
+CHECKPOINT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a task of a pass needs to know. Shipped to each worker once."""
+
+    statistic: Statistic
+    source: Source | None  # None: the blocks come as inputs of the tasks
+    plan: Plan
+    trusted: bool  # values were checked when the data were written
+    spool: Folder | None = None  # where batches go
+    checkpoints: Folder | None = None  # where unfinished dense runs go
+    out: Folder | None = None  # where finished panels go
+
+    @property
+    def tiling(self) -> Tiling:
+        return Tiling(self.plan.n_features, self.statistic.n_classes, self.plan.tile_shift)
+
+    def batches(self, run: int) -> list[tuple[int, int]]:
+        """The block ranges of a run between checkpoints."""
+        start, stop = self.plan.runs[run]
+        return [(a, min(a + self.plan.batch, stop)) for a in range(start, stop, self.plan.batch)]
+
+
+@dataclass
+class Fold:
+    """A state, which blocks it covers, and what was noticed on the way."""
+
+    state: State
+    coverage: Coverage = field(default_factory=Coverage)
+    mended: int = 0  # blocks that came unsorted or with duplicates
+
+    def merged(self, other: Fold, statistic: Statistic) -> Fold:
+        coverage = self.coverage.union(other.coverage)
+        return Fold(statistic.merge(self.state, other.state), coverage, self.mended + other.mended)
+
+
+def prepare(block: Block, job: Job) -> tuple[Block, bool]:
+    """The block as statistics want it: checked, canonical, whole numbers as integers; and whether it was mended."""
+    check_structure(block)
+    check_labels(block, job.statistic.n_classes)
+    mended = False
+    if not job.trusted:
+        check_values(block, job.statistic.accepts)
+        block, mended = canonical(block)
+    return integers_as_integers(block), mended
+
+
+def fold_blocks(job: Job, blocks: Iterable[Block], into: Fold) -> Fold:
+    """Add blocks to a fold whose state this task made."""
+    for block in blocks:
+        ready, mended = prepare(block, job)
+        job.statistic.update(into.state, ready)
+        into.mended += mended
+    return into
+
+
+# Dense: whole states
+
+
+def _blocks(job: Job, start: int, stop: int, shipped: Block | None) -> Iterable[Block]:
+    """The blocks of a range: the one that came with the task, or those the source reads here."""
+    if shipped is not None:
+        return [shipped]
+    assert job.source is not None
+    return job.source.blocks(start, stop)
+
+
+def fold_run(job: Job, run: int, tick: Tick, shipped: Block | None = None) -> Fold:
+    """Fold the blocks of a run, from its last checkpoint on."""
+    fold = _restore(job, run) or Fold(job.statistic.zero())
+    tick(fold.coverage.count)
+    saved = time.monotonic()
+    for start, stop in job.batches(run):
+        if fold.coverage.ranges and stop <= fold.coverage.ranges[-1][1]:
+            continue
+        fold_blocks(job, _blocks(job, start, stop, shipped), fold)
+        fold.coverage = fold.coverage.union(Coverage.of(start, stop))
+        tick(stop - start)
+        if time.monotonic() - saved > CHECKPOINT_SECONDS:
+            _save(job, run, fold)
+            saved = time.monotonic()
+    _save(job, run, fold)
+    return fold
+
+
+def merge_folds(job: Job, folds: Sequence[Fold]) -> Fold:
+    """Merge neighbours, left to right, into a state of its own."""
+    return reduce(lambda left, right: left.merged(right, job.statistic), folds)
+
+
+def _save(job: Job, run: int, fold: Fold) -> None:
+    if job.checkpoints is None:
+        return
+    header = {"coverage": fold.coverage.ranges, "mended": fold.mended}
+    arrays = {f"{part}/{name}": a for part in ("arrays", "totals") for name, a in getattr(fold.state, part).items()}
+    with job.checkpoints.create(_checkpoint(run)) as file:
+        np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
+
+
+def _restore(job: Job, run: int) -> Fold | None:
+    if job.checkpoints is None or not job.checkpoints.exists(_checkpoint(run)):
+        return None
+    with np.load(io.BytesIO(job.checkpoints.read(_checkpoint(run))), allow_pickle=False) as stored:
+        header = json.loads(bytes(stored["header"]))
+        state = State()
+        for key in stored.files:
+            part, _, name = key.partition("/")
+            if name:
+                getattr(state, part)[name] = stored[key]
+    return Fold(state, Coverage(tuple((a, b) for a, b in header["coverage"])), header["mended"])
+
+
+def _checkpoint(run: int) -> str:
+    return f"run-{run:05d}.npz"
+
+
+# Scatter: entries to spool files, then panels
+
+
+def batch_name(start: int, stop: int) -> str:
+    return f"blocks-{start:08d}-{stop:08d}.spool"
+
+
+def scatter_run(job: Job, run: int, tick: Tick, shipped: Block | None = None) -> Fold:
+    """Spool the batches of a run that are not there yet; their totals, without arrays."""
+    parts = []
+    for start, stop in job.batches(run):
+        parts.append(scatter_batch(job, _blocks(job, start, stop, shipped), start, stop))
+        tick(stop - start)
+    return merge_folds(job, parts)
+
+
+def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> Fold:
+    """Spool the entries of some blocks into one file, unless an earlier try finished it."""
+    assert job.spool is not None
+    name = batch_name(start, stop)
+    if job.spool.exists(name):
+        return _fold_of(SpoolFile.open(job.spool, name).facts)
+    fold = Fold(job.statistic.zero(), Coverage.of(start, stop))
+    with job.spool.create(name) as file:
+        writer = SpoolWriter(file, job.tiling)
+        for block in blocks:
+            ready, mended = prepare(block, job)
+            job.statistic.update_totals(fold.state.totals, ready)
+            writer.add(ready)
+            fold.mended += mended
+        writer.close(_facts_of(fold))
+    return fold
+
+
+def _facts_of(fold: Fold) -> dict[str, Any]:
+    totals = {name: {"dtype": a.dtype.str, "values": a.tolist()} for name, a in fold.state.totals.items()}
+    return {"totals": totals, "coverage": fold.coverage.ranges, "mended": fold.mended}
+
+
+def _fold_of(facts: dict[str, Any]) -> Fold:
+    totals = {name: np.array(t["values"], np.dtype(t["dtype"])) for name, t in facts["totals"].items()}
+    return Fold(State({}, totals), Coverage(tuple((a, b) for a, b in facts["coverage"])), facts["mended"])
+
+
+def fold_panel(job: Job, panel: int, names: Sequence[str], tick: Tick) -> list[str]:
+    """Fold one range of columns from all spool files and store it; the names of its arrays."""
+    assert job.spool is not None and job.out is not None
+    first, last = job.plan.bounds[panel : panel + 2]
+    arrays: dict[str, Array] = {}
+    parts: list[Entries] = []
+    for part in _spooled(job, names, first, last):
+        if parts and (part.family != parts[0].family or len(part) + sum(map(len, parts)) > FOLD_ENTRIES):
+            job.statistic.update_arrays(arrays, as_block(parts, job.tiling, last - first))
+            parts = []
+        parts.append(part)
+    rest = as_block(parts, job.tiling, last - first) if parts else empty_block(last - first)
+    job.statistic.update_arrays(arrays, rest)
+    states.write_panel(job.out, panel, arrays)
+    tick(1)
+    return sorted(arrays)
+
+
+def _spooled(job: Job, names: Sequence[str], first: int, last: int) -> Iterator[Entries]:
+    assert job.spool is not None
+    covered = Coverage()
+    for name in names:
+        file = SpoolFile.open(job.spool, name)
+        covered = covered.union(Coverage(tuple((a, b) for a, b in file.facts["coverage"])))
+        yield from file.entries(*job.tiling.buckets(first, last))
+    if missing := covered.missing(job.plan.n_blocks):
+        raise NfsDaskError(f"blocks {missing} are in no spool file; the pass is not complete")

@@ -1,0 +1,151 @@
+"""Where a pass puts its files, what of them outlives it, and what is cleaned up.
+
+With a run folder, everything a pass has finished stays until the pass is complete, so that another process can go on.
+Without one, temporary files go beside the data, or to ``spool``, and are removed when the pass ends, however it ends.
+
+    run.json                      the data this run belongs to
+    <statistic>/plan.json         the plan, kept by whoever resumes
+    <statistic>/checkpoints/      unfinished and finished dense runs
+    <statistic>/spool/            finished batches of a scatter pass
+    <statistic>/results/          the state, when the pass is complete
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+import uuid
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from nfs_dask.engine.plan import Plan
+from nfs_dask.errors import InputError, ResumeError, StoreError
+from nfs_dask.sources.base import Source
+from nfs_dask.statistics.base import Statistic
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.states import StoredPanels
+
+logger = logging.getLogger("nfs_dask")
+
+FORMAT = 1
+
+
+@dataclass
+class Workplace:
+    """The folders of one pass."""
+
+    candidates: list[Folder]  # where temporary files may go, best first
+    run: Folder | None
+    statistic: dict[str, Any]
+    temporary: list[Folder] = field(default_factory=list)
+
+    @property
+    def _pass(self) -> Folder | None:
+        return None if self.run is None else self.run / str(self.statistic["statistic"])
+
+    @property
+    def checkpoints(self) -> Folder | None:
+        return None if self._pass is None else self._pass / "checkpoints"
+
+    @property
+    def results(self) -> Folder | None:
+        return None if self._pass is None else self._pass / "results"
+
+    def finished(self) -> StoredPanels | None:
+        """The result of this pass, if an earlier process completed it in the same run."""
+        return None if self.results is None else StoredPanels.find(self.results)
+
+    def plan(self) -> Plan | None:
+        """The plan an earlier process began with; a resumed pass keeps it."""
+        if self._pass is None or not self._pass.exists("plan.json"):
+            return None
+        plan = Plan.from_json(json.loads(self._pass.read("plan.json")))
+        _refuse_difference(self._pass, dict(plan.statistic), self.statistic, "settings")
+        return plan
+
+    def begin(self, plan: Plan) -> None:
+        """Note the plan, so that the pass can be resumed."""
+        if self._pass is not None and not self._pass.exists("plan.json"):
+            self._pass.write("plan.json", json.dumps(plan.to_json()).encode())
+
+    def spool(self, plan: Plan) -> Folder:
+        """The folder for spool files: in the run folder, or a temporary one."""
+        if self._pass is not None:
+            return self._pass / "spool"
+        if plan.resources.spool is None:
+            raise InputError("this plan spools entries, but there is no folder that all workers reach")
+        return self._temporary(Folder(plan.resources.spool), "spool")
+
+    def output(self, plan: Plan) -> Folder:
+        """Where panels go when they are not kept with the data."""
+        if self.results is not None:
+            return self.results
+        assert plan.resources.spool is not None
+        return self._temporary(Folder(plan.resources.spool), "panels")
+
+    def _temporary(self, base: Folder, what: str) -> Folder:
+        folder = base / f".nfs-{what}-{uuid.uuid4().hex[:12]}"
+        self.temporary.append(folder)
+        return folder
+
+    def hand_over(self, panels: StoredPanels) -> None:
+        """Let a result in temporary files live as long as the object that reads it."""
+        if panels.folder in self.temporary:
+            self.temporary.remove(panels.folder)
+            weakref.finalize(panels, panels.folder.remove)
+
+    def complete(self) -> None:
+        """The result is safe: what only served to reach it can go."""
+        for folder in (self.checkpoints, None if self._pass is None else self._pass / "spool"):
+            if folder is not None:
+                folder.remove()
+
+
+@contextmanager
+def open_workplace(
+    run: str | None, spool: str | None, beside: Folder | None, statistic: Statistic, source: Source
+) -> Iterator[Workplace]:
+    """The folders of a pass; temporary ones are removed at the end, also on errors and on Ctrl-C."""
+    run_folder = None if run is None else Folder.of(run)
+    given = [run_folder, None if spool is None else Folder.of(spool), beside, Folder.of(tempfile.gettempdir())]
+    place = Workplace([folder for folder in given if folder is not None], run_folder, statistic.describe())
+    if run_folder is not None:
+        _enter_run(run_folder, source)
+    try:
+        yield place
+    except BaseException:
+        if run_folder is not None:
+            logger.warning("what was finished is kept in %s; give the same run folder to resume", run_folder.location)
+        raise
+    finally:
+        for folder in place.temporary:
+            folder.remove()
+
+
+def _enter_run(run: Folder, source: Source) -> None:
+    """Begin a run, or make sure that it belongs to these data."""
+    if source.fingerprint is None:
+        raise InputError(
+            "a run folder needs data that can be recognised when the run resumes; ingest them into a store first"
+        )
+    identity = {"rows": source.n_rows, "features": source.n_features, "fingerprint": source.fingerprint}
+    if not run.exists("run.json"):
+        run.write("run.json", json.dumps({"format": FORMAT, "data": identity}).encode())
+        return
+    recorded = json.loads(run.read("run.json"))
+    if recorded.get("format") != FORMAT:
+        raise StoreError(f"{run.location} is a run of format {recorded.get('format')}; this version reads {FORMAT}")
+    _refuse_difference(run, recorded["data"], identity, "data")
+
+
+def _refuse_difference(folder: Folder, then: dict[str, Any], now: dict[str, Any], what: str) -> None:
+    differing = [f"{key}: {then.get(key)} then, {now.get(key)} now" for key in now if then.get(key) != now.get(key)]
+    if differing:
+        raise ResumeError(
+            f"{folder.location} was begun with other {what} ({'; '.join(differing)}). "
+            "Resume with what it was begun with, or start a new run in another folder"
+        )

@@ -1,0 +1,63 @@
+"""Statistics kept beside the data they were made from, found again by fingerprint and description.
+
+    <key>.json        names the folder of a finished state; written last, so it never points at half of one
+    <key>-<random>/   a state, see `nfs_dask.storage.states`
+
+Two clients that make the same statistic at once each fill a folder of their own; the later pointer wins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import uuid
+from dataclasses import dataclass
+
+from nfs_dask.errors import StoreError
+from nfs_dask.statistics.base import Statistic
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.states import StoredPanels
+
+logger = logging.getLogger("nfs_dask")
+
+_FOLDER = re.compile(r"[0-9a-f]{32}-[0-9a-f]{8}")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The kept statistics of one dataset, in one state of its data."""
+
+    folder: Folder
+    fingerprint: str
+
+    def _key(self, statistic: Statistic) -> str:
+        identity = json.dumps([self.fingerprint, statistic.describe()], sort_keys=True)
+        return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
+
+    def find(self, statistic: Statistic) -> StoredPanels | None:
+        """A finished state that holds this statistic."""
+        for candidate in (statistic, *statistic.supersets()):
+            pointer = f"{self._key(candidate)}.json"
+            if self.folder.exists(pointer):
+                name = json.loads(self.folder.read(pointer)).get("folder", "")
+                if not _FOLDER.fullmatch(name):
+                    raise StoreError(f"{self.folder.path(pointer)} is damaged; delete it and run again")
+                return StoredPanels(self.folder / name)
+        return None
+
+    def reserve(self, statistic: Statistic) -> Folder | None:
+        """A new folder to write the statistic to; None where nothing can be written."""
+        target = self.folder / f"{self._key(statistic)}-{uuid.uuid4().hex[:8]}"
+        try:
+            target.write("begun", b"")
+        except OSError as error:
+            logger.info("statistics are not kept: %s cannot be written (%s)", self.folder.location, error)
+            return None
+        return target
+
+    def commit(self, statistic: Statistic, target: Folder) -> None:
+        """Make a finished state the one that is found."""
+        content = {"folder": target.location.rsplit("/", 1)[-1], "statistic": statistic.describe()}
+        self.folder.write(f"{self._key(statistic)}.json", json.dumps(content).encode())
