@@ -111,8 +111,10 @@ def canonical(block: Block) -> tuple[Block, bool]:
         return block, False
     from scipy import sparse  # only for data that came unsorted
 
+    wide = {"i": np.int64, "u": np.uint64, "f": np.float64}.get(block.data.dtype.kind, block.data.dtype)
+    data = block.data.astype(wide)  # the sum of duplicates may not fit the type that each of them does
     matrix = sparse.csr_matrix(
-        (block.data.copy(), block.indices.copy(), block.indptr.copy()), shape=(block.n_rows, block.n_features)
+        (data, block.indices.copy(), block.indptr.copy()), shape=(block.n_rows, block.n_features)
     )
     matrix.sum_duplicates()
     indptr = matrix.indptr.astype(np.int64)
