@@ -1,0 +1,219 @@
+"""Labels as class codes, and sample weights as numbers that can be counted with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import UNLABELLED, Array
+from nfs_dask.errors import InputError
+
+MOST_CLASSES = 1 << 20  # more distinct labels than this are identifiers or measurements, not classes
+
+
+def encode(y: Any, n_rows: int | None = None) -> tuple[Array, Array]:
+    """The sorted distinct labels, and for each row the position of its label, or ``UNLABELLED`` for None and NaN.
+
+    >>> classes, codes = encode(["spam", None, "ham", "spam"])
+    >>> classes.tolist(), codes.tolist()
+    (['ham', 'spam'], [1, -1, 0, 1])
+    """
+    values = _one_dimensional(y, "y")
+    if n_rows is not None and len(values) != n_rows:
+        raise InputError(f"X has {n_rows} rows but y has {len(values)} labels; give one label for each row of X")
+    if _is_pandas(values):
+        return _sorted(*_factorize_pandas(values))
+    if values.dtype.kind in "iu":
+        return _encode_integers(values)
+    if values.dtype.kind == "b":
+        classes, codes = _encode_integers(values.view(np.uint8))
+        return classes.astype(bool), codes
+    if values.dtype.kind == "f":
+        return _encode_floats(values)
+    if values.dtype.kind in "OUST":
+        return _sorted(*_factorize(values.tolist()))
+    raise InputError(
+        f"Unknown label type: y holds {values.dtype} values; give strings, integers or booleans, one for each row"
+    )
+
+
+def encode_as(y: Any, classes: Array) -> Array:
+    """Codes of a part of the labels under the classes of the whole."""
+    own, codes = encode(y)
+    if not len(own):
+        return codes
+    position = np.searchsorted(classes, own).astype(np.int32)
+    known = classes[np.minimum(position, len(classes) - 1)] == own
+    if not np.all(known):
+        raise InputError(f"y holds the label {own[~known][0].item()!r}, which was not there when its classes were read")
+    return _through(position, codes)
+
+
+def merge_classes(parts: Iterable[Array]) -> Array:
+    """The classes of labels that were encoded part by part."""
+    found = [part for part in parts if len(part)]
+    if not found:
+        return np.empty(0, np.int64)
+    if len({_sort_of(part) for part in found}) > 1:
+        raise InputError("y mixes text with numbers; give labels of one type")
+    classes = np.unique(np.concatenate(found))
+    if len(classes) > MOST_CLASSES:
+        raise InputError(
+            f"y has more than {MOST_CLASSES:,} distinct labels, such as {classes[0]} and {classes[1]}; "
+            "identifiers or measurements are not classes"
+        )
+    return classes
+
+
+def sample_weights(weights: Any, n_rows: int | None = None) -> Array:
+    """Weights as int64 where all are whole numbers, so that they count exactly, else as float64."""
+    values = np.asarray(_one_dimensional(weights, "sample_weight"))
+    if n_rows is not None and len(values) != n_rows:
+        raise InputError(
+            f"X has {n_rows} rows but sample_weight has {len(values)} entries; give one weight for each row of X"
+        )
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"sample_weight holds {values.dtype} values; give numbers of zero or more")
+    if values.dtype.kind == "b":
+        return values.astype(np.int64)
+    bad = ~(np.isfinite(values) & (values >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"sample_weight {values[row]} in row {row}; give finite weights of zero or more")
+    whole = values.dtype.kind in "iu" or bool(np.all(values == np.floor(values)))
+    if whole and (not values.size or float(values.max()) < 2.0**62):
+        return values.astype(np.int64)
+    return values.astype(np.float64)
+
+
+def smallest_codes(codes: Array, n_classes: int) -> Array:
+    """The codes in the narrowest signed integers, for when they travel."""
+    return codes.astype(np.int8 if n_classes <= 127 else np.int16 if n_classes <= 32_767 else np.int32)
+
+
+def _is_pandas(values: Any) -> bool:
+    return type(values).__module__.partition(".")[0] == "pandas"
+
+
+def _one_dimensional(values: Any, name: str) -> Any:
+    """An array, or the pandas object itself, with one axis."""
+    if not _is_pandas(values):
+        if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
+            values = _from_list(values)
+        values = np.asarray(values)
+    if values.ndim != 1:
+        raise InputError(f"{name} has {values.ndim} dimensions; give one value for each row, such as {name}.ravel()")
+    return values
+
+
+def _from_list(values: Sequence[Any]) -> Array:
+    """Lists keep their types: numpy alone would turn [1, "a", None] into text."""
+    if any(value is None or isinstance(value, str) for value in values):
+        out = np.empty(len(values), object)
+        out[:] = values
+        return out
+    return np.asarray(values)
+
+
+def _encode_integers(values: Array) -> tuple[Array, Array]:
+    """Count in a table over the range of the labels where that is short, else sort."""
+    if not len(values):
+        return values.copy(), np.empty(0, np.int32)
+    low, high = int(values.min()), int(values.max())
+    if high - low > 4 * len(values) + 1024:
+        classes, codes = np.unique(values, return_inverse=True)
+        return classes, codes.astype(np.int32)
+    offsets = (values - values.dtype.type(low)).astype(np.intp)
+    found = np.flatnonzero(np.bincount(offsets))
+    table = np.zeros(high - low + 1, np.int32)
+    table[found] = np.arange(len(found), dtype=np.int32)
+    return found.astype(values.dtype) + values.dtype.type(low), table[offsets]
+
+
+def _encode_floats(values: Array) -> tuple[Array, Array]:
+    missing = np.isnan(values)
+    present = values[~missing] if missing.any() else values
+    _refuse_continuous(present)
+    if present.size and float(np.abs(present).max()) >= 2.0**53:
+        classes, found = np.unique(present, return_inverse=True)
+    else:
+        classes, found = _encode_integers(present.astype(np.int64))
+    codes = np.full(len(values), UNLABELLED, np.int32)
+    codes[~missing] = found
+    return classes.astype(values.dtype), codes
+
+
+def _refuse_continuous(values: Array) -> None:
+    odd = ~np.isfinite(values) | (values != np.floor(values))
+    if odd.any():
+        kind = "infinite" if np.isinf(values[odd][0]) else "continuous"
+        raise InputError(
+            f"Unknown label type: {kind} values such as {values[odd][0]} in y; "
+            "labels are classes: give strings, integers or booleans, or cut the values into ranges first"
+        )
+
+
+def _factorize(values: list[Any]) -> tuple[list[Any], Array]:
+    """Distinct labels in order of appearance, and the position of each row's label."""
+    number: dict[Any, int] = {}
+    try:
+        codes = np.fromiter((number.setdefault(v, len(number)) for v in values), np.int32, len(values))
+    except TypeError:
+        raise InputError("Unknown label type: y holds lists or other compound values; give one label per row") from None
+    table = np.full(len(number), UNLABELLED, np.int32)
+    present = [v for v in number if not _missing(v)]
+    for position, value in enumerate(present):
+        table[number[value]] = position
+    return present, table[codes] if len(codes) else codes
+
+
+def _missing(value: Any) -> bool:
+    if value is None:
+        return True
+    different = value != value  # NaN and NaT differ from themselves; pandas.NA does not say
+    return different is not False and (_is_pandas(value) or bool(different))
+
+
+def _factorize_pandas(values: Any) -> tuple[list[Any], Array]:
+    codes, distinct = values.factorize(use_na_sentinel=True)
+    return list(distinct), np.asarray(codes, np.int32)
+
+
+def _sorted(values: list[Any], codes: Array) -> tuple[Array, Array]:
+    """Number the classes in sorted order."""
+    classes = _as_classes(values)
+    order = np.argsort(classes, kind="stable")
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    return classes[order], _through(position, codes)
+
+
+def _through(position: Array, codes: Array) -> Array:
+    """``position[codes]``, where unlabelled rows stay so."""
+    table = np.append(position, np.int32(UNLABELLED))  # the code -1 finds the last entry
+    return table[codes]
+
+
+def _as_classes(values: list[Any]) -> Array:
+    """Distinct labels as an array of one plain type."""
+    if not values:
+        return np.empty(0, np.int64)
+    if all(isinstance(v, str) for v in values):
+        return np.array(values, np.str_)
+    if all(isinstance(v, (bool, np.bool_)) for v in values):
+        return np.array(values, bool)
+    if all(isinstance(v, bytes) for v in values):
+        return np.array(values, np.bytes_)
+    if any(not isinstance(v, (int, float, np.number, bool, np.bool_)) for v in values):
+        kinds = " and ".join(sorted({type(v).__name__ for v in values}))
+        raise InputError(f"Unknown label type: y holds {kinds}; give labels of one type: strings, integers or booleans")
+    classes = np.array(values)
+    if classes.dtype.kind == "f":
+        _refuse_continuous(classes)
+    return classes
+
+
+def _sort_of(classes: Array) -> str:
+    return "number" if classes.dtype.kind in "biuf" else classes.dtype.kind

@@ -1,0 +1,292 @@
+"""Any two-dimensional matrix that Python libraries hold in memory, seen as rows of CSR.
+
+Types are told by the name of their library, so that looking at an array imports neither pandas nor sparse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from nfs_dask.block import Array, Kind
+from nfs_dask.errors import InputError
+from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly, in_pieces
+
+Csr: TypeAlias = tuple[Array, Array, Array]  # row pointers (int64, from 0), columns, values
+
+ACCEPTED = "a numpy array, a scipy sparse matrix or array, a sparse.COO or GCXS, a pandas DataFrame"
+
+
+class Rows(Protocol):
+    """A matrix in memory, whose rows can be had as CSR."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def nnz(self) -> int | None:
+        """Stored entries, where they need not be counted."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def entry_nbytes(self) -> int:
+        """Bytes that an entry takes in a block."""
+
+    def cut(self) -> Cuts:
+        """Blocks of bounded memory."""
+        ...
+
+    def rows(self, start: int, stop: int) -> Csr:
+        """Some rows, sharing memory with the matrix where that is possible."""
+        ...
+
+
+def as_rows(X: Any) -> Rows:
+    """See a matrix as rows, or say why that cannot be."""
+    for library, adapt in _ADAPTERS.items():
+        if type(X).__module__.partition(".")[0] == library:
+            return adapt(X)
+    if hasattr(X, "__array__") or isinstance(X, (list, tuple)):
+        return _from_numpy(np.asarray(X))
+    raise InputError(f"X is a {type(X).__name__}; give {ACCEPTED}")
+
+
+def kind_of(dtype: np.dtype[Any]) -> Kind | None:
+    """What a type alone says about the values."""
+    return {"b": "binary", "u": "count"}.get(dtype.kind)  # type: ignore[return-value]
+
+
+def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse what is not a table of real numbers with at least one row and one column."""
+    if len(shape) != 2:
+        raise InputError(
+            f"X has {len(shape)} dimension(s), shape {shape}; give one row per document. Reshape your data, "
+            "X.reshape(1, -1) if it is a single document or X.reshape(-1, 1) if it is a single feature"
+        )
+    if dtype.kind == "c":
+        raise InputError(f"Complex data not supported: X has type {dtype}; give its real part, X.real")
+    if dtype.kind not in "biuf":
+        raise InputError(
+            f"X has type {dtype}, which is not a number; convert it with X.astype(float), encode categories "
+            "as columns, or ingest text with nfs_dask.ingest"
+        )
+
+
+def check_not_empty(n_rows: int, n_features: int) -> None:
+    """Refuse data without rows or without columns."""
+    for count, what in ((n_rows, "sample(s)"), (n_features, "feature(s)")):
+        if count == 0:
+            raise InputError(
+                f"X has 0 {what} (shape=({n_rows}, {n_features})) while a minimum of 1 is required; check "
+                "the selection that made it"
+            )
+
+
+def countable(values: Array) -> Array:
+    """Values in a type that compiled code takes: native byte order, no half and no extended precision."""
+    dtype = values.dtype
+    if dtype.kind == "f" and dtype.itemsize not in (4, 8):
+        dtype = np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
+    return values.astype(dtype.newbyteorder("="), copy=False)
+
+
+@dataclass(frozen=True)
+class CsrRows:
+    """Compressed rows. Blocks are views, nothing is copied but the row pointers of a block."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+    n_features: int
+
+    def __post_init__(self) -> None:
+        nnz = int(self.indptr[-1])
+        if self.indptr[0] != 0 or nnz > len(self.indices) or nnz > len(self.data):
+            raise InputError(
+                f"X is damaged: its row pointers run from {self.indptr[0]} to {nnz} over {len(self.indices)} columns "
+                f"and {len(self.data)} values; X.check_format() tells more"
+            )
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def nnz(self) -> int:
+        return int(self.indptr[-1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.data.dtype
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.indptr.nbytes + self.indices.nbytes + self.data.nbytes)
+
+    @property
+    def entry_nbytes(self) -> int:
+        return int(self.indices.itemsize + self.data.itemsize)
+
+    def cut(self) -> Cuts:
+        return cut_by_entries(in_pieces(self.indptr), self.entry_nbytes)
+
+    def rows(self, start: int, stop: int) -> Csr:
+        indptr = self.indptr[start : stop + 1].astype(np.int64)
+        first, last = int(indptr[0]), int(indptr[-1])
+        indptr -= first
+        return indptr, self.indices[first:last], countable(self.data[first:last])
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """A dense array. Only the rows of one block at a time are compressed."""
+
+    values: Array
+    nnz: None = None
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes)
+
+    @property
+    def entry_nbytes(self) -> int:
+        return int(_column_type(self.n_features).itemsize + self.values.itemsize)
+
+    def cut(self) -> Cuts:
+        return cut_evenly(self.n_rows, self.n_features, self.entry_nbytes)
+
+    def rows(self, start: int, stop: int) -> Csr:
+        return compress(self.values[start:stop])
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """A pandas DataFrame of numbers, turned into an array one block at a time."""
+
+    frame: Any
+    dtype: np.dtype[Any]
+    nnz: None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.frame)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.frame.columns)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.frame.memory_usage(index=False).sum())
+
+    @property
+    def entry_nbytes(self) -> int:
+        return int(_column_type(self.n_features).itemsize + self.dtype.itemsize)
+
+    def cut(self) -> Cuts:
+        both = self.entry_nbytes + self.dtype.itemsize  # the CSR, and the array it is made from
+        return cut_evenly(self.n_rows, self.n_features, both)
+
+    def rows(self, start: int, stop: int) -> Csr:
+        part = self.frame.iloc[start:stop]
+        missing = {"na_value": np.nan} if self.dtype.kind == "f" else {}
+        return compress(part.to_numpy(self.dtype, **missing))
+
+
+def compress(values: Array) -> Csr:
+    """A dense array as CSR. NaN is kept, to be refused where its place can be named."""
+    mask = values != 0
+    indptr = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.count_nonzero(mask, axis=1), out=indptr[1:])
+    columns = np.arange(values.shape[1], dtype=_column_type(values.shape[1]))
+    return indptr, np.broadcast_to(columns, values.shape)[mask], countable(values[mask])
+
+
+def _column_type(n_features: int) -> np.dtype[Any]:
+    return np.dtype(np.int32 if n_features < 2**31 else np.int64)
+
+
+def _from_numpy(X: Any) -> DenseRows:
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError("X is a masked array, and masked is not zero; decide with X.filled(0) or leave rows out")
+    check_matrix(X.shape, X.dtype)
+    return DenseRows(np.asarray(X))
+
+
+def _from_scipy(X: Any) -> CsrRows:
+    check_matrix(X.shape, X.dtype)
+    csr = X if X.format == "csr" else X.tocsr()
+    return CsrRows(csr.indptr, csr.indices, csr.data, int(X.shape[1]))
+
+
+def _from_pandas(X: Any) -> Rows:
+    if X.ndim != 2:
+        raise InputError("X is a pandas Series; give one row per document, X.to_frame() for a single feature")
+    types = [getattr(t, "subtype", getattr(t, "numpy_dtype", t)) for t in X.dtypes]
+    for name, dtype in zip(X.columns, types, strict=True):
+        if not isinstance(dtype, np.dtype) or dtype.kind not in "biuf":
+            raise InputError(
+                f"column {name!r} of X has type {dtype}, which is not a number; drop it, or encode it as columns with "
+                "pandas.get_dummies(X)"
+            )
+    if X.shape[1] and all(hasattr(t, "subtype") and hasattr(t, "fill_value") for t in X.dtypes):
+        return _from_scipy(X.sparse.to_coo())
+    dtype = np.result_type(*types) if types else np.dtype(np.float64)
+    nullable = any(not isinstance(t, np.dtype) for t in X.dtypes)
+    return FrameRows(X, np.result_type(dtype, np.float64) if nullable and X.isna().to_numpy().any() else dtype)
+
+
+def _from_sparse(X: Any) -> Rows:
+    check_matrix(X.shape, X.dtype)
+    if X.fill_value != 0:
+        raise InputError(f"X has fill value {X.fill_value}, so it is not sparse here; give one that is filled with 0")
+    if not hasattr(X, "coords") and not hasattr(X, "indptr"):
+        X = X.asformat("coo")
+    if hasattr(X, "coords"):
+        return _from_coordinates(X)
+    if tuple(int(axis) for axis in X.compressed_axes) == (0,):
+        return CsrRows(X.indptr, X.indices, X.data, int(X.shape[1]))
+    return _from_scipy(X.to_scipy_sparse())
+
+
+def _from_coordinates(X: Any) -> CsrRows:
+    """Coordinates that are sorted by row already need no more than their row pointers."""
+    rows, columns = X.coords
+    starts = np.flatnonzero(rows[1:] != rows[:-1]) + 1  # where the row changes: few places, so the rest is cheap
+    present = rows[np.append(0, starts)] if len(rows) else rows
+    if np.any(present[1:] < present[:-1]):
+        return _from_scipy(X.to_scipy_sparse())
+    lengths = np.zeros(X.shape[0] + 1, np.int64)
+    lengths[present.astype(np.intp) + 1] = np.diff(starts, prepend=0, append=len(rows)) if len(rows) else 0
+    return CsrRows(np.cumsum(lengths), np.ascontiguousarray(columns), X.data, int(X.shape[1]))
+
+
+_ADAPTERS: dict[str, Callable[[Any], Rows]] = {
+    "numpy": _from_numpy,
+    "scipy": _from_scipy,
+    "sparse": _from_sparse,
+    "pandas": _from_pandas,
+}
