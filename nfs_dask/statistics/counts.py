@@ -40,17 +40,19 @@ class ClassCounts(Statistic):
 
     def zero(self) -> State:
         zeros = np.zeros(self.n_classes, np.int64)
-        return State({}, {"rows": zeros, "weight": zeros.astype(np.float64), "mass": np.zeros(1)})
+        return State({}, {"rows": zeros, "weight": zeros.astype(np.float64), "mass": np.zeros(1, np.int64)})
 
     def update_totals(self, totals: dict[str, Array], block: Block) -> None:
         codes = block.codes.astype(np.intp)
         totals["rows"] += np.bincount(codes, minlength=self.n_classes)
         totals["weight"] += np.bincount(codes, block.weights, minlength=self.n_classes)
-        totals["mass"] += _largest_sum(block)
-        if totals["mass"][0] >= _MOST:
-            raise InputError(
-                f"block {block.number}: the counts add up to 2^62 or more; scale the values or weights down"
-            )
+        totals["mass"] += _mass(block)
+        _guard(totals)
+
+    def merge(self, left: State, right: State) -> State:
+        merged = super().merge(left, right)
+        _guard(merged.totals)
+        return merged
 
     def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         if self.with_sums:
@@ -106,11 +108,25 @@ def _whole(weights: Array | None) -> bool:
     return weights is None or weights.dtype.kind != "f"
 
 
-def _largest_sum(block: Block) -> float:
-    """A bound of what the block adds to any one count, without reading the values where their type is bound enough."""
-    if block.data.dtype.kind == "f" or block.nnz == 0 or not _whole(block.weights):
-        return 0.0
-    weight = 1 if block.weights is None or not block.n_rows else int(block.weights.max())
-    if block.data.dtype.itemsize <= 2:
-        return float(block.nnz) * np.iinfo(block.data.dtype).max * weight
-    return float(block.data.sum(dtype=np.float64)) * weight
+def _mass(block: Block) -> int:
+    """Sum of all whole-number values under their weights: no single count can be larger."""
+    if block.data.dtype.kind == "f" or not _whole(block.weights):
+        return 0
+    weight = 1 if block.weights is None else int(block.weights.max(initial=0))
+    if block.data.dtype.itemsize == 8 or weight > 1 << 20:  # only then can the exact sum below wrap
+        _refuse_overflow(float(block.data.sum(dtype=np.float64)) * weight)
+    if block.weights is None:
+        return int(block.data.sum(dtype=np.int64))
+    running = np.concatenate(([0], np.cumsum(block.data, dtype=np.int64)))
+    return int(np.diff(running[block.indptr]) @ block.weights)
+
+
+def _guard(totals: dict[str, Array]) -> None:
+    _refuse_overflow(float(totals["mass"][0]))
+
+
+def _refuse_overflow(mass: float) -> None:
+    if mass >= _MOST:
+        raise InputError(
+            "the counts add up to 2^62 or more, beyond exact integers; scale the values or the weights down"
+        )
