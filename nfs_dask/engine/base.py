@@ -53,7 +53,9 @@ class Executor(Protocol):
         """Workers, memory, and the first of the places that all workers reach."""
         ...
 
-    def map(self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str) -> list[Any]:
+    def map(
+        self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
+    ) -> list[Any]:
         """``function(job, *arguments[i], tick=...)`` for each i, in any order; the results in order."""
         ...
 
@@ -101,9 +103,7 @@ class Engine(ABC):
             if (finished := place.finished()) is not None:
                 return Reduction(finished, None, time.perf_counter() - started)
             with self._executor(source) as executor:
-                plan = place.plan() or make_plan(
-                    statistic, source, executor.resources(place.candidates), self.panels
-                )
+                plan = place.plan() or make_plan(statistic, source, executor.resources(place.candidates), self.panels)
                 plan.check()
                 place.begin(plan)
                 logger.debug("%s", plan)

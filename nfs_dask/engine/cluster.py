@@ -34,7 +34,9 @@ def find_client(address: str | None, workers: int | None, memory_limit: int | No
         try:
             client = distributed.Client(address, set_as_default=False)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
-            raise ClusterError(f"no scheduler answers at {address}: {error}. Is it running, and is it TLS or not?") from error
+            raise ClusterError(
+                f"no scheduler answers at {address}: {error}. Is it running, and is it TLS or not?"
+            ) from error
         with client:
             yield client
         return
@@ -88,7 +90,12 @@ def measure(client: Any, asked: int | None, places: Sequence[Folder]) -> Resourc
     try:
         futures = {
             address: client.submit(
-                warm_up, [p.location for p in probes], token, workers=[address], pure=False, key=f"nfs-warm-{uuid.uuid4()}"
+                warm_up,
+                [p.location for p in probes],
+                token,
+                workers=[address],
+                pure=False,
+                key=f"nfs-warm-{uuid.uuid4()}",
             )
             for address in workers
         }

@@ -15,6 +15,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import cloudpickle
+
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.cluster import find_client, measure
 from nfs_dask.engine.plan import Resources
@@ -28,6 +30,7 @@ from nfs_dask.units import parse_bytes
 logger = logging.getLogger("nfs_dask")
 
 RETRIES = 3  # of a task that raised something unforeseen
+SMALL_JOB = 16 << 10  # bytes
 TICK_SECONDS = 0.5  # between two messages of one task
 
 
@@ -138,7 +141,9 @@ class ClusterExecutor:
     def resources(self, places: Sequence[Folder]) -> Resources:
         return measure(self._client, self._workers, places)
 
-    def map(self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str) -> list[Any]:
+    def map(
+        self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
+    ) -> list[Any]:
         shared = self._share(job)
         futures = [self._task(function, shared, args) for args in arguments]
         return self._gather(futures, len(arguments), label)
@@ -152,7 +157,8 @@ class ClusterExecutor:
         while len(level) > 1:
             groups = [level[i : i + job.plan.fan_in] for i in range(0, len(level), job.plan.fan_in)]
             level = [
-                group[0] if len(group) == 1 else self._submit(merge_task, shared, group, name="merge") for group in groups
+                group[0] if len(group) == 1 else self._submit(merge_task, shared, group, name="merge")
+                for group in groups
             ]
         fold: Fold = self._gather(level, source.n_blocks, label)[0]
         return fold
@@ -170,7 +176,15 @@ class ClusterExecutor:
         return [self._task(function, shared, (run,), block) for run, block in enumerate(blocks)]
 
     def _share(self, job: Job) -> Any:
-        return self._submit(hand_on, job, name="job")
+        """The job as tasks take it: a small one travels with each task, a large one is shipped to each worker once.
+
+        Dask sends tasks to where their inputs are, so a shared job has to be everywhere before they start.
+        """
+        if len(cloudpickle.dumps(job)) <= SMALL_JOB:
+            return job
+        shared = self._submit(hand_on, job, name="job")
+        self._client.replicate(shared)
+        return shared
 
     def _task(self, function: Callable[..., Any], shared: Any, args: tuple[Any, ...], shipped: Any = None) -> Any:
         return self._submit(run_task, function, shared, args, self._topic, shipped, name=function.__name__)

@@ -125,7 +125,9 @@ class Plan:
         )
         message += ", or fewer threads" if r.threads > 1 else ""
         if self.strategy == "dense" and r.spool is None:
-            message += ", or name a folder that all workers reach (spool=...), so that the features can be cut into panels"
+            message += (
+                ", or name a folder that all workers reach (spool=...), so that the features can be cut into panels"
+            )
         raise PlanError(message)
 
     def to_json(self) -> dict[str, Any]:
@@ -288,7 +290,8 @@ def spooled_entry_nbytes(source: Source, shift: int) -> int:
 
 def _panel_memory(statistic: Statistic, source: Source, width: int, entry: int) -> int:
     """Bytes to fold a panel: its arrays, their encoded copy on the way out, and spooled entries before and after sorting."""
-    return 2 * _state_nbytes(statistic, source, width) + FOLD_ENTRIES * (2 * entry + 4)
+    entries = min(FOLD_ENTRIES, source.n_blocks * source.block_entries)
+    return 2 * _state_nbytes(statistic, source, width) + entries * (2 * entry + 4)
 
 
 def _panel_width(
@@ -298,12 +301,12 @@ def _panel_width(
     if panels is not None:
         return _columns(tiles, panels, shift, source.n_features)
     count = min(tiles, resources.slots)
-    while count < tiles:
+    while count < tiles:  # a multiple of the slots, so that all are busy to the end
         width = _columns(tiles, count, shift, source.n_features)
         memory = _panel_memory(statistic, source, width, entry)
         if _state_nbytes(statistic, source, width) <= PANEL_STATE and memory <= resources.task_budget:
             break
-        count += 1
+        count = min(tiles, count + resources.slots)
     return _columns(tiles, count, shift, source.n_features)
 
 

@@ -28,7 +28,9 @@ class SerialExecutor:
         free = psutil.virtual_memory().available + used
         return Resources(1, 1, self._memory_limit or free, used, places[0].location if places else None)
 
-    def map(self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str) -> list[Any]:
+    def map(
+        self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
+    ) -> list[Any]:
         with Progress(len(arguments), label) as progress:
             return [function(job, *args, tick=progress.advance) for args in arguments]
 

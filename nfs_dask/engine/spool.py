@@ -68,9 +68,7 @@ class SpoolWriter:
         piece = {"columns": self._append(columns), "values": self._append(values), "weights": None}
         if block.weights is not None:
             rows = np.empty(block.nnz, np.int32)
-            kernels.bucket_rows(
-                block.indptr, block.indices, block.codes, tiling.shift, tiling.n_classes, starts, rows
-            )
+            kernels.bucket_rows(block.indptr, block.indices, block.codes, tiling.shift, tiling.n_classes, starts, rows)
             piece["weights"] = self._append(block.weights[rows])
         self._pieces.append({**piece, "ends": self._append(ends)})
 

@@ -1,7 +1,7 @@
 """Finished states at rest: one Zarr group per panel, and a manifest written last that makes them count.
 
-    states.json      totals, bounds, arrays of each panel, what the statistic and the data were
-    panel-00000/     the arrays of one panel
+states.json      totals, bounds, arrays of each panel, what the statistic and the data were
+panel-00000/     the arrays of one panel
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import zarr
 from zarr.codecs import BloscCodec
 
-from nfs_dask.block import Array
+from nfs_dask.block import Array, smallest_integer
 from nfs_dask.errors import StoreError
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.panels import Panels
@@ -40,6 +40,7 @@ def write_panel(folder: Folder, panel: int, arrays: dict[str, Array]) -> None:
     """Store the arrays of one panel. Writing it again writes the same bytes."""
     group = zarr.open_group(_zarr_store(_panel(folder, panel)), mode="w")
     for name, array in arrays.items():
+        array = _narrow(array)
         width = max(1, CHUNK_NBYTES // (array.itemsize * math.prod(array.shape[:-1])))
         inner = (*array.shape[:-1], min(width, array.shape[-1]))
         shard = (*array.shape[:-1], -(-array.shape[-1] // inner[-1]) * inner[-1])
@@ -55,7 +56,16 @@ def write_panel(folder: Folder, panel: int, arrays: dict[str, Array]) -> None:
         stored[...] = array
 
 
-def write_manifest(folder: Folder, totals: dict[str, Array], bounds: tuple[int, ...], panels: list[list[str]], facts: dict[str, Any]) -> None:
+def _narrow(array: Array) -> Array:
+    """Whole numbers in the smallest type that holds them: most counts are small, and a tenth of the bytes will do."""
+    if array.dtype != np.int64 or array.size == 0:
+        return array
+    return array.astype(smallest_integer(int(array.min()), int(array.max())))
+
+
+def write_manifest(
+    folder: Folder, totals: dict[str, Array], bounds: tuple[int, ...], panels: list[list[str]], facts: dict[str, Any]
+) -> None:
     """Make the panels count. ``panels`` names the arrays that each of them has."""
     manifest = {
         "format": FORMAT,
@@ -101,7 +111,8 @@ class StoredPanels(Panels):
         found = {}
         for name in self._names[panel]:
             array = group[name]
-            if not isinstance(array, zarr.Array) or array.shape[-1] != width or array.dtype.kind not in "if":
+            if not isinstance(array, zarr.Array) or array.shape[-1] != width or array.dtype.kind not in "iuf":
                 raise StoreError(f"{self.folder.location}: array {name} of panel {panel} is not what its manifest says")
-            found[name] = np.asarray(array[...])
+            stored = np.asarray(array[...])
+            found[name] = stored if stored.dtype.kind == "f" else stored.astype(np.int64)
         return found

@@ -1,0 +1,39 @@
+"""Clocks and memory peaks for the benchmarks. Peaks come from the kernel's high-water mark, so this needs Linux."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def reset_peak() -> None:
+    """Forget the high-water mark of this process."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_nbytes() -> int:
+    """Most memory this process has held since the mark was reset."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def seconds(function: Callable[[], Any], repeats: int) -> list[float]:
+    """Wall-clock times of some calls."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def interleaved(ways: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Median seconds of each way; they take turns, so that a noisy machine disturbs all alike."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(repeats):
+        for name, function in ways.items():
+            times[name] += seconds(function, 1)
+    return {name: statistics.median(t) for name, t in times.items()}

@@ -1,0 +1,170 @@
+"""Datasets: data that lie somewhere, what is known of them, and passes over them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from nfs_dask.block import Array, Kind
+from nfs_dask.engine.base import Engine, Reduction
+from nfs_dask.engine.choose import choose_engine
+from nfs_dask.engine.plan import Plan
+from nfs_dask.errors import InputError
+from nfs_dask.sources.base import Source
+from nfs_dask.sources.open import open_source
+from nfs_dask.statistics.base import Statistic
+from nfs_dask.statistics.counts import ClassCounts
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.kept import Kept
+
+
+class Dataset:
+    """Documents with labels, read block by block when a pass needs them.
+
+    Made by `open_dataset` and `ingest`. Holds no data and no open file.
+    """
+
+    def __init__(self, source: Source, location: str | None = None, *, reuse: bool = True) -> None:
+        self.source = source
+        self.location = location
+        self.reuse = reuse
+
+    @property
+    def n_rows(self) -> int:
+        return self.source.n_rows
+
+    @property
+    def n_features(self) -> int:
+        return self.source.n_features
+
+    @property
+    def nnz(self) -> int | None:
+        """Stored entries, where that is known without reading them."""
+        return self.source.nnz
+
+    @property
+    def classes(self) -> Array | None:
+        """The sorted labels; None without labels."""
+        return self.source.classes
+
+    @property
+    def kind(self) -> Kind | None:
+        """Which values there are; None where that is not known before they have been read."""
+        return self.source.kind
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Changes when the data or the labels do; None for data that cannot be recognised again."""
+        return self.source.fingerprint
+
+    def names(self, columns: Array) -> list[str] | None:
+        """Names of some columns, read without loading the rest."""
+        return self.source.names(columns)
+
+    def __repr__(self) -> str:
+        entries = "" if self.nnz is None else f", {self.nnz:,} entries"
+        classes = "no labels" if self.classes is None else f"{len(self.classes)} classes"
+        where = "" if self.location is None else f" at {self.location}"
+        rows = f"{self.n_rows:,}" if self.n_rows >= 0 else "unknown"
+        return f"<Dataset{where}: {rows} rows x {self.n_features:,} features{entries}, {classes}>"
+
+    @property
+    def statistics(self) -> Kept | None:
+        """Where statistics of these data are kept: inside a store of ours, next to anything else."""
+        if self.location is None or self.fingerprint is None:
+            return None
+        inside = f"{self.location}/nfs_statistics" if self.source.trusted else f"{self.location}.nfs_statistics"
+        return Kept(Folder(inside), self.fingerprint)
+
+    def plan(self, statistic: Statistic, engine: Engine | None = None) -> Plan:
+        """What `reduce` would do, and what it would take; nothing is read."""
+        return choose_engine(engine, self.source).plan(statistic, self.source, beside=self._beside)
+
+    def reduce(self, statistic: Statistic, engine: Engine | None = None) -> Reduction:
+        """One pass over the data, or none where the statistic was kept."""
+        kept = self.statistics if self.reuse else None
+        return choose_engine(engine, self.source).reduce(statistic, self.source, kept=kept, beside=self._beside)
+
+    def class_counts(self, **parameters: Any) -> ClassCounts:
+        """The description of this dataset's class counts."""
+        if self.classes is None:
+            raise InputError(
+                f"{self!r} has no labels; name the column that holds them, or give one label for each row (labels=...)"
+            )
+        return ClassCounts(len(self.classes), **parameters)
+
+    @property
+    def _beside(self) -> Folder | None:
+        return None if self.location is None else Folder(self.location.rsplit("/", 1)[0])
+
+
+def open_dataset(store: Any, *, labels: Any = None, layer: str | None = None, reuse: bool = True) -> Dataset:
+    """Open data where they lie, without reading or converting them.
+
+    Parameters
+    ----------
+    store
+        A store of ours, an AnnData Zarr or .h5ad, .npz or svmlight files (globs and lists too); a path or a URL.
+    labels
+        The column that holds the labels, or one label for each row. None: the store's own.
+    layer
+        Of an AnnData file, instead of X.
+    reuse
+        Whether statistics that were kept are used, and new ones are kept.
+    """
+    location = Folder.of(store).location if isinstance(store, str | os.PathLike) else None
+    return Dataset(open_source(location or store, labels=labels, layer=layer), location, reuse=reuse)
+
+
+def plan(dataset: Dataset, statistic: Statistic, engine: Engine | None = None) -> Plan:
+    """What a pass over a dataset would do: tasks, bytes, memory in each worker, time. Nothing is read."""
+    return dataset.plan(statistic, engine)
+
+
+def ingest(
+    source: Any,
+    store: str | os.PathLike[str],
+    *,
+    labels: Any = None,
+    weights: Any = None,
+    names: Iterable[str] | None = None,
+    append: bool = False,
+    engine: Engine | None = None,
+) -> Dataset:
+    """Write data into a store of ours, from which every pass reads fastest.
+
+    Parameters
+    ----------
+    source
+        A matrix in memory, a Dask array, or files that `open_dataset` opens.
+    store
+        A new path or URL; with ``append``, an existing store.
+    labels
+        One label for each row, or the column of the source that holds them.
+    weights
+        One weight for each row.
+    names
+        One name for each feature.
+    append
+        Add the rows to the store.
+    engine
+        Where the work runs; None chooses as for a pass.
+    """
+    from nfs_dask.storage.writer import write_store
+
+    target = Folder.of(store)
+    opened = _as_source(source, labels, weights)
+    with choose_engine(engine, opened).mapping(opened) as mapping:
+        write_store(opened, target.location, names=names, append=append, map=mapping)
+    return open_dataset(target.location)
+
+
+def _as_source(source: Any, labels: Any, weights: Any) -> Source:
+    if isinstance(source, Source):
+        return source
+    if isinstance(source, str | os.PathLike) or (
+        isinstance(source, list) and all(isinstance(s, os.PathLike) for s in source)
+    ):
+        return open_source(source, labels=labels)
+    return open_source(source, labels, weights)
