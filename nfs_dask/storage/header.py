@@ -1,0 +1,268 @@
+"""What a store says about itself: one block of JSON in the root's attributes, from which every shape follows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, get_args
+
+import numpy as np
+
+from nfs_dask.block import Array, Kind
+from nfs_dask.errors import StoreError
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.layout import (
+    INDEX,
+    OWN,
+    WEIGHT,
+    Json,
+    Layout,
+    Numbers,
+    Texts,
+    check_label_name,
+    check_numbers,
+    column_metadata,
+    consolidated,
+    group_metadata,
+)
+
+FORMAT = 1
+ROOT = "zarr.json"
+INDEX_NAMES = 1 << 21  # up to here AnnData's index holds names; it takes 8 s and 2 GB to open one of 12 million
+CATEGORIES_CHUNK = 1024
+RECORD = 24  # bytes of one receipt at rest: a digest and a size
+
+_VALUES = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "int64", "float32", "float64")
+_CLASS_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Facts about one generation of a store."""
+
+    generation: int
+    n_rows: int
+    n_features: int
+    nnz: int
+    kind: Kind
+    value_type: str
+    index_type: str
+    n_blocks: int
+    block_entries: int  # of the largest block
+    block_nbytes: int  # of the largest block in memory
+    read_nbytes: int  # on disk, of what a pass reads
+    label: str | None  # name of the label column
+    class_type: str | None  # "str", "int", "float" or "bool"
+    classes: tuple[Any, ...]  # as the codes number them: sorted, then those that were appended
+    weight_type: str | None
+    names_nbytes: int | None  # UTF-8 bytes of all names; None: there are no names
+    text_ids: bool  # whether AnnData's index of the rows holds strings
+    fingerprint: str
+    layout: Layout
+
+    def to_json(self) -> Json:
+        return {"format": FORMAT, **asdict(self), "classes": list(self.classes)}
+
+    @classmethod
+    def from_json(cls, found: Json, where: str) -> Header:
+        version = found.get("format")
+        if isinstance(version, int) and version > FORMAT:
+            raise StoreError(
+                f"{where} is a store of format {version}, and this nfs-dask knows formats up to {FORMAT}; "
+                "install the nfs-dask that wrote it, or a later one"
+            )
+        try:
+            values = {field.name: found[field.name] for field in fields(cls)}
+            values |= {"layout": Layout(**found["layout"]), "classes": tuple(found["classes"])}
+            header = cls(**values)
+            header.check(where)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(
+                f"{where}: its header is damaged ({error!r}); restore {ROOT} from a copy, or ingest again"
+            ) from None
+        return header
+
+    def check(self, where: str) -> None:
+        """Refuse what no writer of ours says. Nothing has been allocated by any of it yet."""
+        counts = [self.generation, self.n_rows, self.n_features, self.nnz, self.n_blocks]
+        counts += [self.block_entries, self.block_nbytes, self.read_nbytes, self.names_nbytes or 0]
+        known = (
+            all(isinstance(count, int) and 0 <= count < 2**62 for count in counts)
+            and self.n_rows > 0
+            and self.n_features > 0
+            and self.n_blocks <= self.n_rows
+            and self.block_entries <= self.nnz
+            and self.kind in get_args(Kind)
+            and self.value_type in _VALUES
+            and self.index_type == index_type(self.n_features)
+            and self.weight_type in (None, "int64", "float64")
+            and isinstance(self.fingerprint, str)
+        )
+        if not known:
+            raise StoreError(f"{where}: its header says what cannot be; restore {ROOT} from a copy, or ingest again")
+        self._check_classes(where)
+        for numbers in self.numbers():
+            check_numbers(numbers, where)
+
+    def _check_classes(self, where: str) -> None:
+        if self.label is None:
+            return
+        check_label_name(self.label)
+        kind = _CLASS_TYPES.get(str(self.class_type))
+        if kind is None or not all(type(value) is kind for value in self.classes):
+            raise StoreError(f"{where}: its classes are not of the type the header says; restore {ROOT} from a copy")
+
+    # The arrays that follow from it.
+
+    @property
+    def data(self) -> Numbers:
+        return Numbers("X/data", self.value_type, self.nnz, self.layout.chunk, self.layout.shard)
+
+    @property
+    def indices(self) -> Numbers:
+        return Numbers("X/indices", self.index_type, self.nnz, self.layout.chunk, self.layout.shard)
+
+    @property
+    def indptr(self) -> Numbers:
+        return self._per_row("X/indptr", "int64", self.n_rows + 1)
+
+    @property
+    def codes(self) -> Numbers | None:
+        return None if self.label is None else self._per_row(f"obs/{self.label}/codes", "int32", self.n_rows)
+
+    @property
+    def weights(self) -> Numbers | None:
+        return None if self.weight_type is None else self._per_row(f"obs/{WEIGHT}", self.weight_type, self.n_rows)
+
+    @property
+    def cuts(self) -> Numbers:
+        return self._per_row(f"{OWN}/cuts", "int64", self.n_blocks)
+
+    @property
+    def name_offsets(self) -> Numbers:
+        return self._per_row(f"{OWN}/names/offsets", "int64", self.n_features + 1)
+
+    @property
+    def name_bytes(self) -> Numbers:
+        return Numbers(f"{OWN}/names/bytes", "uint8", self.names_nbytes or 0, self.layout.chunk, self.layout.shard)
+
+    @property
+    def receipts(self) -> Numbers:
+        length = RECORD * sum(numbers.n_shards for numbers in self.recorded())
+        return Numbers(
+            f"{OWN}/receipts/{self.generation}", "uint8", length, self.layout.row_chunk, self.layout.row_shard
+        )
+
+    @property
+    def row_ids(self) -> Numbers | Texts:
+        if self.text_ids:
+            return Texts(f"obs/{INDEX}", self.n_rows, self.layout.row_chunk)
+        return self._per_row(f"obs/{INDEX}", "int64", self.n_rows)
+
+    @property
+    def column_ids(self) -> Numbers | Texts:
+        if self.n_features <= INDEX_NAMES:
+            return Texts(f"var/{INDEX}", self.n_features, self.layout.row_chunk)
+        return self._per_row(f"var/{INDEX}", "int64", self.n_features)
+
+    @property
+    def categories(self) -> Numbers | Texts | None:
+        if self.label is None:
+            return None
+        name, n = f"obs/{self.label}/categories", len(self.classes)
+        if self.class_type == "str":
+            return Texts(name, n, CATEGORIES_CHUNK)
+        return Numbers(name, self.class_array().dtype.name, n, CATEGORIES_CHUNK, CATEGORIES_CHUNK)
+
+    def _per_row(self, name: str, dtype: str, length: int) -> Numbers:
+        return Numbers(name, dtype, length, self.layout.row_chunk, self.layout.row_shard)
+
+    def content(self) -> list[Numbers]:
+        """The arrays whose values are the dataset."""
+        columns = [column for column in (self.codes, self.weights) if column is not None]
+        return [self.data, self.indices, self.indptr, *columns]
+
+    def recorded(self) -> list[Numbers]:
+        """The arrays with receipts, in the order of these."""
+        names = [] if self.names_nbytes is None else [self.name_offsets, self.name_bytes]
+        return [*self.content(), self.cuts, *names]
+
+    def numbers(self) -> list[Numbers]:
+        extra = [ids for ids in (self.row_ids, self.column_ids, self.categories) if isinstance(ids, Numbers)]
+        return [*self.recorded(), self.receipts, *extra]
+
+    def texts(self) -> list[Texts]:
+        return [ids for ids in (self.row_ids, self.column_ids, self.categories) if isinstance(ids, Texts)]
+
+    def class_array(self) -> Array:
+        """The classes as the codes number them."""
+        types = {"str": np.str_, "int": np.int64, "float": np.float64, "bool": np.bool_}
+        return np.array(self.classes, dtype=types[str(self.class_type)])
+
+    def nodes(self) -> dict[str, Json]:
+        """Zarr metadata of all that AnnData may see, by path."""
+        empty = {name: group_metadata("dict", "0.1.0") for name in ("layers", "obsm", "obsp", "uns", "varm", "varp")}
+        columns = [name for name in (self.label, WEIGHT if self.weights else None) if name is not None]
+        nodes = empty | {
+            "X": group_metadata("csr_matrix", "0.1.0", shape=[self.n_rows, self.n_features]),
+            "obs": group_metadata("dataframe", "0.2.0", _index=INDEX, **{"column-order": columns}),
+            "var": group_metadata("dataframe", "0.2.0", _index=INDEX, **{"column-order": []}),
+        }
+        for part in (self.data, self.indices, self.indptr):
+            nodes[part.name] = part.metadata()
+        for column in (self.row_ids, self.column_ids, self.weights, self.codes, self.categories):
+            if column is not None:
+                nodes[column.name] = column_metadata(column)
+        if self.label is not None:
+            nodes[f"obs/{self.label}"] = group_metadata("categorical", "0.2.0", ordered=False)
+        return nodes
+
+    def own_nodes(self) -> dict[str, Json]:
+        """Zarr metadata of what is ours alone, by path."""
+        arrays = [numbers for numbers in [*self.recorded(), self.receipts] if numbers.name.startswith(f"{OWN}/")]
+        group: Json = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+        return {OWN: group} | {numbers.name: numbers.metadata() for numbers in arrays}
+
+    def root(self) -> bytes:
+        """The content of the root's metadata: the one object whose appearance makes a generation."""
+        group = group_metadata("anndata", "0.1.0", **{OWN: self.to_json()})
+        return json.dumps(consolidated(group, self.nodes()), indent=1, allow_nan=False).encode()
+
+    def with_fingerprint(self, fingerprint: str) -> Header:
+        return replace(self, fingerprint=fingerprint)
+
+
+def index_type(n_features: int) -> str:
+    return "int32" if n_features <= 2**31 else "int64"
+
+
+def read_header(folder: Folder) -> Header:
+    """The header of a store of ours."""
+    header = find_header(json_object(folder, ROOT), folder.location)
+    if header is None:
+        raise StoreError(
+            f"{folder.location} is a Zarr group, but not one that nfs-dask wrote; ingest it into a new store first"
+        )
+    return header
+
+
+def find_header(root: Json, where: str) -> Header | None:
+    """The header in the root's metadata; None where the store is somebody else's."""
+    attributes = root.get("attributes")
+    found = attributes.get(OWN) if isinstance(attributes, dict) else None
+    return Header.from_json(found, where) if isinstance(found, dict) else None
+
+
+def json_object(folder: Folder, name: str) -> Json:
+    """A JSON object of the store; metadata only, so it is read whole."""
+    try:
+        found = json.loads(folder.read(name))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise StoreError(
+            f"{folder.path(name)} is damaged: it is not a JSON object; restore it from a copy, or ingest again"
+        )
+    return found

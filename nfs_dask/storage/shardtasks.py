@@ -1,0 +1,154 @@
+"""The tasks that write shards. Each shard has one writer, and writing it again leaves the same bytes.
+
+A task reads the source from the block in which its first shard begins, and goes on into the blocks of the next task
+until its last shard is complete. When rows are appended, the first shard starts with what it held before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.errors import InputError
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.header import Header
+from nfs_dask.storage.layout import Texts
+from nfs_dask.storage.shards import ArrayWriter, Receipt, ShardReader
+from nfs_dask.storage.survey import Rows, checked_blocks, read_scratch
+from nfs_dask.storage.texts import write_texts
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesTask:
+    """Shards ``first .. stop - 1`` of X/data and X/indices."""
+
+    source: Rows
+    location: str
+    header: Header  # of the generation being written
+    old_nnz: int  # entries that are there already
+    first: int
+    stop: int
+    block: int  # of the source, in which the first new entry of these shards lies
+    skip: int  # entries of that block that belong to the shard before
+
+
+@dataclass(frozen=True, slots=True)
+class RunRows:
+    """Where the rows of one surveyed run stand in the store."""
+
+    number: int
+    first_row: int
+    n_rows: int
+    first_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTask:
+    """Shard ``shard`` of the arrays that have a value for each row."""
+
+    location: str
+    scratch: str
+    header: Header
+    old_rows: int  # rows that are there already
+    old_nnz: int
+    shard: int
+    runs: tuple[RunRows, ...]  # those with rows in this shard
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Receipts by array, and where the blocks of these rows begin."""
+
+    receipts: dict[str, Receipt]
+    cut_rows: Array
+    cut_entries: Array
+
+
+def write_entries(task: EntriesTask) -> tuple[list[Receipt], list[Receipt]]:
+    """Write the entries of some shards; receipts of X/data and of X/indices."""
+    folder, header = Folder(task.location), task.header
+    before = min(task.first * header.layout.shard, header.nnz)
+    left = min(task.stop * header.layout.shard, header.nnz) - before
+    # Read before the writers open: they replace the objects only when all is written.
+    kept = [
+        ShardReader(folder, numbers).read(before, max(before, task.old_nnz))
+        for numbers in (header.data, header.indices)
+    ]
+    with (
+        ArrayWriter(folder, header.data, task.first) as data,
+        ArrayWriter(folder, header.indices, task.first) as indices,
+    ):
+        data.add(kept[0])
+        indices.add(kept[1])
+        left -= len(kept[0])
+        skip = task.skip
+        blocks = checked_blocks(task.source, task.block, task.source.n_blocks)
+        while left:
+            block, _ = next(blocks, (None, False))
+            if block is None:
+                raise InputError(
+                    "the source has fewer entries than when it was first read; ingest data that do not change"
+                )
+            part = slice(min(skip, block.nnz), min(block.nnz, skip + left))
+            data.add(block.data[part].astype(header.value_type, copy=False))
+            indices.add(block.indices[part].astype(header.index_type, copy=False))
+            skip -= part.start
+            left -= part.stop - part.start
+    return data.receipts, indices.receipts
+
+
+def write_rows(task: RowsTask) -> WrittenRows:
+    """Write one shard of row pointers, codes, weights and row ids, and find where its blocks begin."""
+    folder, header = Folder(task.location), task.header
+    first = task.shard * header.layout.row_shard
+    stop = min(first + header.layout.row_shard, header.n_rows)
+    starts = _row_values(task, "starts", first, stop)
+    columns = {header.indptr: np.append(starts, header.nnz) if stop < first + header.layout.row_shard else starts}
+    if header.codes is not None:
+        columns[header.codes] = _row_values(task, "codes", first, stop)
+    if header.weights is not None:
+        columns[header.weights] = _row_values(task, "weights", first, stop)
+    receipts: dict[str, Receipt] = {}
+    for numbers, values in columns.items():
+        with ArrayWriter(folder, numbers, task.shard) as writer:
+            writer.add(values.astype(numbers.dtype, copy=False))
+        if len(values):
+            receipts[numbers.name] = writer.receipts[0]
+    _write_row_ids(folder, header, task.shard, first, stop)
+    cuts = block_cuts(starts, header.layout.block)
+    return WrittenRows(receipts, first + cuts, starts[cuts])
+
+
+def block_cuts(starts: Array, size: int) -> Array:
+    """Positions of the rows that begin a block: the first, and each whose entries start in another span of ``size``.
+
+    It looks at a row and the one before, so the cuts depend neither on who looks nor on rows that come later.
+    """
+    spans = starts // size
+    return np.flatnonzero(np.append(True, spans[1:] != spans[:-1])[: len(starts)])
+
+
+def _row_values(task: RowsTask, name: str, first: int, stop: int) -> Array:
+    """Values of rows ``first .. stop - 1``: what the store holds of them, then what the survey found."""
+    header = task.header
+    stored = {"starts": header.indptr, "codes": header.codes, "weights": header.weights}[name]
+    assert stored is not None
+    parts = [ShardReader(Folder(task.location), stored).read(first, max(first, min(task.old_rows, stop)))]
+    for run in task.runs:
+        low, high = max(first, run.first_row), min(stop, run.first_row + run.n_rows)
+        values = read_scratch(task.scratch, run.number, name, low - run.first_row, high - run.first_row)
+        parts.append(values + run.first_entry if name == "starts" else values)
+    return np.concatenate(parts)
+
+
+def _write_row_ids(folder: Folder, header: Header, shard: int, first: int, stop: int) -> None:
+    ids = header.row_ids
+    if isinstance(ids, Texts):
+        for start in range(first, stop, ids.chunk):
+            end = min(start + ids.chunk, stop)
+            write_texts(folder, ids, start // ids.chunk, [str(row) for row in range(start, end)])
+    elif stop > first:
+        with ArrayWriter(folder, ids, shard) as writer:
+            writer.add(np.arange(first, stop))

@@ -1,0 +1,501 @@
+"""Writing a dataset: a survey of the source, then its shards, then the root metadata that makes them a store.
+
+Nothing is visible before the root metadata is. On a local disk a new store is built in a hidden folder beside its
+place and renamed; behind a URL the root metadata is created last, and only if nobody else created it. What an
+interrupted writer leaves behind is not part of any store; ``clean_up`` takes it away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from nfs_dask.block import UNLABELLED, Array
+from nfs_dask.errors import DataWarning, InputError, StoreError, warn
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.header import INDEX_NAMES, ROOT, Header, index_type, read_header
+from nfs_dask.storage.layout import OWN, Json, Layout, Texts, check_label_name
+from nfs_dask.storage.names import check_same_names, write_column_ids, write_names
+from nfs_dask.storage.receipts import (
+    Receipts,
+    TaskMap,
+    fingerprint,
+    read_receipts,
+    serial_map,
+    total_nbytes,
+    write_receipts,
+)
+from nfs_dask.storage.shards import ShardReader, write_numbers
+from nfs_dask.storage.shardtasks import (
+    EntriesTask,
+    RowsTask,
+    RunRows,
+    WrittenRows,
+    write_entries,
+    write_rows,
+)
+from nfs_dask.storage.survey import Rows, Survey, SurveyTask, Values, survey
+from nfs_dask.storage.texts import write_texts
+from nfs_dask.units import GiB
+
+Progress = Callable[[str, int, int], None]  # what is being done, tasks done, tasks in all
+T = TypeVar("T")
+
+RUN_NBYTES = GiB  # of the source, surveyed by one task
+WRITING = "writing"  # the object by which a writer claims a store
+SCRATCH = "scratch-"
+
+
+def write_store(
+    source: Rows,
+    location: str | os.PathLike[str],
+    *,
+    label_name: str = "label",
+    names: Iterable[str | Sequence[str]] | None = None,
+    append: bool = False,
+    map: TaskMap = serial_map,  # noqa: A002
+    progress: Progress | None = None,
+    layout: Layout | None = None,
+    runs: int | None = None,
+) -> None:
+    """Write the rows of ``source`` as a new store, or after the rows of one that is there.
+
+    Parameters
+    ----------
+    source
+        Where rows come from. It is read twice, and must give the same rows both times.
+    location
+        A local path or an fsspec URL. Must not exist, unless ``append``.
+    label_name
+        Name of the label column. When appending, the store's own name of it is kept.
+    names
+        Names of all columns, one by one or in lists; without them those of the source, if it has any.
+    append
+        Add the rows to the store at ``location``. Readers that opened it before go on reading what it held.
+    map
+        ``map(function, items)`` returns ``[function(item) for item in items]``, computed wherever it likes and as
+        often as it likes: functions are importable, items small, and a repeated task writes the same bytes.
+    progress
+        Called with what is being done, how many of its tasks are done, and how many there are.
+    layout
+        Where arrays are cut, for a new store.
+    runs
+        How many tasks survey the source and how many write entries. The result does not depend on it.
+    """
+    folder = Folder.of(location)
+    if source.n_features < 1:
+        raise InputError("the data have no columns; give documents with at least one feature")
+    work = _Work(source, map, progress or _quiet, runs or -(-source.read_nbytes // RUN_NBYTES))
+    if append:
+        with _claimed(folder):
+            _append(work, folder, names)
+    else:
+        check_label_name(label_name)
+        with _new_store(folder) as building:
+            root = _create(work, building, label_name, names, layout or Layout())
+            _publish(folder, building, root)
+
+
+def clean_up(location: str | os.PathLike[str]) -> None:
+    """Remove what writers that died left at ``location``. Only call it when nothing is being written there.
+
+    A store with its root metadata stays, and loses the claim and scratch files of a dead writer; without root
+    metadata there is no store, and everything that a writer began goes.
+    """
+    folder = Folder.of(location)
+    own = folder / OWN
+    if folder.exists(ROOT):
+        for name in own.names():
+            if name.startswith(SCRATCH):
+                (own / name).remove()
+        _release(folder)
+    elif own.names():
+        folder.remove()
+    if not folder.remote:
+        place = Path(folder.location)
+        for partial in place.parent.glob(f".{place.name}.*.partial"):
+            Folder.of(partial).remove()
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What to write, and how its tasks are run."""
+
+    source: Rows
+    map: TaskMap
+    progress: Progress
+    runs: int
+
+    def run(self, what: str, function: Callable[[Any], T], items: list[Any]) -> list[T]:
+        self.progress(what, 0, len(items))
+        results = self.map(function, items)
+        self.progress(what, len(items), len(items))
+        return results
+
+
+def _quiet(what: str, done: int, total: int) -> None:
+    """No progress wanted."""
+
+
+# A new store, and an old one with more rows.
+
+
+def _create(
+    work: _Work, folder: Folder, label: str, names: Iterable[str | Sequence[str]] | None, layout: Layout
+) -> bytes:
+    """Write everything of a new store but its root metadata; the content of that."""
+    source = work.source
+    class_type, classes = _plain_classes(source.classes)
+    with _scratch(folder) as scratch:
+        codes = None if source.classes is None else np.arange(len(classes))
+        surveys = _survey(work, scratch, codes, source.weighted)
+        values = _values_of(surveys)
+        n_rows = sum(found.n_rows for found in surveys)
+        if n_rows == 0:
+            raise InputError("the data have no rows; give at least one document")
+        header = Header(
+            generation=1,
+            n_rows=n_rows,
+            n_features=source.n_features,
+            nnz=sum(found.nnz for found in surveys),
+            kind=values.kind(),
+            value_type=values.dtype(),
+            index_type=index_type(source.n_features),
+            n_blocks=0,
+            block_entries=0,
+            block_nbytes=0,
+            read_nbytes=0,
+            label=label if source.classes is not None else None,
+            class_type=class_type,
+            classes=classes,
+            weight_type=_weight_type(surveys) if source.weighted else None,
+            names_nbytes=None,
+            text_ids=n_rows <= INDEX_NAMES,
+            fingerprint="",
+            layout=layout,
+        )
+        receipts: Receipts = {}
+        given = names if names is not None else _source_names(source, layout.row_chunk)
+        if given is not None:
+            written = write_names(folder, header, given)
+            header = replace(header, names_nbytes=written.nbytes)
+            receipts = {header.name_offsets.name: written.offsets, header.name_bytes.name: written.text}
+        write_column_ids(folder, header)
+        header = _write_generation(work, folder, scratch, header, None, surveys, receipts)
+    return header.root()
+
+
+def _append(work: _Work, folder: Folder, names: Iterable[str | Sequence[str]] | None) -> None:
+    old = read_header(folder)
+    source = work.source
+    _check_same_shape(old, source, folder.location)
+    given = names
+    if given is None and old.names_nbytes is not None:
+        given = _source_names(source, old.layout.row_chunk)
+    if given is not None:
+        check_same_names(folder, old, given)
+    classes, codes = _merged_classes(old, source.classes)
+    with _scratch(folder) as scratch:
+        surveys = _survey(work, scratch, codes, source.weighted)
+        values = _values_of(surveys)
+        if not values.fits(old.value_type):
+            raise InputError(
+                f"the rows to append hold values from {values.low} to {values.high} ({values.kind()}), and "
+                f"{folder.location} stores {old.value_type} ({old.kind}); ingest all rows together into a new store"
+            )
+        added = sum(found.n_rows for found in surveys)
+        if added == 0:
+            return
+        if old.weight_type == "int64" and _weight_type(surveys) == "float64":
+            raise InputError(
+                f"{folder.location} stores whole sample weights; ingest all rows together into a new store"
+            )
+        header = replace(
+            old,
+            generation=old.generation + 1,
+            n_rows=old.n_rows + added,
+            nnz=old.nnz + sum(found.nnz for found in surveys),
+            kind=_wider(old.kind, values),
+            classes=classes,
+        )
+        header = _write_generation(work, folder, scratch, header, old, surveys, read_receipts(folder, old))
+    folder.write(ROOT, header.root())
+
+
+def _write_generation(
+    work: _Work,
+    folder: Folder,
+    scratch: str,
+    header: Header,
+    old: Header | None,
+    surveys: list[Survey],
+    receipts: Receipts,
+) -> Header:
+    """Write the shards that are new or no longer complete, and all metadata but the root; the finished header."""
+    old_rows, old_nnz = (old.n_rows, old.nnz) if old is not None else (0, 0)
+    first_shard, first_row_shard = old_nnz // header.layout.shard, old_rows // header.layout.row_shard
+    entries = _entries_tasks(work, folder.location, header, old_nnz, surveys)
+    rows = _rows_tasks(folder.location, scratch, header, old_rows, old_nnz, surveys)
+    written_entries = work.run("writing entries", write_entries, entries)
+    written_rows = work.run("writing rows", write_rows, rows)
+
+    data, indices = header.data.name, header.indices.name
+    receipts[data] = receipts.get(data, [])[:first_shard] + [one for parts, _ in written_entries for one in parts]
+    receipts[indices] = receipts.get(indices, [])[:first_shard] + [one for _, parts in written_entries for one in parts]
+    for numbers in header.content()[2:]:
+        new = [part.receipts[numbers.name] for part in written_rows if numbers.name in part.receipts]
+        receipts[numbers.name] = receipts.get(numbers.name, [])[:first_row_shard] + new
+
+    header, cut_rows = _with_blocks(folder, header, old, first_row_shard * header.layout.row_shard, written_rows)
+    receipts[header.cuts.name] = write_numbers(folder, header.cuts, [cut_rows])
+    header = replace(header, read_nbytes=total_nbytes(receipts, [*header.content(), header.cuts]))
+    header = header.with_fingerprint(fingerprint(header, receipts))
+    _write_categories(folder, header)
+    write_receipts(folder, header, receipts)
+    for path, metadata in (header.nodes() | header.own_nodes()).items():
+        folder.write(f"{path}/zarr.json", _json(metadata))
+    return header
+
+
+def _with_blocks(
+    folder: Folder, header: Header, old: Header | None, first_row: int, written: list[WrittenRows]
+) -> tuple[Header, Array]:
+    """The header with what is known of the blocks, and the first row of each.
+
+    Blocks before ``first_row`` are those of the old generation, and no larger than it said.
+    """
+    rows = np.concatenate([part.cut_rows for part in written])
+    starts = np.concatenate([part.cut_entries for part in written])
+    entries = np.diff(np.append(starts, header.nnz))
+    weights = 0 if header.weights is None else header.weights.itemsize
+    per_entry = header.data.itemsize + header.indices.itemsize
+    nbytes = entries * per_entry + np.diff(np.append(rows, header.n_rows)) * (8 + 4 + weights) + 8
+    block_entries, block_nbytes = int(entries.max()), int(nbytes.max())
+    if old is not None:
+        before = ShardReader(folder, old.cuts).read(0, old.n_blocks)
+        rows = np.concatenate([before[before < first_row], rows])
+        block_entries, block_nbytes = max(block_entries, old.block_entries), max(block_nbytes, old.block_nbytes)
+    return replace(header, n_blocks=len(rows), block_entries=block_entries, block_nbytes=block_nbytes), rows
+
+
+# Cutting the work into tasks.
+
+
+def _survey(work: _Work, scratch: str, codes: Array | None, weighted: bool) -> list[Survey]:
+    source = work.source
+    runs = max(1, min(work.runs, source.n_blocks))
+    edges = [source.n_blocks * i // runs for i in range(runs + 1)]
+    tasks = [
+        SurveyTask(source, start, stop, scratch, number, codes, weighted)
+        for number, (start, stop) in enumerate(pairwise(edges))
+    ]
+    surveys = work.run("reading", survey, tasks)
+    mended = sum(found.mended for found in surveys)
+    if mended:
+        warn(
+            f"{mended} of {source.n_blocks} blocks had unsorted or repeated columns within rows; "
+            "they were sorted, and the values of repeated ones added up",
+            DataWarning,
+        )
+    return surveys
+
+
+def _entries_tasks(
+    work: _Work, location: str, header: Header, old_nnz: int, surveys: list[Survey]
+) -> list[EntriesTask]:
+    shard = header.layout.shard
+    first, stop = old_nnz // shard, header.data.n_shards
+    ends = np.cumsum([n for found in surveys for n in found.entries])  # of each block of the source
+    tasks = max(1, min(work.runs, stop - first))
+    edges = [first + (stop - first) * i // tasks for i in range(tasks + 1)]
+    cut = []
+    for low, high in pairwise(edges):
+        if high > low:
+            begin = max(0, low * shard - old_nnz)
+            block = int(np.searchsorted(ends, begin, side="right"))
+            skip = begin - (int(ends[block - 1]) if block else 0)
+            cut.append(EntriesTask(work.source, location, header, old_nnz, low, high, block, skip))
+    return cut
+
+
+def _rows_tasks(
+    location: str, scratch: str, header: Header, old_rows: int, old_nnz: int, surveys: list[Survey]
+) -> list[RowsTask]:
+    runs, row, entry = [], old_rows, old_nnz
+    for found in surveys:
+        runs.append(RunRows(found.number, row, found.n_rows, entry))
+        row, entry = row + found.n_rows, entry + found.nnz
+    size = header.layout.row_shard
+    tasks = []
+    for shard in range(old_rows // size, header.indptr.n_shards):
+        low, high = shard * size, (shard + 1) * size
+        here = tuple(run for run in runs if run.first_row < high and run.first_row + run.n_rows > low and run.n_rows)
+        tasks.append(RowsTask(location, scratch, header, old_rows, old_nnz, shard, here))
+    return tasks
+
+
+# Values, classes and names.
+
+
+def _values_of(surveys: list[Survey]) -> Values:
+    values = Values()
+    for found in surveys:
+        values |= found.values
+    return values
+
+
+def _wider(kind: Any, values: Values) -> Any:
+    """The kind of old and new values together."""
+    order = ["binary", "count", "real", "signed"]
+    return max(kind, values.kind(), key=order.index)
+
+
+def _weight_type(surveys: list[Survey]) -> str:
+    return "int64" if all(found.whole_weights for found in surveys) else "float64"
+
+
+def _plain_classes(classes: Array | None) -> tuple[str | None, tuple[Any, ...]]:
+    """Type name and values of the classes, as JSON holds them."""
+    if classes is None:
+        return None, ()
+    values = np.asarray(classes).tolist()
+    for name, kind in (("str", str), ("bool", bool), ("int", int), ("float", float)):
+        if all(type(value) is kind for value in values):
+            return name, tuple(values)
+    raise InputError(f"labels of several types, such as {values[:3]}; use strings, or whole numbers, for all of them")
+
+
+def _merged_classes(old: Header, classes: Array | None) -> tuple[tuple[Any, ...], Array | None]:
+    """The store's classes with new ones at the end, and the stored code of each class of the source."""
+    if old.label is None:
+        if classes is not None:
+            raise InputError(
+                "the store has no labels, and the rows to append have; ingest all rows together into a new store"
+            )
+        return (), None
+    if classes is None or len(classes) == 0:
+        return old.classes, np.full(0, UNLABELLED)
+    class_type, values = _plain_classes(classes)
+    if old.classes and class_type != old.class_type:
+        raise InputError(
+            f"the store's labels are of type {old.class_type}, those of the rows to append of type {class_type}; "
+            "convert them before appending"
+        )
+    merged = {value: code for code, value in enumerate(old.classes)}
+    codes = np.array([merged.setdefault(value, len(merged)) for value in values])
+    return tuple(merged), codes
+
+
+def _check_same_shape(old: Header, source: Rows, where: str) -> None:
+    if source.n_features != old.n_features:
+        raise InputError(
+            f"the rows to append have {source.n_features} columns and {where} has {old.n_features}; "
+            "make them with the store's vocabulary, or ingest everything into a new store"
+        )
+    if source.weighted != (old.weight_type is not None):
+        has, lacks = ("the rows to append", where) if source.weighted else (where, "the rows to append")
+        raise InputError(f"{has} have sample weights and {lacks} have none; give a weight to every row or to none")
+
+
+def _source_names(source: Rows, step: int) -> Iterator[list[str]] | None:
+    """Names of all columns of the source, some at a time."""
+    if source.names(np.arange(1)) is None:
+        return None
+    spans = (np.arange(first, min(first + step, source.n_features)) for first in range(0, source.n_features, step))
+    return (source.names(span) or [] for span in spans)
+
+
+def _write_categories(folder: Folder, header: Header) -> None:
+    categories = header.categories
+    if isinstance(categories, Texts):
+        for chunk in range(categories.n_chunks):
+            first = chunk * categories.chunk
+            write_texts(folder, categories, chunk, header.classes[first : first + categories.chunk])
+    elif categories is not None:
+        write_numbers(folder, categories, [header.class_array()])
+
+
+def _json(metadata: Json) -> bytes:
+    return json.dumps(metadata, indent=1).encode()
+
+
+# Claims, places and visibility.
+
+
+@contextmanager
+def _new_store(folder: Folder) -> Iterator[Folder]:
+    """A folder to build a new store in. An error or an interruption removes what was begun."""
+    if folder.names() or (not folder.remote and os.path.exists(folder.location) and not os.path.isdir(folder.location)):
+        raise StoreError(
+            f"{folder.location} exists; choose another place, append=True to add rows to a store, "
+            "or remove it first (clean_up removes what an interrupted writer left)"
+        )
+    if folder.remote:
+        with _claimed(folder):
+            try:
+                yield folder
+            except BaseException:
+                if not folder.exists(ROOT):
+                    folder.remove()
+                raise
+        return
+    place = Path(folder.location)
+    building = Folder.of(place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.partial"))
+    try:
+        yield building
+    finally:
+        building.remove()  # gone already when it was renamed into place
+
+
+def _publish(folder: Folder, building: Folder, root: bytes) -> None:
+    taken = StoreError(
+        f"{folder.location} appeared while it was being written; another writer was faster, and its store stands"
+    )
+    if folder.remote:
+        if not folder.write_new(ROOT, root):
+            raise taken
+        return
+    building.write(ROOT, root)
+    try:
+        os.rename(building.location, folder.location)
+    except OSError as error:
+        if os.path.exists(folder.location):
+            raise taken from None
+        raise error
+
+
+@contextmanager
+def _claimed(folder: Folder) -> Iterator[None]:
+    """Keep others from writing to the same place at the same time."""
+    if not (folder / OWN).write_new(WRITING, b"{}"):
+        raise StoreError(
+            f"{folder.location} is being written by another process, or one died while it wrote; "
+            "if none is running, call nfs_dask.storage.writer.clean_up with this location, and try again"
+        )
+    try:
+        yield
+    finally:
+        _release(folder)
+
+
+def _release(folder: Folder) -> None:
+    (folder / OWN).delete(WRITING)
+
+
+@contextmanager
+def _scratch(folder: Folder) -> Iterator[str]:
+    """A folder for files that tasks hand to each other."""
+    scratch = folder / OWN / f"{SCRATCH}{uuid.uuid4().hex[:8]}"
+    try:
+        yield scratch.location
+    finally:
+        scratch.remove()
