@@ -1,0 +1,89 @@
+"""What happens to the chunks of a Dask collection inside tasks. Everything is checked against what it really is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import UNLABELLED, Array, Block
+from nfs_dask.errors import InputError
+from nfs_dask.sources.labels import encode, merge_classes, sample_weights
+from nfs_dask.sources.matrices import CsrRows, Rows, as_rows
+
+
+def make_block(
+    chunks: list[Any],
+    codes: Array | None,
+    weights: Any,
+    number: int,
+    first_row: int,
+    height: int | None,
+    widths: list[int],
+) -> Block:
+    """One block from chunks that lie side by side."""
+    try:
+        rows = _side_by_side([as_rows(chunk) for chunk in chunks], widths)
+        if height is not None and rows.n_rows != height:
+            raise InputError(
+                f"X has {rows.n_rows} rows here, where its chunks or its labels say {height}; if the chunks of X "
+                "are wrong, call X.compute_chunk_sizes()"
+            )
+        codes = np.full(rows.n_rows, UNLABELLED, np.int8) if codes is None else np.asarray(codes)
+        if len(codes) != rows.n_rows:
+            raise InputError(f"X has {rows.n_rows} rows but y has {len(codes)} labels; cut both at the same rows")
+        weights = None if weights is None else sample_weights(weights, rows.n_rows)
+    except InputError as error:
+        raise InputError(f"block {number} (rows from {first_row}): {error}") from None
+    return Block(*rows.rows(0, rows.n_rows), codes, rows.n_features, weights, first_row, number)
+
+
+def _side_by_side(parts: list[Rows], widths: list[int]) -> Rows:
+    found = [part.n_features for part in parts]
+    if found != widths:
+        raise InputError(
+            f"X has chunks of {found} columns here, where it says {widths}; every chunk needs the columns of X"
+        )
+    if len(parts) == 1:
+        return parts[0]
+    if len({part.n_rows for part in parts}) > 1:
+        raise InputError(f"the chunks of X side by side have {[part.n_rows for part in parts]} rows")
+    from scipy import sparse  # only for data that were cut along the columns
+
+    matrices = []
+    for part in parts:
+        indptr, indices, data = part.rows(0, part.n_rows)
+        matrices.append(sparse.csr_array((data, indices, indptr), shape=(part.n_rows, part.n_features)))
+    whole = sparse.hstack(matrices, format="csr")
+    return CsrRows(whole.indptr, whole.indices, whole.data, int(whole.shape[1]))
+
+
+def weigh(chunks: list[Any], block: Block) -> tuple[int, int, int, bool]:
+    """Rows, most entries and bytes of a block, and whether it came dense; a dense chunk stays beside its block."""
+    parts = [as_rows(chunk) for chunk in chunks]
+    if all(isinstance(part, CsrRows) for part in parts):
+        return block.n_rows, block.nnz, block.nbytes, False
+    cells = block.n_rows * block.n_features
+    entry_nbytes = max(part.entry_nbytes for part in parts)
+    held = sum(part.nbytes for part in parts)
+    return block.n_rows, cells, held + cells * entry_nbytes + (block.n_rows + 1) * 20, True
+
+
+def part_classes(part: Any, number: int) -> tuple[Array, list[int]]:
+    try:
+        classes, codes = encode(part)
+    except InputError as error:
+        raise InputError(f"chunk {number} of y: {error}") from None
+    return classes, [len(codes)]
+
+
+def merged(parts: list[tuple[Array, list[int]]]) -> tuple[Array, list[int]]:
+    return merge_classes(classes for classes, _ in parts), [n for _, lengths in parts for n in lengths]
+
+
+def height(chunk: Any) -> int:
+    return int(chunk.shape[0])
+
+
+def itself(value: Any) -> Any:
+    return value
