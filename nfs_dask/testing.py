@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -129,7 +130,7 @@ def _panels_side_by_side_are_the_whole(statistic: Statistic, blocks: Sequence[Bl
     n_features = blocks[0].n_features
     cuts = sorted({0, n_features, *rng.integers(n_features + 1, size=3).tolist()})
     parts: list[dict[str, Array]] = []
-    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, last in itertools.pairwise(cuts):
         arrays: dict[str, Array] = {}
         for block in blocks:
             statistic.update_arrays(arrays, columns_of(block, first, last))
@@ -169,7 +170,7 @@ def _size_does_not_depend_on_rows(statistic: Statistic, blocks: Sequence[Block])
 class Misbehaving:
     """A source that does something bad when a worker reads a block, the first time or each time.
 
-    ``deed`` is "kill" (SIGKILL to the process that reads), "raise", "interrupt" (SIGINT to process ``victim``) or "sleep".
+    ``deed`` is "kill" (SIGKILL to the process that reads), "raise", or "interrupt" (SIGINT to process ``victim``).
     """
 
     inner: Any

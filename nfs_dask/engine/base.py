@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -46,6 +46,9 @@ class Reduction:
         return self.panels.state()
 
 
+Mapping = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+
 class Executor(Protocol):
     """Where tasks run, for the length of a pass."""
 
@@ -57,6 +60,10 @@ class Executor(Protocol):
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
     ) -> list[Any]:
         """``function(job, *arguments[i], tick=...)`` for each i, in any order; the results in order."""
+        ...
+
+    def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """``function(item)`` for each item, in any order; the results in order."""
         ...
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
@@ -79,6 +86,18 @@ class Engine(ABC):
     def _executor(self, source: Source) -> AbstractContextManager[Executor]:
         """An executor; whatever was started for it ends with the context."""
 
+    @contextmanager
+    def mapping(self, source: Source) -> Iterator[Mapping]:
+        """A plain ``map(function, items)`` over work that reads a source, such as writing it into a store.
+
+        Data that workers cannot read are worked on here.
+        """
+        if is_shipped(source):
+            yield lambda function, items: [function(item) for item in items]
+            return
+        with self._executor(source) as executor:
+            yield executor.map_items
+
     def plan(self, statistic: Statistic, source: Source, *, beside: Folder | None = None) -> Plan:
         """What `reduce` would do, without reading the data."""
         with (
@@ -100,10 +119,11 @@ class Engine(ABC):
             logger.info("reusing the statistics kept in %s", found.folder.location)
             return Reduction(found, None, time.perf_counter() - started)
         with open_workplace(self.run, self.spool, beside, statistic, source) as place:
+            plan = place.plan()
             if (finished := place.finished()) is not None:
                 return Reduction(finished, None, time.perf_counter() - started)
             with self._executor(source) as executor:
-                plan = place.plan() or make_plan(statistic, source, executor.resources(place.candidates), self.panels)
+                plan = plan or make_plan(statistic, source, executor.resources(place.candidates), self.panels)
                 plan.check()
                 place.begin(plan)
                 logger.debug("%s", plan)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from nfs_dask.units import format_bytes
 logger = logging.getLogger("nfs_dask")
 
 FIRST_WORKER_SECONDS = 300
+CONNECT_SECONDS = 30.0
 
 
 @contextmanager
@@ -28,16 +28,8 @@ def find_client(address: str | None, workers: int | None, memory_limit: int | No
     What was opened here is closed at the end; a client that was there stays open. Without workers or a memory limit
     asked for, the cluster is threads of this process, so that a script needs no ``__main__`` guard.
     """
-    import distributed
-
     if address is not None:
-        try:
-            client = distributed.Client(address, set_as_default=False)
-        except (OSError, TimeoutError, ValueError, TypeError) as error:
-            raise ClusterError(
-                f"no scheduler answers at {address}: {error}. Is it running, and is it TLS or not?"
-            ) from error
-        with client:
+        with connect(address, seconds=CONNECT_SECONDS) as client:
             yield client
         return
     current = current_client()
@@ -45,13 +37,64 @@ def find_client(address: str | None, workers: int | None, memory_limit: int | No
         yield current
         return
     processes = workers is not None or memory_limit is not None
+    with start_cluster(workers, memory_limit=memory_limit, processes=processes) as client:
+        yield client
+
+
+@contextmanager
+def connect(
+    address: str,
+    *,
+    tls_ca: str | None = None,
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
+    seconds: float = CONNECT_SECONDS,
+) -> Iterator[Any]:
+    """A client of the scheduler at ``address``, closed at the end.
+
+    Files of certificates that are not given are those of Dask's configuration, if it has any.
+    """
+    import distributed
+
+    files = {"tls_ca_file": tls_ca, "tls_client_cert": tls_cert, "tls_client_key": tls_key}
+    given = {name: file for name, file in files.items() if file is not None}
+    security = distributed.Security(require_encryption=True, **given) if given else None
+    try:
+        client = distributed.Client(address, security=security, timeout=seconds, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise ClusterError(
+            f"the scheduler at {address} cannot be reached ({reason}); see that it is running, that this machine gets "
+            "to its port, and that both sides use TLS with the same authority, or neither"
+        ) from error
+    with client:
+        yield client
+
+
+@contextmanager
+def start_cluster(
+    workers: int | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    *,
+    processes: bool = True,
+) -> Iterator[Any]:
+    """A client of a cluster on this machine, both closed at the end.
+
+    Processes have a thread each, unless ``threads`` says otherwise; without processes one worker has all the threads.
+    """
+    import distributed
+    from dask.system import CPU_COUNT
+
     with (
         distributed.LocalCluster(
-            n_workers=(workers or os.cpu_count() or 1) if processes else 1,
-            threads_per_worker=1 if processes else os.cpu_count(),
+            n_workers=(workers or max(1, CPU_COUNT // (threads or 1))) if processes else 1,
+            threads_per_worker=threads or (1 if processes else CPU_COUNT),
             processes=processes,
             memory_limit=memory_limit if memory_limit is not None else "auto",
-            dashboard_address=None,
+            # No dashboard, but distributed serves its health page all the same: on a free port of this machine.
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
             silence_logs=logging.ERROR,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
@@ -121,12 +164,14 @@ def _wait_for_first(client: Any) -> None:
     if client.scheduler_info(n_workers=-1)["workers"]:
         return
     logger.info("waiting for the first worker of %s", client.scheduler.address)
+    waiting = client.submit(int, pure=False)  # an adaptive cluster starts workers when there is work
     deadline = time.monotonic() + FIRST_WORKER_SECONDS
-    while not client.scheduler_info(n_workers=-1)["workers"]:
+    while not waiting.done():
         if time.monotonic() > deadline:
+            waiting.cancel()
             raise ClusterError(
-                f"no worker has joined {client.scheduler.address} in {FIRST_WORKER_SECONDS} s; start workers, or look at "
-                "the logs of those that should have come"
+                f"no worker has joined {client.scheduler.address} in {FIRST_WORKER_SECONDS} s; "
+                "start workers, or look at the logs of those that should have come"
             )
         time.sleep(0.1)
 

@@ -89,6 +89,14 @@ def run_task(function: Callable[..., Any], job: Job, args: tuple[Any, ...], topi
         return Failure(error)
 
 
+def run_item(function: Callable[[Any], Any], item: Any) -> Any:
+    """Run one item of `Executor.map_items` on a worker."""
+    try:
+        return function(item)
+    except NfsDaskError as error:
+        return Failure(error)
+
+
 def merge_task(job: Job, folds: Sequence[Fold | Failure]) -> Fold | Failure:
     """Merge the folds of neighbouring tasks."""
     for fold in folds:
@@ -147,6 +155,10 @@ class ClusterExecutor:
         shared = self._share(job)
         futures = [self._task(function, shared, args) for args in arguments]
         return self._gather(futures, len(arguments), label)
+
+    def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        futures = [self._submit(run_item, function, item, name=function.__name__) for item in items]
+        return self._gather(futures, len(items), function.__name__.replace("_", " "))
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         return self._gather(self._runs(scatter_run, job, source), source.n_blocks, label)
@@ -226,8 +238,8 @@ class ClusterExecutor:
 
         if isinstance(error, KilledWorker):
             return ClusterError(
-                f"workers died {error.allowed_failures + 1} times while they ran one task ({error.task}); most often they "
-                "were out of memory, see their logs. Give them more memory, or fewer threads"
+                f"workers died {error.allowed_failures + 1} times while they ran one task ({error.task}); most often "
+                "they were out of memory, see their logs. Give them more memory, or fewer threads"
             )
         if isinstance(error, (CancelledError, CommClosedError)) or self._client.status != "running":
             return ClusterError(f"the scheduler is gone, or has cancelled the work: {error}")

@@ -18,6 +18,7 @@ The memory of a worker is its size when warm plus, for each of its threads, the 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -120,14 +121,12 @@ class Plan:
         message = (
             f"this pass needs {format_bytes(self.peak_nbytes)} in each worker "
             f"({format_bytes(r.warm)} warm, and {format_bytes(most)} to {task} on each of {r.threads} thread(s)); "
-            f"workers have {format_bytes(r.memory_limit)}, of which {format_bytes(USABLE * r.memory_limit)} can be used. "
+            f"workers have {format_bytes(r.memory_limit)}, of which {format_bytes(USABLE * r.memory_limit)} are usable. "
             f"Give each worker {format_bytes(self.peak_nbytes / USABLE)}"
         )
         message += ", or fewer threads" if r.threads > 1 else ""
         if self.strategy == "dense" and r.spool is None:
-            message += (
-                ", or name a folder that all workers reach (spool=...), so that the features can be cut into panels"
-            )
+            message += ", or name a folder that all workers reach (spool=...), so that features can be cut into panels"
         raise PlanError(message)
 
     def to_json(self) -> dict[str, Any]:
@@ -204,7 +203,7 @@ def _runs(source: Source, resources: Resources, per_slot: int) -> tuple[tuple[in
         worth = max(1, int(_seconds(source, resources) / RUN_SECONDS))
         n = min(source.n_blocks, resources.slots * min(per_slot, worth))
     edges = [source.n_blocks * i // n for i in range(n + 1)]
-    return tuple(zip(edges[:-1], edges[1:], strict=True))
+    return tuple(itertools.pairwise(edges))
 
 
 def _batch(source: Source, runs: tuple[tuple[int, int], ...]) -> int:
@@ -289,7 +288,7 @@ def spooled_entry_nbytes(source: Source, shift: int) -> int:
 
 
 def _panel_memory(statistic: Statistic, source: Source, width: int, entry: int) -> int:
-    """Bytes to fold a panel: its arrays, their encoded copy on the way out, and spooled entries before and after sorting."""
+    """Bytes to fold a panel: its arrays, their copy on the way out, and entries before and after sorting."""
     entries = min(FOLD_ENTRIES, source.n_blocks * source.block_entries)
     return 2 * _state_nbytes(statistic, source, width) + entries * (2 * entry + 4)
 

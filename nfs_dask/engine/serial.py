@@ -1,4 +1,4 @@
-"""The serial engine: the tasks of a plan in a loop, here. It is the specification that the distributed one is tested against."""
+"""The serial engine: the tasks of a plan in a loop, here. The distributed one is tested against it."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ class SerialExecutor:
     ) -> list[Any]:
         with Progress(len(arguments), label) as progress:
             return [function(job, *args, tick=progress.advance) for args in arguments]
+
+    def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        return [function(item) for item in items]
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         with Progress(source.n_blocks, label) as progress:

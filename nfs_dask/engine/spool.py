@@ -75,7 +75,7 @@ class SpoolWriter:
     def _append(self, array: Array) -> dict[str, Any]:
         """Write an array; where it lies and of which type it is."""
         at = {"offset": self._offset, "dtype": array.dtype.str}
-        self._file.write(memoryview(array).cast("B") if array.size else b"")
+        self._file.write(array.view(np.uint8).data)
         self._offset += array.nbytes
         return at
 

@@ -134,7 +134,7 @@ def _save(job: Job, run: int, fold: Fold) -> None:
     header = {"coverage": fold.coverage.ranges, "mended": fold.mended}
     arrays = {f"{part}/{name}": a for part in ("arrays", "totals") for name, a in getattr(fold.state, part).items()}
     with job.checkpoints.create(_checkpoint(run)) as file:
-        np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
+        np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
 
 
 def _restore(job: Job, run: int) -> Fold | None:

@@ -23,7 +23,7 @@ class _Nowhere:
 
 
 def warm_up(places: list[str], token: str) -> dict[str, Any]:
-    """Do all that tasks do once, on two tiny blocks; then report the size of this process and which places it reaches."""
+    """Do once what tasks do, on tiny blocks; then report the size of this process and which places it reaches."""
     for values in (np.uint8, np.float64):
         data = np.array([1, 2, 3], values)
         block = Block(np.array([0, 2, 3]), np.array([0, 2, 1], np.int32), data, np.array([0, 1], np.int32), 4)

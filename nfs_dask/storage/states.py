@@ -39,8 +39,8 @@ def _panel(folder: Folder, panel: int) -> Folder:
 def write_panel(folder: Folder, panel: int, arrays: dict[str, Array]) -> None:
     """Store the arrays of one panel. Writing it again writes the same bytes."""
     group = zarr.open_group(_zarr_store(_panel(folder, panel)), mode="w")
-    for name, array in arrays.items():
-        array = _narrow(array)
+    for name, whole in arrays.items():
+        array = _narrow(whole)
         width = max(1, CHUNK_NBYTES // (array.itemsize * math.prod(array.shape[:-1])))
         inner = (*array.shape[:-1], min(width, array.shape[-1]))
         shard = (*array.shape[:-1], -(-array.shape[-1] // inner[-1]) * inner[-1])

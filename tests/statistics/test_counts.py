@@ -44,7 +44,7 @@ def by_numpy(blocks: list[Block], threshold: float = 0.0, n_classes: int = 3) ->
     codes = np.concatenate([b.codes for b in blocks])
     w = np.concatenate([np.ones(b.n_rows) if b.weights is None else b.weights for b in blocks])
     Y = np.eye(n_classes)[codes] * w[:, None]
-    return Y.T @ X, Y.T @ (X > threshold)
+    return Y.T @ X, Y.T @ np.greater(X, threshold)
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "real"])

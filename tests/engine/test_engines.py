@@ -1,0 +1,291 @@
+"""The same bits from every engine, for any number of workers, panels, runs, kills and repeats."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import nfs_dask.engine.plan as plans
+from nfs_dask.corpus import GeneratedCorpus
+from nfs_dask.engine.distributed import DaskEngine
+from nfs_dask.engine.serial import SerialEngine
+from nfs_dask.errors import ClusterError, InputError, PlanError, ResumeError
+from nfs_dask.statistics.base import State
+from nfs_dask.statistics.counts import ClassCounts
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.kept import Kept
+from nfs_dask.testing import Misbehaving, assert_same
+
+CORPUS = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=250)
+COUNTS = ClassCounts(3, with_documents=True)
+
+
+def truth(corpus: GeneratedCorpus = CORPUS) -> State:
+    """The counts by numpy, without blocks, kernels or merges of ours."""
+    X = np.zeros((corpus.n_rows, corpus.n_features), np.int64)
+    codes = []
+    for block in corpus.blocks(0, corpus.n_blocks):
+        rows = block.first_row + np.repeat(np.arange(block.n_rows), np.diff(block.indptr))
+        X[rows, block.indices] = block.data
+        codes.append(block.codes)
+    Y = np.eye(corpus.n_classes, dtype=np.int64)[np.concatenate(codes)]
+    rows = Y.sum(axis=0)
+    totals = {"rows": rows, "weight": rows.astype(float), "mass": np.array([X.sum()])}
+    return State({"sums": Y.T @ X, "documents": Y.T @ (X > 0)}, totals)
+
+
+TRUTH = truth()
+
+
+@pytest.mark.parametrize("panels", [None, 1, 7])
+@pytest.mark.parametrize("block_rows", [100, 6000])
+def test_serial_equals_numpy(panels: int | None, block_rows: int) -> None:
+    corpus = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=block_rows)
+    result = SerialEngine(panels=panels).reduce(COUNTS, corpus)
+    assert_same(result.state, truth(corpus), exact=True)
+    assert len(result.panels) == (panels or 1)
+
+
+@pytest.mark.parametrize("panels", [None, 7])
+def test_processes_equal_numpy(cluster: Client, panels: int | None) -> None:
+    result = DaskEngine(panels=panels).reduce(COUNTS, CORPUS)
+    assert_same(result.state, TRUTH, exact=True)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("panels", [None, 7])
+def test_threads_equal_numpy(workers: int, panels: int | None) -> None:
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=2, processes=False, dashboard_address=None) as local,
+        Client(local),
+    ):
+        assert_same(DaskEngine(panels=panels).reduce(COUNTS, CORPUS).state, TRUTH, exact=True)
+
+
+def test_many_runs_merge_in_a_tree(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "RUN_SECONDS", 1e-6)
+    result = DaskEngine().reduce(COUNTS, CORPUS)
+    assert result.plan is not None
+    assert len(result.plan.runs) == 16
+    assert result.plan.tasks > 17
+    assert_same(result.state, TRUTH, exact=True)
+
+
+def test_real_sums_keep_their_bits_under_the_same_plan(cluster: Client) -> None:
+    source = Halved(CORPUS)
+    first, second = (DaskEngine(panels=7).reduce(ClassCounts(3), source).state for _ in range(2))
+    assert_same(first, second, exact=True)
+    assert_same(SerialEngine().reduce(ClassCounts(3), source).state, first, exact=False)
+    # Spooled entries keep the order of the documents, whatever the panels and workers.
+    assert_same(SerialEngine(panels=3).reduce(ClassCounts(3), source).state, first, exact=True)
+
+
+class Halved:
+    """A corpus whose counts are multiplied by 0.7, so that sums are real."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "inner":
+            raise AttributeError(name)
+        return {"kind": "real", "trusted": False}.get(name, getattr(self.inner, name))
+
+    def blocks(self, start: int, stop: int) -> Any:
+        for block in self.inner.blocks(start, stop):
+            yield replace(block, data=block.data * 0.7)
+
+
+def test_every_task_run_twice(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(function: Any, *args: Any, **kwargs: Any) -> Any:
+        function(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    submit = Client.submit
+
+    def submit_twice(self: Client, function: Any, *args: Any, **kwargs: Any) -> Any:
+        return submit(self, twice, function, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "submit", submit_twice)
+    for panels in (None, 7):
+        assert_same(DaskEngine(panels=panels).reduce(COUNTS, CORPUS).state, TRUTH, exact=True)
+
+
+@pytest.mark.parametrize("panels", [None, 7])
+def test_a_killed_worker_costs_its_own_tasks(cluster: Client, tmp_path: Path, panels: int | None) -> None:
+    source = Misbehaving(CORPUS, "kill", at_block=20, marks=str(tmp_path))
+    assert_same(DaskEngine(panels=panels).reduce(COUNTS, source).state, TRUTH, exact=True)
+    assert source.reads(20) == 2
+    assert source.reads(0) <= 2  # of the other run, nothing was read again
+    assert min(source.reads(0), source.reads(11)) == 1
+
+
+def test_a_worker_that_always_dies_is_reported(cluster: Client, tmp_path: Path) -> None:
+    source = Misbehaving(CORPUS, "kill", at_block=3, marks=str(tmp_path), times=99)
+    with pytest.raises(ClusterError, match="out of memory"):
+        DaskEngine().reduce(COUNTS, source)
+
+
+def test_an_odd_error_is_retried(cluster: Client, tmp_path: Path) -> None:
+    source = Misbehaving(CORPUS, "raise", at_block=3, marks=str(tmp_path))
+    assert_same(DaskEngine().reduce(COUNTS, source).state, TRUTH, exact=True)
+
+
+def test_bad_input_comes_back_at_once_and_in_words(cluster: Client) -> None:
+    with pytest.raises(InputError, match="negative value -0.35 in block 0, row 0, column"):
+        DaskEngine().reduce(COUNTS, Negative(CORPUS))
+
+
+class Negative(Halved):
+    def blocks(self, start: int, stop: int) -> Any:
+        for block in self.inner.blocks(start, stop):
+            yield replace(block, data=np.full(block.nnz, -0.35))
+
+
+def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for panels, name in ((1, "dense"), (7, "scatter")):
+        monkeypatch.setattr("nfs_dask.engine.tasks.CHECKPOINT_SECONDS", -1.0)
+        monkeypatch.setattr(plans, "BATCH_NBYTES", 4 * CORPUS.block_nbytes)
+        marks = tmp_path / f"marks-{name}"
+        marks.mkdir()
+        engine = SerialEngine(panels=panels, run=str(tmp_path / name))
+        source = Misbehaving(CORPUS, "raise", at_block=17, marks=str(marks))
+        with pytest.raises(OSError, match="had enough"):
+            engine.reduce(COUNTS, source)
+        result = engine.reduce(COUNTS, source)
+        assert_same(result.state, TRUTH, exact=True)
+        assert [source.reads(n) for n in (0, 15, 16, 17, 23)] == [1, 1, 2, 2, 1]
+        assert engine.reduce(COUNTS, source).reused
+        assert not list((tmp_path / name).glob("*/spool"))
+
+
+def test_a_run_refuses_other_data_and_other_settings(tmp_path: Path) -> None:
+    engine = SerialEngine(run=str(tmp_path / "run"))
+    engine.reduce(COUNTS, CORPUS)
+    with pytest.raises(ResumeError, match=r"other data \(.*rows: 6000 then, 500 now"):
+        engine.reduce(COUNTS, GeneratedCorpus(500, 900, 3))
+    with pytest.raises(ResumeError, match="threshold: 0.0 then, 2.0 now"):
+        engine.reduce(replace(COUNTS, threshold=2.0), CORPUS)
+
+
+def test_kept_statistics_are_found_again(tmp_path: Path) -> None:
+    kept = Kept(Folder(str(tmp_path)), "abc")
+    for panels in (1, 7):
+        first = SerialEngine(panels=panels).reduce(replace(COUNTS, threshold=float(panels)), CORPUS, kept=kept)
+        again = SerialEngine().reduce(replace(COUNTS, threshold=float(panels)), CORPUS, kept=kept)
+        assert not first.reused
+        assert again.reused
+        assert_same(again.state, first.state, exact=True)
+    both = SerialEngine().reduce(COUNTS, CORPUS, kept=kept)
+    sums_only = SerialEngine().reduce(ClassCounts(3), CORPUS, kept=kept)
+    assert not both.reused
+    assert sums_only.reused  # counts with documents hold counts
+    assert not SerialEngine().reduce(COUNTS, CORPUS, kept=replace(kept, fingerprint="other")).reused
+
+
+def test_nothing_is_left_behind(cluster: Client, tmp_path: Path) -> None:
+    result = DaskEngine(panels=7, spool=str(tmp_path)).reduce(COUNTS, CORPUS)
+    assert [p.name.split("-")[1] for p in tmp_path.iterdir()] == ["panels"]
+    assert_same(result.state, TRUTH, exact=True)
+    del result
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InputError):
+        DaskEngine(panels=7, spool=str(tmp_path)).reduce(COUNTS, Negative(CORPUS))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_plan_that_cannot_fit_is_refused_before_reading(cluster: Client) -> None:
+    wide = GeneratedCorpus(6000, 50_000_000, 3, block_rows=250)
+    with pytest.raises(PlanError, match="Give each worker"):
+        DaskEngine(panels=1).reduce(COUNTS, wide)
+
+
+def test_tasks_do_not_grow_with_the_data(cluster: Client) -> None:
+    """A hundred thousand blocks make no larger a graph than a few hundred."""
+    sizes = {}
+    for n_blocks in (400, 100_000):
+        corpus = GeneratedCorpus(n_blocks * 10, 900, 3, block_rows=10)
+        plan = DaskEngine().plan(COUNTS, replace_seconds(corpus))
+        sizes[n_blocks] = len(str(plan.to_json()))
+        assert plan.tasks <= 64
+    assert sizes[100_000] < 1.2 * sizes[400]
+
+
+def replace_seconds(corpus: GeneratedCorpus) -> GeneratedCorpus:
+    corpus.nnz = corpus.n_blocks * 10**7  # as if the blocks were as large as real ones
+    return corpus
+
+
+def test_adaptive_clusters_are_planned_at_their_maximum() -> None:
+    with (
+        LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as local,
+        Client(local),
+    ):
+        local.adapt(minimum=0, maximum=3, interval="100ms")
+        plan = DaskEngine().plan(COUNTS, CORPUS)
+        assert plan.resources.workers == 3
+        assert_same(DaskEngine().reduce(COUNTS, CORPUS).state, TRUTH, exact=True)
+
+
+def test_no_scheduler_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nfs_dask.engine.cluster.CONNECT_SECONDS", 0.5)
+    with pytest.raises(ClusterError, match="tcp://127.0.0.1:9 cannot be reached"):
+        DaskEngine("tcp://127.0.0.1:9").reduce(COUNTS, CORPUS)
+
+
+def test_workers_stay_lean(cluster: Client) -> None:
+    DaskEngine(panels=7).reduce(COUNTS, CORPUS)
+    heavy = ("sklearn", "pandas", "pyarrow", "anndata", "plotly", "h5py")
+
+    def loaded() -> list[str]:
+        import sys
+
+        return [name for name in heavy if name in sys.modules]
+
+    cluster.restart()
+    DaskEngine(panels=7).reduce(COUNTS, CORPUS)
+    assert all(not names for names in cluster.run(loaded).values())
+
+
+SCRIPT = """
+import sys, time, logging
+from nfs_dask.corpus import GeneratedCorpus
+from nfs_dask.engine.distributed import DaskEngine
+from nfs_dask.statistics.counts import ClassCounts
+from nfs_dask.testing import Misbehaving
+import os
+
+if __name__ == "__main__":
+    corpus = GeneratedCorpus(60000, 900, 3, words_per_document=20, block_rows=250)
+    source = Misbehaving(corpus, "interrupt", at_block=200, marks=sys.argv[1], victim=os.getpid())
+    run = sys.argv[3] if len(sys.argv) > 3 else None
+    engine = DaskEngine(workers=2, memory_limit="1GiB", panels=7, spool=sys.argv[2], run=run)
+    try:
+        print(engine.reduce(ClassCounts(3), source).state.totals["rows"].sum())
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("with_run", [False, True])
+def test_ctrl_c_cleans_up_and_a_run_resumes(tmp_path: Path, with_run: bool) -> None:
+    marks, spool, run = (tmp_path / name for name in ("marks", "spool", "run"))
+    marks.mkdir()
+    spool.mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), str(marks), str(spool), *([str(run)] if with_run else [])]
+    first = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert first.stdout.strip() == "interrupted", first.stderr
+    assert not list(spool.iterdir())
+    if with_run:
+        assert list(run.glob("*/plan.json"))
+        second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert second.stdout.strip() == "60000", second.stderr
