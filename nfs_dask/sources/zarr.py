@@ -1,0 +1,219 @@
+"""Datasets in Zarr: stores of ours, and AnnData's, opened where they lie and read block by block."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from nfs_dask.block import UNLABELLED, Array, Block, Kind
+from nfs_dask.errors import InputError, StoreError
+from nfs_dask.sources.matrices import Csr
+from nfs_dask.sources.stored_labels import GivenLabels, Labels, OwnLabels, column_labels, listing
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.header import Header, find_header
+from nfs_dask.storage.hierarchy import Hierarchy
+from nfs_dask.storage.names import checked_columns, read_names
+from nfs_dask.storage.shards import ShardReader
+from nfs_dask.units import MiB
+
+ZARR_NBYTES = 40 * MiB  # measured: what importing zarr takes; stores of ours are read without it
+REMOTE_NBYTES = 60 * MiB  # measured: s3fs with what it needs
+
+
+class _Matrix(Protocol):
+    """What the two kinds of stores have in common."""
+
+    n_rows: int
+    n_features: int
+    n_blocks: int
+    nnz: int | None
+    kind: Kind | None
+    weighted: bool
+    trusted: bool
+    block_nbytes: int
+    block_entries: int
+    read_nbytes: int
+    import_nbytes: int
+    fingerprint: str
+
+    def edges(self, start: int, stop: int) -> Array:
+        """First rows of blocks ``start .. stop``."""
+        ...
+
+    def rows(self, start: int, stop: int) -> Csr: ...
+
+    def weights(self, start: int, stop: int) -> Array | None: ...
+
+    def names(self, columns: Array) -> list[str] | None: ...
+
+
+class ZarrSource:
+    """Blocks of a store of ours, or of an AnnData Zarr store of version 2 or 3.
+
+    All metadata are read here, and travel with the source: a task opens the objects it reads, and lists nothing.
+
+    Parameters
+    ----------
+    location
+        Local path or fsspec URL.
+    labels
+        A column of ``obs``, or one label for each row. None: the store's own labels, if it has any.
+    layer
+        Name of a layer to read instead of X.
+    """
+
+    in_memory = False
+
+    def __init__(self, location: str | os.PathLike[str], labels: Any = None, layer: str | None = None) -> None:
+        folder = Folder.of(location)
+        hierarchy = Hierarchy.open(folder)
+        header = find_header(hierarchy.root, folder.location)
+        matrix: _Matrix = _Foreign(hierarchy, layer) if header is None or layer is not None else _Own(folder, header)
+        self._matrix = matrix
+        self._labels = _labels(hierarchy, header, labels, matrix.n_rows)
+        self.classes: Array | None = None if self._labels is None else self._labels.classes
+        self.n_rows, self.n_features, self.n_blocks = matrix.n_rows, matrix.n_features, matrix.n_blocks
+        self.nnz, self.kind, self.weighted, self.trusted = matrix.nnz, matrix.kind, matrix.weighted, matrix.trusted
+        self.block_nbytes, self.block_entries = matrix.block_nbytes, matrix.block_entries
+        self.read_nbytes = matrix.read_nbytes
+        self.import_nbytes = matrix.import_nbytes + (REMOTE_NBYTES if folder.remote else 0)
+        self.fingerprint: str | None = _joined(matrix.fingerprint, self._labels)
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        if start >= stop:
+            return
+        edges = self._matrix.edges(start, stop)
+        for number in range(start, stop):
+            first, last = int(edges[number - start]), int(edges[number - start + 1])
+            indptr, indices, data = self._matrix.rows(first, last)
+            codes = self._codes(first, last)
+            weights = self._matrix.weights(first, last)
+            yield Block(indptr, indices, data, codes, self.n_features, weights, first, number)
+
+    def names(self, columns: Array) -> list[str] | None:
+        return self._matrix.names(checked_columns(columns, self.n_features))
+
+    def _codes(self, start: int, stop: int) -> Array:
+        if self._labels is None:
+            return np.full(stop - start, UNLABELLED, np.int32)
+        return self._labels.read(start, stop)
+
+
+class _Own:
+    """A store of ours: blocks are cut in a table of its own, and every byte read is checked."""
+
+    trusted = True
+    import_nbytes = 0
+
+    def __init__(self, folder: Folder, header: Header) -> None:
+        self._folder, self._header = folder, header
+        self.n_rows, self.n_features, self.n_blocks = header.n_rows, header.n_features, header.n_blocks
+        self.nnz: int | None = header.nnz
+        self.kind: Kind | None = header.kind
+        self.block_nbytes, self.block_entries = header.block_nbytes, header.block_entries
+        self.read_nbytes, self.fingerprint = header.read_nbytes, header.fingerprint
+        self.weighted = header.weights is not None
+        self._indptr, self._indices, self._data, self._cuts = (
+            ShardReader(folder, numbers) for numbers in (header.indptr, header.indices, header.data, header.cuts)
+        )
+        self._weights = None if header.weights is None else ShardReader(folder, header.weights)
+
+    def edges(self, start: int, stop: int) -> Array:
+        edges = self._cuts.read(start, min(stop + 1, self.n_blocks))
+        if stop == self.n_blocks:
+            edges = np.append(edges, self.n_rows)
+        if edges[0] < 0 or edges[-1] > self.n_rows or np.any(edges[1:] < edges[:-1]):
+            raise self._damaged(self._cuts, "blocks are not in order")
+        return edges
+
+    def rows(self, start: int, stop: int) -> Csr:
+        if (stop - start) * 12 > self.block_nbytes:
+            raise self._damaged(self._cuts, "a block is larger than the largest")
+        indptr = self._indptr.read(start, stop + 1)
+        first, last = int(indptr[0]), int(indptr[-1])
+        if np.any(indptr[1:] < indptr[:-1]) or not 0 <= last - first <= self.block_entries:
+            raise self._damaged(self._indptr, f"row pointers are not in order after row {start}")
+        indices = self._indices.read(first, last)
+        # Kernels index without bounds checks. Seen as unsigned, a negative column is a very large one.
+        unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
+        if len(indices) and int(unsigned.max()) >= self.n_features:
+            raise self._damaged(self._indices, f"a column is not below {self.n_features}")
+        return indptr - first, indices, self._data.read(first, last)
+
+    def weights(self, start: int, stop: int) -> Array | None:
+        return None if self._weights is None else self._weights.read(start, stop)
+
+    def names(self, columns: Array) -> list[str] | None:
+        return read_names(self._folder, self._header, columns)
+
+    def _damaged(self, reader: ShardReader, what: str) -> StoreError:
+        return StoreError(f"{self._folder.path(reader.numbers.name)} is damaged: {what}; ingest again, or use a copy")
+
+
+class _Foreign:
+    """A store that others wrote; its values are checked by whoever counts them."""
+
+    trusted = False
+    weighted = False
+    kind: Kind | None = None
+    import_nbytes = ZARR_NBYTES
+
+    def __init__(self, hierarchy: Hierarchy, layer: str | None) -> None:
+        from nfs_dask.sources.foreign import foreign_matrix
+
+        path = "X" if layer is None else f"layers/{layer}"
+        if hierarchy.find(path) is None:
+            what = "no X in it" if layer is None else f"no layer {layer!r}"
+            raise StoreError(
+                f"{hierarchy.folder.location} is a Zarr group with {what}; give an AnnData store that has one"
+            )
+        self._hierarchy = hierarchy
+        self._matrix = matrix = foreign_matrix(hierarchy, path)
+        self.n_rows, self.n_features, self.nnz = matrix.n_rows, matrix.n_features, matrix.nnz
+        self.n_blocks, self.block_entries = matrix.cuts.n_blocks, matrix.cuts.block_entries
+        # The chunks that a block is taken from are unpacked whole beside it.
+        self.block_nbytes = matrix.cuts.block_nbytes(matrix.entry_nbytes) + matrix.chunk_nbytes
+        self.fingerprint, self.read_nbytes = listing(hierarchy, path), _size(hierarchy, path)
+
+    def edges(self, start: int, stop: int) -> Array:
+        return self._matrix.cuts.rows[start : stop + 1]
+
+    def rows(self, start: int, stop: int) -> Csr:
+        return self._matrix.rows(start, stop)
+
+    def weights(self, start: int, stop: int) -> Array | None:  # noqa: ARG002
+        return None
+
+    def names(self, columns: Array) -> list[str] | None:
+        from nfs_dask.sources.foreign import foreign_names
+
+        return foreign_names(self._hierarchy, columns)
+
+
+def _labels(hierarchy: Hierarchy, header: Header | None, labels: Any, n_rows: int) -> Labels | None:
+    own = header is not None and header.label is not None
+    if header is not None and own and (labels is None or (isinstance(labels, str) and labels == header.label)):
+        return OwnLabels(hierarchy.folder, header)
+    if labels is None:
+        return None
+    if isinstance(labels, str):
+        return column_labels(hierarchy, labels, n_rows)
+    if not hasattr(labels, "__len__"):
+        raise InputError(f"labels are a {type(labels).__name__}; give the name of a column, or one label for each row")
+    return GivenLabels(labels, n_rows)
+
+
+def _joined(fingerprint: str, labels: Labels | None) -> str:
+    """The fingerprint of data with labels that are not part of them."""
+    extra = "" if labels is None else labels.fingerprint()
+    return hashlib.blake2b(f"{fingerprint} {extra}".encode(), digest_size=16).hexdigest() if extra else fingerprint
+
+
+def _size(hierarchy: Hierarchy, path: str) -> int:
+    from nfs_dask.storage.foreign import objects
+
+    return sum(size for _, size, _ in objects(hierarchy.folder, path))
