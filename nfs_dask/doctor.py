@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import os
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -32,8 +30,6 @@ MUST_AGREE = (
 )
 # What may differ without harm, but is worth knowing when something is odd.
 MAY_DIFFER = ("lz4", "numcodecs", "pandas", "pyarrow", "scikit-learn", "sparse", "tornado")
-
-CONNECT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -119,37 +115,6 @@ def examine(client: Any = None, store: str | None = None) -> Report:
     if store is not None:
         _judge_sight(report, _sights(client, store, report))
     return report
-
-
-@contextmanager
-def connect(
-    address: str,
-    *,
-    tls_ca: str | None = None,
-    tls_cert: str | None = None,
-    tls_key: str | None = None,
-    seconds: float = CONNECT_SECONDS,
-) -> Iterator[Any]:
-    """A ``distributed.Client`` of a running scheduler, closed at the end; versions are not judged here."""
-    from distributed import Client, Security
-    from distributed.versions import VersionMismatchWarning
-
-    security = None
-    if tls_ca or tls_cert or tls_key:
-        security = Security(
-            require_encryption=True, tls_ca_file=tls_ca, tls_client_cert=tls_cert, tls_client_key=tls_key
-        )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VersionMismatchWarning)
-        try:
-            client = Client(address, security=security, timeout=seconds, set_as_default=False)
-        except (OSError, TimeoutError, TypeError, ValueError) as error:
-            raise ClusterError(
-                f"the scheduler at {address} cannot be reached ({_first_line(error)}); see that it is running, that "
-                "this machine gets to its port, and that both sides use TLS with the same authority, or neither"
-            ) from error
-    with client:
-        yield client
 
 
 def _ask(client: Any) -> tuple[list[Node], str]:

@@ -13,7 +13,8 @@ import distributed
 import pytest
 
 from nfs_dask.certificates import ROLES, make_certificates
-from nfs_dask.doctor import MAY_DIFFER, MUST_AGREE, Node, compare_versions, connect, examine, is_loopback
+from nfs_dask.doctor import MAY_DIFFER, MUST_AGREE, Node, compare_versions, examine, is_loopback
+from nfs_dask.engine.cluster import connect
 from nfs_dask.errors import ClusterError, InputError
 
 
@@ -126,6 +127,7 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
+@pytest.mark.filterwarnings("ignore:Mismatched versions found")
 def test_a_worker_with_other_packages(cluster, odd_worker):
     with connect(cluster.scheduler_address) as client:
         report = examine(client)

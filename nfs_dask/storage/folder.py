@@ -64,6 +64,13 @@ class Folder:
     def size(self, name: str) -> int:
         return int(self._fs().size(self.path(name))) if self.remote else os.path.getsize(self.path(name))
 
+    def nbytes(self) -> int:
+        """Bytes of all objects inside, or of the one object that the location names."""
+        if self.remote:
+            return int(self._fs().du(self.location))
+        place = Path(self.location)
+        return sum(path.stat().st_size for path in (place.rglob("*") if place.is_dir() else [place]) if path.is_file())
+
     def read(self, name: str, start: int | None = None, stop: int | None = None) -> bytes:
         """Bytes ``start .. stop - 1`` of an object, or all of it. A negative start counts from the end."""
         try:

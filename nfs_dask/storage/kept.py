@@ -14,6 +14,7 @@ import logging
 import re
 import uuid
 from dataclasses import dataclass
+from typing import Any
 
 from nfs_dask.errors import StoreError
 from nfs_dask.statistics.base import Statistic
@@ -32,24 +33,37 @@ class Kept:
     folder: Folder
     fingerprint: str
 
-    def _key(self, statistic: Statistic) -> str:
-        identity = json.dumps([self.fingerprint, statistic.describe()], sort_keys=True)
+    def _key(self, description: dict[str, Any]) -> str:
+        identity = json.dumps([self.fingerprint, description], sort_keys=True)
         return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
+
+    def descriptions(self) -> list[dict[str, Any]]:
+        """What is kept of the data as they are now, in the words of `Statistic.describe`."""
+        pointers = [name for name in self.folder.names() if name.endswith(".json")]
+        found = [self._pointer(name).get("statistic", {}) for name in pointers]
+        return [words for name, words in zip(pointers, found, strict=True) if name == f"{self._key(words)}.json"]
 
     def find(self, statistic: Statistic) -> StoredPanels | None:
         """A finished state that holds this statistic."""
         for candidate in (statistic, *statistic.supersets()):
-            pointer = f"{self._key(candidate)}.json"
+            pointer = f"{self._key(candidate.describe())}.json"
             if self.folder.exists(pointer):
-                name = json.loads(self.folder.read(pointer)).get("folder", "")
-                if not _FOLDER.fullmatch(name):
-                    raise StoreError(f"{self.folder.path(pointer)} is damaged; delete it and run again")
-                return StoredPanels(self.folder / name)
+                return StoredPanels(self.folder / self._pointer(pointer)["folder"])
         return None
+
+    def _pointer(self, name: str) -> dict[str, Any]:
+        """The content of a pointer, which names a folder beside it and nothing else."""
+        try:
+            found = json.loads(self.folder.read(name))
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or not _FOLDER.fullmatch(str(found.get("folder"))):
+            raise StoreError(f"{self.folder.path(name)} is damaged; delete it and run again")
+        return found
 
     def reserve(self, statistic: Statistic) -> Folder | None:
         """A new folder to write the statistic to; None where nothing can be written."""
-        target = self.folder / f"{self._key(statistic)}-{uuid.uuid4().hex[:8]}"
+        target = self.folder / f"{self._key(statistic.describe())}-{uuid.uuid4().hex[:8]}"
         try:
             target.write("begun", b"")
         except OSError as error:
@@ -60,4 +74,4 @@ class Kept:
     def commit(self, statistic: Statistic, target: Folder) -> None:
         """Make a finished state the one that is found."""
         content = {"folder": target.location.rsplit("/", 1)[-1], "statistic": statistic.describe()}
-        self.folder.write(f"{self._key(statistic)}.json", json.dumps(content).encode())
+        self.folder.write(f"{self._key(statistic.describe())}.json", json.dumps(content).encode())

@@ -1,0 +1,90 @@
+"""``nfs-dask doctor``: whether a pass would work here, and on that cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from nfs_dask.cli.options import ClusterOptions, cluster_options
+from nfs_dask.cli.output import answer, json_option, printable, table
+from nfs_dask.errors import ClusterError
+from nfs_dask.units import format_bytes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from nfs_dask.doctor import Node, Report
+
+
+@click.command()
+@click.option("--store", metavar="STORE", help="A dataset that this machine and every worker must reach.")
+@click.option("--make-certificates", "certificates", metavar="DIR", help="Write what mutual TLS needs, and do no more.")
+@click.option("--host", "hosts", multiple=True, metavar="NAME", help="A name or address for the certificates; repeat.")
+@cluster_options
+@json_option
+def doctor(store: str | None, certificates: str | None, hosts: tuple[str, ...], cluster: ClusterOptions) -> None:
+    """Compare versions, memory, encryption and access to data.
+
+    Without --scheduler it looks at this machine only. Exit code 4 means that something stands in the way of a pass;
+    the message names it.
+
+    \b
+    nfs-dask doctor
+    nfs-dask doctor --scheduler tcp://127.0.0.1:8786 --store s3://bucket/mail.zarr
+    nfs-dask doctor --make-certificates certs --host scheduler.example.org
+    """
+    if certificates is not None:
+        _make_certificates(certificates, hosts)
+        return
+    if hosts:
+        raise click.UsageError("--host names machines for certificates; it goes with --make-certificates DIR")
+    from nfs_dask.doctor import examine
+
+    with cluster.client() as client:
+        report = examine(client, store)
+    answer(report.to_json(), lambda console: _show(report, console))
+    if not report.healthy:
+        raise ClusterError("; ".join(report.problems))
+
+
+def _make_certificates(folder: str, hosts: tuple[str, ...]) -> None:
+    from nfs_dask.certificates import DEFAULT_HOSTS, make_certificates
+
+    files = [str(path) for path in make_certificates(folder, hosts or DEFAULT_HOSTS)]
+
+    def show(console: Console) -> None:
+        console.print(printable("\n".join(files)))
+        console.print("Give each machine ca.pem and its own pair; keep ca-key.pem to yourself, or delete it.")
+
+    answer({"files": files}, show)
+
+
+def _show(report: Report, console: Console) -> None:
+    workers = [node for node in report.nodes if node.role == "worker"]
+    others = [node for node in report.nodes if node.role != "worker"]
+    columns = ["", *(node.role for node in others), *(["workers"] if workers else [])]
+    found = [name for name in report.nodes[0].versions if any(node.versions.get(name) for node in report.nodes)]
+    rows = [[name, *(_version(node, name) for node in others), *_versions(workers, name)] for name in found]
+    console.print(table(None, columns, rows))
+    for node in report.nodes:
+        if node.threads is not None:
+            limit = format_bytes(node.memory_limit) if node.memory_limit else "no memory limit"
+            console.print(printable(f"{node.name}: {node.threads} thread(s), {limit}"))
+    if report.encrypted is not None:
+        console.print("traffic is encrypted" if report.encrypted else "traffic is not encrypted")
+    for note in report.notes:
+        console.print(printable(f"note: {note}"))
+    for problem in report.problems:
+        console.print(printable(f"PROBLEM: {problem}"))
+    if report.healthy:
+        console.print("nothing stands in the way")
+
+
+def _version(node: Node, package: str) -> str:
+    return node.versions.get(package) or "-"
+
+
+def _versions(workers: list[Node], package: str) -> list[str]:
+    """One cell for all workers, whose versions are usually the same."""
+    return [" | ".join(sorted({_version(worker, package) for worker in workers}))] if workers else []

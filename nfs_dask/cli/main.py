@@ -1,0 +1,54 @@
+"""The command line: ``nfs-dask ...``, and ``dask nfs ...`` where Dask's own command is at hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from nfs_dask.cli.demo import demo
+from nfs_dask.cli.doctor import doctor
+from nfs_dask.cli.info import info
+from nfs_dask.cli.ingest import ingest
+from nfs_dask.cli.output import reporting
+from nfs_dask.cli.plan import plan
+
+
+class _Commands(click.Group):
+    """A group whose commands report errors in one way, whichever program they were called from."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with reporting(ctx):
+            return super().invoke(ctx)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order in which people need them
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, value: bool) -> None:
+    if value:
+        from nfs_dask import __version__
+
+        click.echo(f"nfs-dask {__version__}")
+        ctx.exit()
+
+
+@click.group("nfs", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print it and exit."
+)
+def cli() -> None:
+    """Sparse classifiers on data that need not fit on one machine.
+
+    \b
+    nfs-dask demo                                     see it work, in seconds
+    nfs-dask ingest matrix.npz --labels y.npy mail.zarr
+    nfs-dask info mail.zarr                           what is in it
+    nfs-dask plan mail.zarr --workers 4               what a pass would take
+
+    Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 refused or failed by the cluster; 130 interrupted.
+    """
+
+
+for command in (demo, ingest, info, plan, doctor):
+    cli.add_command(command)

@@ -1,0 +1,139 @@
+"""Options that several commands share, above all those of the cluster to run on."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nfs_dask.errors import ClusterError, InputError
+from nfs_dask.units import parse_bytes
+
+if TYPE_CHECKING:
+    from nfs_dask.engine.base import Engine
+
+
+class Size(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """A number of bytes, such as 2GiB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return parse_bytes(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where to run, as the command line said it. Nothing given: in this process."""
+
+    scheduler: str | None = None
+    workers: int | None = None
+    threads: int | None = None
+    memory_limit: int | None = None
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    insecure: bool = False
+
+    def check(self) -> None:
+        """Refuse combinations that would not do what they say."""
+        tls = (self.tls_ca, self.tls_cert, self.tls_key)
+        if any(tls) and not all(tls):
+            raise click.UsageError("--tls-ca, --tls-cert and --tls-key go together; give all three")
+        if self.scheduler is None and (any(tls) or self.insecure):
+            raise click.UsageError("TLS options are for a running scheduler; say which with --scheduler ADDRESS")
+        if self.scheduler is None:
+            return
+        if self.threads is not None or self.memory_limit is not None:
+            raise click.UsageError(
+                "--threads and --memory-limit are for workers started here; those of a running scheduler have their own"
+            )
+        self._check_encryption(self.scheduler, any(tls))
+
+    def _check_encryption(self, address: str, tls: bool) -> None:
+        from nfs_dask.doctor import is_loopback
+
+        if address.startswith("tls://") or is_loopback(address) or self.insecure:
+            return
+        if tls:
+            raise click.UsageError(f"certificates were given, but {address} is not encrypted; write tls://...")
+        raise click.UsageError(
+            f"{address} is not encrypted, and whoever reaches it can run code on its workers; use tls:// with "
+            "--tls-ca, --tls-cert and --tls-key (nfs-dask doctor --make-certificates makes them), or add --insecure"
+        )
+
+    @contextmanager
+    def client(self) -> Iterator[Any]:
+        """A client of the scheduler that was named; None where none was."""
+        if self.scheduler is None:
+            yield None
+            return
+        from nfs_dask.engine.cluster import connect
+
+        warnings.filterwarnings("ignore", "Mismatched versions found")  # the doctor says which of them matter
+        with connect(self.scheduler, tls_ca=self.tls_ca, tls_cert=self.tls_cert, tls_key=self.tls_key) as client:
+            yield client
+
+    @contextmanager
+    def engine(self) -> Iterator[Engine | None]:
+        """The engine that was asked for; None leaves the choice to the dataset."""
+        if self == ClusterOptions():
+            yield None
+            return
+        from nfs_dask.engine.distributed import DaskEngine
+
+        with self._checked_client() as client, client.as_current():
+            yield DaskEngine(workers=self.workers)
+
+    @contextmanager
+    def _checked_client(self) -> Iterator[Any]:
+        """A client of the scheduler that was named, if nothing stands in the way; else of workers started here."""
+        if self.scheduler is None:
+            from nfs_dask.engine.cluster import start_cluster
+
+            with start_cluster(self.workers, self.threads, self.memory_limit) as client:
+                yield client
+            return
+        from nfs_dask.doctor import examine
+
+        with self.client() as client:
+            if problems := examine(client).problems:
+                raise ClusterError("; ".join(problems))
+            yield client
+
+
+_FILE = click.Path(exists=True, dir_okay=False)
+
+_CLUSTER = (
+    click.option("--scheduler", metavar="ADDRESS", help="A running scheduler, such as tls://10.0.0.1:8786."),
+    click.option("--workers", type=click.IntRange(1), metavar="N", help="Workers to start, or to plan for."),
+    click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of each worker started here."),
+    click.option("--memory-limit", type=Size(), metavar="SIZE", help="Of each worker started here, such as 2GiB."),
+    click.option("--tls-ca", type=_FILE, metavar="FILE", help="The authority that vouches for the scheduler."),
+    click.option("--tls-cert", type=_FILE, metavar="FILE", help="The client's certificate."),
+    click.option("--tls-key", type=_FILE, metavar="FILE", help="The client's key."),
+    click.option("--insecure", is_flag=True, help="Talk to a scheduler elsewhere without encryption."),
+)
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of the cluster; it receives them as one argument, ``cluster``."""
+
+    @functools.wraps(command)
+    def wrapped(**arguments: Any) -> Any:
+        cluster = ClusterOptions(**{f.name: arguments.pop(f.name) for f in fields(ClusterOptions)})
+        cluster.check()
+        return command(cluster=cluster, **arguments)
+
+    decorated: Callable[..., Any] = wrapped
+    for option in reversed(_CLUSTER):
+        decorated = option(decorated)
+    return decorated

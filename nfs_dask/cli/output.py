@@ -1,0 +1,166 @@
+"""What commands show: tables for people or one JSON object for programs, and the rest on standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from nfs_dask.errors import NfsDaskError, NfsDaskWarning
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_JSON = "nfs_dask.json"  # keys of what travels with the click context
+_ANSWERED = "nfs_dask.answered"
+_KEPT = "nfs_dask.kept"
+
+_PIPE_WIDTH = 200  # columns where no terminal says how many there are; tables take what they need
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command ``--json``; what it passes to `answer` is then printed as one JSON object."""
+    return click.option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=lambda ctx, _option, value: ctx.meta.__setitem__(_JSON, value),
+        help="Print one JSON object for programs, and nothing else on standard output.",
+    )(command)
+
+
+def answer(values: Mapping[str, Any], show: Callable[[Console], None]) -> None:
+    """The result of a command, once: ``values`` for programs, or ``show`` on a console for people."""
+    meta = click.get_current_context().meta
+    meta[_ANSWERED] = True
+    if meta.get(_JSON):
+        _print_json(values)
+    else:
+        show(_console())
+
+
+def keeps(text: str) -> None:
+    """Say beforehand what an interruption from here on would leave behind."""
+    click.get_current_context().meta[_KEPT] = text
+
+
+def say(text: str) -> None:
+    """A line for people about what is going on, on standard error."""
+    click.echo(printable(text), err=True)
+
+
+def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
+    """A table whose numbers are aligned to the right; texts are shown as they are, never read as markup."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    out = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for i, column in enumerate(columns):
+        numbers = bool(rows) and all(isinstance(row[i], (int, float)) for row in rows)
+        out.add_column(Text(column), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        out.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else printable(str(cell))) for cell in row))
+    return out
+
+
+def printable(text: str) -> str:
+    r"""The text with whatever could move a terminal's cursor or change its colours written out.
+
+    Labels and names come from data, and data may hold anything.
+
+    >>> print(printable("spam\x1b[31m"))
+    spam\x1b[31m
+    """
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+@contextmanager
+def reporting(ctx: click.Context) -> Iterator[None]:
+    """The one place where errors become exit codes. Only bugs end in a traceback."""
+    try:
+        with _logging(), _warnings():
+            yield
+    except NfsDaskError as error:
+        _fail(ctx, str(error), type(error).__name__, error.exit_code)
+    except OSError as error:
+        if error.filename is None:  # not about a file somebody named
+            raise
+        _fail(ctx, f"{error.filename}: {error.strerror}", type(error).__name__, 3)
+    except KeyboardInterrupt:
+        kept = ctx.meta.get(_KEPT, "nothing was written")
+        _fail(ctx, f"interrupted; {kept}", "KeyboardInterrupt", 130)
+
+
+def _fail(ctx: click.Context, message: str, kind: str, exit_code: int) -> None:
+    click.echo(f"Error: {printable(message)}", err=True)
+    if ctx.meta.get(_JSON) and not ctx.meta.get(_ANSWERED):
+        _print_json({"error": message, "kind": kind, "exit_code": exit_code})
+    raise click.exceptions.Exit(exit_code) from None
+
+
+def _print_json(values: Mapping[str, Any]) -> None:
+    click.echo(json.dumps(values, default=_plain, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """A numpy scalar or array as the JSON value it stands for."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+
+
+class _StandardError(logging.StreamHandler[TextIO]):
+    """Writes to whatever standard error is at the time, with nothing in it that a terminal would obey."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+@contextmanager
+def _logging() -> Iterator[None]:
+    """Show what the package logs, unless the surrounding program has set up logging of its own."""
+    logger = logging.getLogger("nfs_dask")
+    if logger.hasHandlers():
+        yield
+        return
+    handler, level = _StandardError(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+@contextmanager
+def _warnings() -> Iterator[None]:
+    """Show warnings of ours as sentences; leave the others as they are."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, NfsDaskWarning):
+                click.echo(f"Warning: {printable(str(message))}", err=True)
+            else:
+                shown(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,82 @@
+"""What is known of a dataset without a pass over it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.header import ROOT, Header, find_header, json_object
+from nfs_dask.storage.shards import ShardReader
+
+CODES_AT_A_TIME = 1 << 20
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Facts about a dataset, as `summarize` finds them; None where a fact is not to be had cheaply."""
+
+    location: str
+    rows: int
+    features: int
+    entries: int | None
+    kind: str | None
+    classes: list[Any] | None
+    class_rows: list[int] | None  # documents of each class
+    unlabelled: int | None  # documents of none
+    weighted: bool
+    names: bool
+    fingerprint: str | None
+    generation: int | None  # None: not a store of ours
+    nbytes: int
+    statistics: list[dict[str, Any]]  # kept beside the data, as descriptions
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def summarize(dataset: Dataset) -> Summary:
+    """Facts about a dataset that has a location; of the data themselves only the labels are read."""
+    assert dataset.location is not None
+    folder = Folder(dataset.location)
+    header = find_header(json_object(folder, ROOT), folder.location) if folder.exists(ROOT) else None
+    classes = None if dataset.classes is None else dataset.classes.tolist()
+    counts = None if header is None or header.codes is None else _count_codes(folder, header)
+    kept = dataset.statistics
+    return Summary(
+        location=dataset.location,
+        rows=dataset.n_rows,
+        features=dataset.n_features,
+        entries=dataset.nnz,
+        kind=dataset.kind,
+        classes=classes,
+        class_rows=None if counts is None or header is None else _in_order(counts[1:], header, classes or []),
+        unlabelled=None if counts is None else int(counts[0]),
+        weighted=dataset.source.weighted,
+        names=dataset.names(np.arange(1)) is not None,
+        fingerprint=dataset.fingerprint,
+        generation=None if header is None else header.generation,
+        nbytes=folder.nbytes(),
+        statistics=[] if kept is None else kept.descriptions(),
+    )
+
+
+def _count_codes(folder: Folder, header: Header) -> Array:
+    """How many rows have no label, then each class as the codes number them."""
+    assert header.codes is not None
+    reader = ShardReader(folder, header.codes)
+    counts = np.zeros(1 + len(header.classes), np.int64)
+    for start in range(0, header.n_rows, CODES_AT_A_TIME):
+        codes = reader.read(start, min(start + CODES_AT_A_TIME, header.n_rows))
+        counts += np.bincount(codes.astype(np.int64) + 1, minlength=len(counts))
+    return counts
+
+
+def _in_order(counts: Array, header: Header, classes: list[Any]) -> list[int]:
+    """The counts in the order of the dataset's classes: those of a store are in the order they were written."""
+    by_class = dict(zip(header.classes, counts.tolist(), strict=True))
+    return [by_class[label] for label in classes]
