@@ -92,8 +92,8 @@ class CollectionSource:
         """Chunks as [row][column], their heights where known, and their widths."""
         if _dimensions(X) != 2:
             raise InputError(
-                f"X is a {type(X).__name__} of {_dimensions(X)} dimension(s); give a dask array or DataFrame with one row "
-                "per document"
+                f"X is a {type(X).__name__} of {_dimensions(X)} dimension(s); give a dask array or DataFrame "
+                "with one row per document"
             )
         if hasattr(X, "columns"):
             return [[part] for part in self._parts(X)], None, [len(X.columns)]
