@@ -73,8 +73,9 @@ def check_structure(block: Block) -> None:
     if block.weights is not None and len(block.weights) != block.n_rows:
         raise InputError(f"{name}: {block.n_rows} rows but {len(block.weights)} sample weights")
     if nnz:
-        low, high = int(block.indices.min()), int(block.indices.max())
-        if low < 0 or high >= block.n_features:
+        # Seen as unsigned, a negative column is a very large one: one look at the entries finds both.
+        columns = block.indices.view(f"u{block.indices.itemsize}")
+        if int(columns.max()) >= block.n_features:
             bad = int(np.argmax((block.indices < 0) | (block.indices >= block.n_features)))
             raise InputError(
                 f"{block.where(bad)}: the data have {block.n_features} columns, 0 to {block.n_features - 1}"
@@ -103,6 +104,16 @@ def check_values(block: Block, kind: Kind) -> None:
         what = "NaN" if value != value else "infinite" if np.isinf(value) else "negative"
         allowed = "finite values" if kind == "signed" else "finite values of zero or more"
         raise InputError(f"{what} value {value} in {block.where(bad)}; this method takes {allowed}")
+
+
+def distinct(block: Block) -> tuple[Block, bool]:
+    """The block with each column at most once in a row, and whether entries had to be added up for that."""
+    if kernels.is_canonical(block.indptr, block.indices):
+        return block, False
+    if block.n_features * 4 <= block.nbytes:  # a mark per column is cheaper than sorting, and no larger than the block
+        if not kernels.has_duplicates(block.indptr, block.indices, np.full(block.n_features, -1, np.int32)):
+            return block, False
+    return canonical(block)
 
 
 def canonical(block: Block) -> tuple[Block, bool]:

@@ -74,7 +74,7 @@ class Dataset:
         """Where statistics of these data are kept: inside a store of ours, next to anything else."""
         if self.location is None or self.fingerprint is None:
             return None
-        inside = f"{self.location}/nfs_statistics" if self.source.trusted else f"{self.location}.nfs_statistics"
+        inside = f"{self.location}/nfs_dask/statistics" if self.source.trusted else f"{self.location}.nfs_statistics"
         return Kept(Folder(inside), self.fingerprint)
 
     def plan(self, statistic: Statistic, engine: Engine | None = None) -> Plan:

@@ -63,6 +63,27 @@ def is_canonical(indptr, indices):
 
 
 @kernel
+def has_duplicates(indptr, indices, marks):
+    """Whether a row has a column twice; ``marks`` has a place for each column, all -1."""
+    for i in range(len(indptr) - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            if marks[indices[j]] == i:
+                return True
+            marks[indices[j]] = i
+    return False
+
+
+@kernel
+def whole_sum(data):
+    """Sum of whole numbers in 64 bits, and in floating point, where it cannot wrap."""
+    exact, about = np.int64(0), 0.0
+    for j in range(len(data)):
+        exact += np.int64(data[j])
+        about += np.float64(np.int64(data[j]))
+    return exact, about
+
+
+@kernel
 def first_refused(data, non_negative):
     """Position of the first value that is not finite, or negative where that is refused; -1 if none."""
     for j in range(len(data)):

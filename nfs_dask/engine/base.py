@@ -182,7 +182,7 @@ def _check(fold: Fold, job: Job) -> None:
         raise NfsDaskError(f"the pass ended without blocks {missing}; this is a bug, please report it")
     if fold.mended:
         warn(
-            f"{fold.mended} of {job.plan.n_blocks} blocks had unsorted or duplicate columns; they were sorted and "
-            "summed in passing. Ingest the data once to save that work in each pass",
+            f"{fold.mended} of {job.plan.n_blocks} blocks had rows with a column more than once; such entries were "
+            "added up in passing. Ingest the data once to save that work in each pass",
             DataWarning,
         )

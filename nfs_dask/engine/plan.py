@@ -121,7 +121,7 @@ class Plan:
         message = (
             f"this pass needs {format_bytes(self.peak_nbytes)} in each worker "
             f"({format_bytes(r.warm)} warm, and {format_bytes(most)} to {task} on each of {r.threads} thread(s)); "
-            f"workers have {format_bytes(r.memory_limit)}, of which {format_bytes(USABLE * r.memory_limit)} are usable. "
+            f"workers have {format_bytes(r.memory_limit)}, {format_bytes(USABLE * r.memory_limit)} of it usable. "
             f"Give each worker {format_bytes(self.peak_nbytes / USABLE)}"
         )
         message += ", or fewer threads" if r.threads > 1 else ""
@@ -156,7 +156,7 @@ class Plan:
             f"on {r.workers} worker(s) x {r.threads} thread(s)",
             f"Reads     {format_bytes(self.read_nbytes)} once"
             + (f", spools {format_bytes(self.spool_nbytes)}" if self.strategy == "scatter" else ""),
-            f"Memory    at most {format_bytes(self.peak_nbytes)}{limit} in each worker: {format_bytes(r.warm)} warm, then "
+            f"Memory    at most {format_bytes(self.peak_nbytes)}{limit} a worker: {format_bytes(r.warm)} warm, then "
             + ", ".join(f"{format_bytes(n)} to {task}" for task, n in self.task_nbytes.items()),
             f"Time      about {format_seconds(self.seconds)}",
         ]

@@ -19,10 +19,10 @@ import numpy as np
 from nfs_dask.block import (
     Array,
     Block,
-    canonical,
     check_labels,
     check_structure,
     check_values,
+    distinct,
     empty_block,
     integers_as_integers,
 )
@@ -67,7 +67,7 @@ class Fold:
 
     state: State
     coverage: Coverage = field(default_factory=Coverage)
-    mended: int = 0  # blocks that came unsorted or with duplicates
+    mended: int = 0  # blocks that came with duplicates
 
     def merged(self, other: Fold, statistic: Statistic) -> Fold:
         coverage = self.coverage.union(other.coverage)
@@ -75,13 +75,14 @@ class Fold:
 
 
 def prepare(block: Block, job: Job) -> tuple[Block, bool]:
-    """The block as statistics want it: checked, canonical, whole numbers as integers; and whether it was mended."""
+    """The block as statistics want it: checked, whole numbers as integers; and whether duplicates were added up."""
     check_structure(block)
     check_labels(block, job.statistic.n_classes)
     mended = False
     if not job.trusted:
         check_values(block, job.statistic.accepts)
-        block, mended = canonical(block)
+        if job.statistic.needs_distinct:
+            block, mended = distinct(block)
     return integers_as_integers(block), mended
 
 

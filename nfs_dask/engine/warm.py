@@ -8,7 +8,7 @@ import numpy as np
 import psutil
 
 from nfs_dask import kernels
-from nfs_dask.block import Block, canonical, integers_as_integers
+from nfs_dask.block import Block, distinct, integers_as_integers
 from nfs_dask.engine.spool import Entries, SpoolWriter, Tiling, as_block
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.storage import states  # noqa: F401  (loads zarr)
@@ -27,7 +27,7 @@ def warm_up(places: list[str], token: str) -> dict[str, Any]:
     for values in (np.uint8, np.float64):
         data = np.array([1, 2, 3], values)
         block = Block(np.array([0, 2, 3]), np.array([0, 2, 1], np.int32), data, np.array([0, 1], np.int32), 4)
-        canonical(block)
+        distinct(block)
         integers_as_integers(block)
         kernels.first_refused(block.data, True)
         statistic = ClassCounts(2, True, True)

@@ -52,6 +52,11 @@ class Statistic(ABC):
     accepts: ClassVar[Kind]  # "signed" takes any finite value, "real" none below zero
     n_classes: int
 
+    @property
+    def needs_distinct(self) -> bool:
+        """Whether it matters that a row has a column at most once."""
+        return True
+
     @abstractmethod
     def zero(self) -> State:
         """The state of no rows at all."""

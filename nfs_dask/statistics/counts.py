@@ -32,6 +32,10 @@ class ClassCounts(Statistic):
     entrywise: ClassVar[bool] = True
     accepts: ClassVar[Kind] = "real"
 
+    @property
+    def needs_distinct(self) -> bool:
+        return self.with_documents  # a sum does not mind its terms in pieces
+
     def supersets(self) -> tuple[Statistic, ...]:
         if self.with_sums and self.with_documents:
             return ()
@@ -112,11 +116,11 @@ def _mass(block: Block) -> int:
     """Sum of all whole-number values under their weights: no single count can be larger."""
     if block.data.dtype.kind == "f" or not _whole(block.weights):
         return 0
-    weight = 1 if block.weights is None else int(block.weights.max(initial=0))
-    if block.data.dtype.itemsize == 8 or weight > 1 << 20:  # only then can the exact sum below wrap
-        _refuse_overflow(float(block.data.sum(dtype=np.float64)) * weight)
+    exact, about = kernels.whole_sum(block.data)
     if block.weights is None:
-        return int(block.data.sum(dtype=np.int64))
+        _refuse_overflow(about)
+        return int(exact)
+    _refuse_overflow(about * int(block.weights.max(initial=0)))
     running = np.concatenate(([0], np.cumsum(block.data, dtype=np.int64)))
     return int(np.diff(running[block.indptr]) @ block.weights)
 
