@@ -30,6 +30,7 @@ MUST_AGREE = (
 )
 # What may differ without harm, but is worth knowing when something is odd.
 MAY_DIFFER = ("lz4", "numcodecs", "pandas", "pyarrow", "scikit-learn", "sparse", "tornado")
+_INSTALLED = [name for name in (*MUST_AGREE, *MAY_DIFFER) if name != "python"]  # whose version Dask always tells
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def examine(client: Any = None, store: str | None = None) -> Report:
         return report
     nodes, address = _ask(client)
     report = Report(nodes, encrypted=address.startswith("tls://"), store=store)
-    _judge_versions(report)
+    judge_versions(report)
     _judge_workers(report)
     _judge_encryption(report, address)
     if store is not None:
@@ -120,7 +121,7 @@ def examine(client: Any = None, store: str | None = None) -> Report:
 def _ask(client: Any) -> tuple[list[Node], str]:
     """All nodes, the client first, and the address of the scheduler."""
     try:
-        versions = client.get_versions(packages=[*MUST_AGREE, *MAY_DIFFER])
+        versions = client.get_versions(packages=_INSTALLED)
         info = client.scheduler_info()
     except (OSError, TimeoutError) as error:
         raise ClusterError(f"the scheduler does not answer ({_first_line(error)}); see that it is running") from error
@@ -146,11 +147,12 @@ def _local_node() -> Node:
     from distributed.system import MEMORY_LIMIT
     from distributed.versions import get_versions
 
-    packages = _packages(get_versions(packages=[*MUST_AGREE, *MAY_DIFFER]))
+    packages = _packages(get_versions(packages=_INSTALLED))
     return Node("client", "", packages, len(os.sched_getaffinity(0)), int(MEMORY_LIMIT))
 
 
-def _judge_versions(report: Report) -> None:
+def judge_versions(report: Report) -> None:
+    """Add what the versions of a report's nodes mean: problems, or notes where a difference does no harm."""
     client, *others = report.nodes
     answered = [node for node in others if node.versions]
     report.notes += [f"{node.name} did not say its versions" for node in others if not node.versions]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import ssl
 import stat
 import subprocess
@@ -13,7 +14,7 @@ import distributed
 import pytest
 
 from nfs_dask.certificates import ROLES, make_certificates
-from nfs_dask.doctor import MAY_DIFFER, MUST_AGREE, Node, compare_versions, examine, is_loopback
+from nfs_dask.doctor import MAY_DIFFER, MUST_AGREE, Node, Report, compare_versions, examine, is_loopback, judge_versions
 from nfs_dask.engine.cluster import connect
 from nfs_dask.errors import ClusterError, InputError
 
@@ -52,6 +53,17 @@ def test_a_difference_names_package_versions_and_places():
     assert str(difference) == "numpy is 2.4.6 on the client, but 2.0.0 on worker tcp://a; missing on worker tcp://b"
 
 
+def test_pythons_may_differ_in_their_last_number_only():
+    def judged(version):
+        report = Report([node("client", python="3.11.7"), node("worker", "tcp://a", python=version)])
+        judge_versions(report)
+        return len(report.problems), len(report.notes)
+
+    assert judged("3.11.7") == (0, 0)
+    assert judged("3.11.2") == (0, 1)
+    assert judged("3.12.7") == (1, 0)
+
+
 def test_a_difference_on_many_workers_is_short():
     others = [node("worker", f"tcp://{i}", numpy="1") for i in range(500)]
     (difference,) = compare_versions(node("client", numpy="2"), others)
@@ -64,6 +76,7 @@ def test_this_machine_alone():
     assert report.healthy
     (client,) = report.nodes
     assert client.versions["dask"] == distributed.__version__
+    assert client.versions["python"].startswith(platform.python_version())
     assert client.threads == len(os.sched_getaffinity(0))
     assert client.memory_limit > 0
     assert report.encrypted is None

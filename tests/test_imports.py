@@ -26,6 +26,7 @@ LAYERS = [
     {"sources"},
     {"engine"},
     {"dataset", "corpus", "doctor"},
+    {"summary"},
     {"estimators"},
     {"cli", "testing"},
 ]
