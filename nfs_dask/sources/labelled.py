@@ -1,0 +1,59 @@
+"""Labels, weights or names that are in memory, for data that are not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array, Block
+from nfs_dask.sources.base import Source
+from nfs_dask.sources.labels import encode, sample_weights, smallest_codes
+from nfs_dask.sources.memory import check_names
+
+
+class Labelled:
+    """Another source with labels, weights or names of the caller's instead of its own.
+
+    They travel with the source, a label in one byte where there are few classes.
+    """
+
+    def __init__(
+        self, source: Source, y: Any = None, sample_weight: Any = None, names: Sequence[str] | Array | None = None
+    ) -> None:
+        self._source = source
+        self._codes: Array | None = None
+        self.classes = source.classes
+        if y is not None:
+            self.classes, codes = encode(y, source.n_rows)
+            self._codes = smallest_codes(codes, len(self.classes))
+        self._weights = None if sample_weight is None else sample_weights(sample_weight, source.n_rows)
+        self._names = check_names(names, source.n_features)
+        self.weighted = source.weighted or self._weights is not None
+        self.n_rows, self.n_features, self.n_blocks = source.n_rows, source.n_features, source.n_blocks
+        self.nnz, self.kind = source.nnz, source.kind
+        self.in_memory, self.trusted = source.in_memory, source.trusted
+        self.block_nbytes, self.block_entries = source.block_nbytes, source.block_entries
+        self.read_nbytes, self.import_nbytes = source.read_nbytes, source.import_nbytes
+        self.fingerprint = None if source.fingerprint is None else self._digest(source.fingerprint)
+
+    def _digest(self, fingerprint: str) -> str:
+        digest = hashlib.blake2b(fingerprint.encode(), digest_size=16)
+        for array in (self.classes, self._codes, self._weights):
+            digest.update(b"none" if array is None else repr((array.dtype.str, array.shape)).encode())
+            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        for block in self._source.blocks(start, stop):
+            rows = slice(block.first_row, block.first_row + block.n_rows)
+            codes = block.codes if self._codes is None else self._codes[rows]
+            yield replace(block, codes=codes, weights=block.weights if self._weights is None else self._weights[rows])
+
+    def names(self, columns: Array) -> list[str] | None:
+        if self._names is None:
+            return self._source.names(columns)
+        return [str(self._names[c]) for c in columns]

@@ -1,0 +1,213 @@
+"""Sparse matrices that ``scipy.sparse.save_npz`` wrote, read by row ranges without loading the file.
+
+Members that were stored plainly are read where the rows lie. Compressed ones (the default of ``save_npz``) have to be
+unpacked from their beginning, so that a run of blocks that starts far inside a file first skips what is before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from nfs_dask.block import UNLABELLED, Array, Block, Kind
+from nfs_dask.errors import InputError, StoreError
+from nfs_dask.sources.archive import Member, open_archive
+from nfs_dask.sources.cutting import Cuts, cut_by_entries
+from nfs_dask.sources.files import PathLike, expand, fingerprint, size_of
+from nfs_dask.sources.labels import encode, encode_as, merge_classes
+from nfs_dask.sources.matrices import check_matrix, check_not_empty, countable, kind_of
+
+LABELS = ("y", "labels")  # members that hold labels, if nothing else is said
+_PIECE = 1 << 20  # row pointers or labels looked at together
+
+
+@dataclass(frozen=True)
+class CsrFile:
+    """One file: its arrays, and where it is cut."""
+
+    path: str
+    n_features: int
+    indptr: Member
+    indices: Member
+    data: Member
+    labels: Member | None
+    cuts: Cuts
+
+    @classmethod
+    def open(cls, path: str, labels: str | None) -> CsrFile:
+        members = open_archive(path)
+        missing = [name for name in ("format", "shape", "indptr", "indices", "data") if name not in members]
+        if "format" in members:
+            _check_format(members["format"])
+        if missing:
+            raise StoreError(
+                f"{path} has no {', '.join(missing)}; a sparse matrix written with scipy.sparse.save_npz is read, this "
+                f"has {', '.join(sorted(members)) or 'nothing'}"
+            )
+        n_rows, n_features = _shape(members["shape"])
+        indptr, indices, data = (members[name] for name in ("indptr", "indices", "data"))
+        _check_sizes(path, n_rows, indptr, indices, data)
+        check_matrix((n_rows, n_features), data.dtype)
+        entry_nbytes = indices.dtype.itemsize + max(4, data.dtype.itemsize)
+        cuts = cut_by_entries(_row_ends(indptr, data.shape[0]), entry_nbytes, path)
+        return cls(path, n_features, indptr, indices, data, _labels(members, labels, path, n_rows), cuts)
+
+    @property
+    def block_nbytes(self) -> int:
+        return self.cuts.block_nbytes(self.indices.dtype.itemsize + max(4, self.data.dtype.itemsize))
+
+    def classes(self) -> Array:
+        """The distinct labels, a piece at a time."""
+        assert self.labels is not None
+        classes = merge_classes(())
+        with self.labels.open() as reader:
+            for start in range(0, self.cuts.n_rows, _PIECE):
+                piece = reader.read(start, min(start + _PIECE, self.cuts.n_rows))
+                classes = merge_classes([classes, encode(piece)[0]])
+        return classes
+
+    def blocks(self, start: int, stop: int, classes: Array | None) -> Iterator[tuple[int, Array, Array, Array, Array]]:
+        """Of each block its first row in this file, its row pointers, columns, values and codes."""
+        with ExitStack() as stack:
+            indptr, indices, data = (stack.enter_context(m.open()) for m in (self.indptr, self.indices, self.data))
+            labels = None if self.labels is None else stack.enter_context(self.labels.open())
+            for (row, end), (first, last) in zip(
+                pairwise(self.cuts.rows[start : stop + 1].tolist()),
+                pairwise(self.cuts.entries[start : stop + 1].tolist()),
+                strict=True,
+            ):
+                ends = indptr.read(row + 1, end + 1).astype(np.int64)
+                pointers = np.append(0, ends - first)
+                codes = np.full(end - row, UNLABELLED, np.int8)
+                if labels is not None and classes is not None:
+                    codes = encode_as(labels.read(row, end), classes)
+                yield row, pointers, _native(indices.read(first, last)), countable(data.read(first, last)), codes
+
+
+class NpzSource:
+    """Rows of one or many ``.npz`` files, one below the other.
+
+    Parameters
+    ----------
+    paths : a path, a pattern, or a list of them
+    labels : str, optional
+        The member that holds the labels; by default ``y`` or ``labels``, where there is one.
+    """
+
+    in_memory = False
+    trusted = False
+    weighted = False
+    import_nbytes = 0
+
+    def __init__(self, paths: PathLike | Iterable[PathLike], labels: str | None = None) -> None:
+        names = expand(paths)
+        self.fingerprint: str | None = fingerprint(names, "npz", labels)
+        self._files = [CsrFile.open(path, labels) for path in names]
+        self._check_alike()
+        self._first_blocks = [0, *accumulate(file.cuts.n_blocks for file in self._files)]
+        self._first_rows = [0, *accumulate(file.cuts.n_rows for file in self._files)]
+        self.n_rows, self.n_features = self._first_rows[-1], self._files[0].n_features
+        check_not_empty(self.n_rows, self.n_features)
+        self.n_blocks = self._first_blocks[-1]
+        self.nnz: int | None = sum(file.data.shape[0] for file in self._files)
+        kinds = {kind_of(file.data.dtype) for file in self._files}
+        self.kind: Kind | None = kinds.pop() if len(kinds) == 1 else None
+        self.classes: Array | None = None
+        if self._files[0].labels is not None:
+            self.classes = merge_classes(file.classes() for file in self._files)
+        self.block_entries = max(file.cuts.block_entries for file in self._files)
+        self.block_nbytes = max(file.block_nbytes for file in self._files)
+        self.read_nbytes = sum(size_of(path) for path in names)
+
+    def _check_alike(self) -> None:
+        first = self._files[0]
+        for file in self._files[1:]:
+            if file.n_features != first.n_features:
+                raise InputError(
+                    f"{file.path} has {file.n_features} columns and {first.path} has {first.n_features}; files "
+                    "that are read together have the same columns"
+                )
+            if (file.labels is None) != (first.labels is None):
+                some, none = (file, first) if first.labels is None else (first, file)
+                raise InputError(
+                    f"{some.path} holds labels and {none.path} does not; store them in all files, or give y="
+                )
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        for file, number, row in zip(self._files, self._first_blocks, self._first_rows, strict=False):
+            first, last = max(start - number, 0), min(stop - number, file.cuts.n_blocks)
+            if first >= last:
+                continue
+            for block, parts in enumerate(file.blocks(first, last, self.classes), number + first):
+                offset, indptr, indices, data, codes = parts
+                yield Block(indptr, indices, data, codes, self.n_features, None, row + offset, block)
+
+    def names(self, columns: Array) -> list[str] | None:
+        return None
+
+
+def _check_format(member: Member) -> None:
+    if member.dtype.kind not in "SU" or member.dtype.itemsize > 64 or member.shape:
+        raise StoreError(
+            f"{member.where} is not the name of a sparse format; write the file with scipy.sparse.save_npz"
+        )
+    value: bytes | str = member.read().item()
+    name = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
+    if name != "csr":
+        raise StoreError(
+            f"{member.path} holds a matrix in {name!r} format, and documents are read by rows; in Python: "
+            "scipy.sparse.save_npz(new_path, scipy.sparse.load_npz(path).tocsr())"
+        )
+
+
+def _shape(member: Member) -> tuple[int, int]:
+    if member.shape != (2,) or member.dtype.kind not in "iu":
+        raise StoreError(f"{member.where} is not the two whole numbers of a matrix' shape; write the file again")
+    n_rows, n_features = (int(n) for n in member.read())
+    if min(n_rows, n_features) < 0:
+        raise StoreError(f"{member.where} is negative; the file is damaged")
+    return n_rows, n_features
+
+
+def _check_sizes(path: str, n_rows: int, indptr: Member, indices: Member, data: Member) -> None:
+    """Refuse arrays that do not belong together, before memory is asked for on their word."""
+    if indptr.shape != (n_rows + 1,) or len(data.shape) != 1 or indices.shape != data.shape:
+        raise StoreError(
+            f"{path} is damaged: {n_rows} rows, but row pointers of shape {indptr.shape}, columns of shape "
+            f"{indices.shape} and values of shape {data.shape}"
+        )
+    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
+        raise StoreError(f"{path} is damaged: its row pointers or columns are not whole numbers")
+
+
+def _row_ends(indptr: Member, nnz: int) -> Iterator[Array]:
+    """The row pointers but the first, a piece at a time, and whether they span the entries."""
+    n_rows = indptr.shape[0] - 1
+    last = 0
+    with indptr.open() as reader:
+        if int(reader.read(0, 1)[0]) != 0:
+            raise StoreError(f"{indptr.where} does not begin with 0; the file is damaged")
+        for start in range(1, n_rows + 1, _PIECE):
+            piece = reader.read(start, min(start + _PIECE, n_rows + 1))
+            last = int(piece[-1])
+            yield piece
+    if last != nnz:
+        raise StoreError(f"{indptr.where} ends at {last}, but there are {nnz} entries; the file is damaged")
+
+
+def _labels(members: dict[str, Member], name: str | None, path: str, n_rows: int) -> Member | None:
+    names = LABELS if name is None else (name,)
+    found = next((members[n] for n in names if n in members), None)
+    if found is None and name is not None:
+        raise InputError(f"{path} has no member {name!r} for the labels; it has {', '.join(sorted(members))}")
+    if found is not None and found.shape != (n_rows,):
+        raise InputError(f"{found.where} has shape {found.shape}; give one label for each of {n_rows} rows")
+    return found
+
+
+def _native(values: Array) -> Array:
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
