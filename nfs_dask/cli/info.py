@@ -67,10 +67,9 @@ def _show_classes(summary: Summary, console: Console) -> None:
     if summary.classes is None:
         console.print("classes      no labels")
         return
-    counts: list[Any] = [*(summary.class_rows or ["?"] * len(summary.classes))]
-    rows = list(zip(map(str, summary.classes), counts, strict=True))
-    if summary.unlabelled:
-        rows.append(("(no label)", summary.unlabelled))
+    counts: list[Any] = ["?"] * len(summary.classes) if summary.class_rows is None else [*summary.class_rows]
+    rows = [("(no label)", summary.unlabelled)] if summary.unlabelled else []
+    rows += zip(map(str, summary.classes), counts, strict=True)
     console.print()
     console.print(table(f"{len(summary.classes):,} classes", ["label", "rows"], rows[:_MOST_CLASSES]))
     if len(rows) > _MOST_CLASSES:
