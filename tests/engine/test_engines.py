@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
+import nfs_dask.engine.distributed as distributed_engine
 import nfs_dask.engine.plan as plans
 from nfs_dask.corpus import GeneratedCorpus
 from nfs_dask.engine.distributed import DaskEngine
@@ -21,7 +24,7 @@ from nfs_dask.statistics.base import State
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.kept import Kept
-from nfs_dask.testing import Misbehaving, assert_same
+from nfs_dask.testing import Misbehaving, assert_same, fold
 
 CORPUS = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=250)
 COUNTS = ClassCounts(3, with_documents=True)
@@ -289,3 +292,58 @@ def test_ctrl_c_cleans_up_and_a_run_resumes(tmp_path: Path, with_run: bool) -> N
         assert list(run.glob("*/plan.json"))
         second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert second.stdout.strip() == "60000", second.stderr
+
+
+class Repeated:
+    """One block of a corpus, over and over: a source of as many blocks as one likes."""
+
+    def __init__(self, inner: Any, n_blocks: int) -> None:
+        self.inner, self.n_blocks = inner, n_blocks
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def blocks(self, start: int, stop: int) -> Any:
+        block = next(iter(self.inner.blocks(0, 1)))
+        return (block for _ in range(start, stop))
+
+
+def test_a_hundred_thousand_blocks(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is sent to the cluster stays far under 20 MB, and the pass is over in seconds."""
+    sent = []
+    submit = Client.submit
+
+    def weighed(self: Client, function: Any, *args: Any, **kwargs: Any) -> Any:
+        sent.append(len(cloudpickle.dumps((function, args))))
+        return submit(self, function, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "submit", weighed)
+    monkeypatch.setattr(plans, "RUN_SECONDS", 1e-9)
+    one = GeneratedCorpus(20, 50, 2, planted=2, block_rows=20)
+    started = time.monotonic()
+    state = DaskEngine().reduce(ClassCounts(2), Repeated(one, 100_000)).state
+    assert sum(sent) < 1_000_000
+    assert time.monotonic() - started < 60
+    np.testing.assert_array_equal(
+        state.arrays["sums"], 100_000 * fold(ClassCounts(2), list(one.blocks(0, 1))).arrays["sums"]
+    )
+
+
+def test_progress_comes_from_inside_tasks(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    advance = distributed_engine.Progress.advance
+    monkeypatch.setattr(
+        distributed_engine.Progress, "advance", lambda self, n=1, nbytes=0: (seen.append(n), advance(self, n, nbytes))
+    )
+    monkeypatch.setattr(plans, "BATCH_NBYTES", 1)
+    DaskEngine().reduce(COUNTS, Slow(CORPUS))
+    assert len(seen) >= 2
+    assert 0 < sum(seen) <= CORPUS.n_blocks
+
+
+class Slow(Halved):
+    def blocks(self, start: int, stop: int) -> Any:
+        time.sleep(0.15)
+        return self.inner.blocks(start, stop)

@@ -1,0 +1,35 @@
+"""How many features to keep: what users may write for k, and what it means for m features."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+from nfs_dask.errors import DataWarning, InputError, warn
+
+
+def number_to_keep(k: Any, n_features: int) -> int:
+    """The number of features that ``k`` asks for.
+
+    A whole number is itself; a fraction in (0, 1) keeps at least one; "all" keeps all.
+
+    >>> number_to_keep(10, 200), number_to_keep(0.001, 200), number_to_keep("all", 200)
+    (10, 1, 200)
+    """
+    if isinstance(k, str):
+        if k != "all":
+            raise InputError(f'k={k!r} is not understood; give a number of features, a fraction such as 0.01, or "all"')
+        return n_features
+    if isinstance(k, bool) or not isinstance(k, numbers.Real) or not math.isfinite(k):
+        raise InputError(f'k={k!r} is not understood; give a number of features, a fraction such as 0.01, or "all"')
+    if isinstance(k, numbers.Integral):
+        if k < 1:
+            raise InputError(f'k={k} keeps no feature; give 1 or more, a fraction such as 0.01, or "all"')
+        if k > n_features:
+            warn(f"k={k} is more than the {n_features} features there are; all are kept", DataWarning)
+        return min(int(k), n_features)
+    if not 0 < k < 1:
+        hint = ' to keep all features, write k="all"' if k == 1 else f" for {k:g} features, write k={round(k)}"
+        raise InputError(f"k={k} is not a fraction between 0 and 1;{hint}")
+    return max(1, int(k * n_features))
