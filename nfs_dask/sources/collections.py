@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array, Block
+from nfs_dask.block import Array, Block, Kind
 from nfs_dask.errors import InputError
 from nfs_dask.sources.base import BLOCK_NBYTES
 from nfs_dask.sources.chunks import height, itself, make_block, merged, part_classes, weigh
@@ -59,9 +59,9 @@ class CollectionSource:
 
     in_memory = False
     trusted = False
-    fingerprint = None
-    nnz = None
-    kind = None
+    fingerprint: str | None = None
+    nnz: int | None = None
+    kind: Kind | None = None
 
     def __init__(
         self, X: Any, y: Any = None, sample_weight: Any = None, names: Sequence[str] | Array | None = None
@@ -143,7 +143,8 @@ class CollectionSource:
             if len(parts) != self.n_blocks:
                 raise InputError(
                     f"X has {self.n_blocks} row chunks and {name} has {len(parts)}, of unknown lengths, so they cannot "
-                    f"be matched; call compute_chunk_sizes() on X and {name} first"
+                    f"be matched; cut {name} as X is, or make the lengths known with X.compute_chunk_sizes(), for a "
+                    "DataFrame with X.to_dask_array(lengths=True)"
                 )
             return parts
         if sum(lengths) != sum(heights):
@@ -196,17 +197,17 @@ class CollectionSource:
     def names(self, columns: Array) -> list[str] | None:
         return None if self._names is None else [str(self._names[c]) for c in columns]
 
-    @property
+    @cached_property
     def block_entries(self) -> int:
         """Most entries of a block: see ``_largest``."""
         return self._largest[0]
 
-    @property
+    @cached_property
     def block_nbytes(self) -> int:
         """Most bytes of a block, and of a dense chunk it was made from: see ``_largest``."""
         return self._largest[1]
 
-    @property
+    @cached_property
     def read_nbytes(self) -> int:
         """About what a pass reads: every block as large as the largest."""
         return self.block_nbytes * self.n_blocks

@@ -29,7 +29,7 @@ class MatrixSource:
     in_memory = True
     trusted = False
     import_nbytes = 0
-    fingerprint = None
+    fingerprint: str | None = None
 
     def __init__(
         self, X: Any, y: Any = None, sample_weight: Any = None, names: Sequence[str] | Array | None = None

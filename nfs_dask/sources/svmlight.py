@@ -101,6 +101,7 @@ class SvmlightSource:
         self._sizes = {path: size_of(path) for path in self._paths}
         self._blocks: list[tuple[str, tuple[Piece, ...]]] = []
         self.fingerprint: str | None = fingerprint(self._paths, "svmlight", n_features, zero_based)
+        self.classes: Array | None
         facts, self.classes = self._scan(zero_based is not False)
         # Columns were numbered as they stand in the files, unless it was said that they begin at 1.
         shifted = zero_based == "auto" and facts.first_column > 0

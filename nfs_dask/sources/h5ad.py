@@ -1,0 +1,199 @@
+"""AnnData ``.h5ad`` files, read where they lie. The file is opened in each task and never held open between two."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import UNLABELLED, Array, Block, Kind
+from nfs_dask.errors import InputError, StoreError
+from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly
+from nfs_dask.sources.files import expand, fingerprint, open_binary, size_of
+from nfs_dask.sources.h5columns import Column, index_of, open_column
+from nfs_dask.sources.labels import encode, encode_as, merge_classes
+from nfs_dask.sources.matrices import check_matrix, check_not_empty, compress, countable, kind_of
+from nfs_dask.storage.folder import is_url
+from nfs_dask.units import MiB
+
+H5PY_NBYTES = 20 * MiB
+_PIECE = 1 << 20  # row pointers or labels looked at together
+_NAMES = 1 << 12  # names read together
+
+
+class H5adSource:
+    """Blocks of the matrix of an AnnData file.
+
+    Parameters
+    ----------
+    path
+        Local path or fsspec URL.
+    labels : str, optional
+        Column of ``obs`` that holds the labels: categorical, text, whole numbers or booleans.
+    layer : str, optional
+        Layer that is read instead of X.
+    """
+
+    in_memory = False
+    trusted = False
+    weighted = False
+    import_nbytes = H5PY_NBYTES
+
+    def __init__(self, path: str | os.PathLike[str], labels: str | None = None, layer: str | None = None) -> None:
+        (self._path,) = expand(path)
+        self._matrix = "X" if layer is None else f"layers/{layer}"
+        self._labels = labels
+        self.fingerprint: str | None = fingerprint([self._path], "h5ad", labels, layer)
+        self.read_nbytes = size_of(self._path)
+        with _opened(self._path) as file:
+            matrix = _matrix(file, self._matrix, self._path)
+            self.n_rows, self.n_features = matrix.shape
+            self._cuts: Cuts = matrix.cut()
+            self.nnz: int | None = matrix.nnz
+            self.kind: Kind | None = kind_of(matrix.dtype)
+            self.block_nbytes = self._cuts.block_nbytes(matrix.entry_nbytes)
+            self.classes: Array | None = (
+                None if labels is None else self._classes(open_column(file, labels, self._path))
+            )
+        self.n_blocks = self._cuts.n_blocks
+        self.block_entries = self._cuts.block_entries
+
+    def _classes(self, column: Column) -> Array:
+        """The distinct labels that occur, a piece at a time; a category without rows is none."""
+        if column.length != self.n_rows:
+            raise StoreError(
+                f"{self._path}: obs/{self._labels} has {column.length} labels for {self.n_rows} rows; the file is "
+                "damaged"
+            )
+        classes = merge_classes(())
+        for start in range(0, self.n_rows, _PIECE):
+            piece = column.read(start, min(start + _PIECE, self.n_rows))
+            classes = merge_classes([classes, encode(piece)[0]])
+        return classes
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        with _opened(self._path) as file:
+            matrix = _matrix(file, self._matrix, self._path)
+            column = None if self._labels is None else open_column(file, self._labels, self._path)
+            for number, (first, last) in enumerate(pairwise(self._cuts.rows[start : stop + 1].tolist()), start):
+                codes = np.full(last - first, UNLABELLED, np.int8)
+                if column is not None and self.classes is not None:
+                    codes = encode_as(column.read(first, last), self.classes)
+                yield Block(*matrix.rows(first, last), codes, self.n_features, None, first, number)
+
+    def names(self, columns: Array) -> list[str] | None:
+        """Names from the index of ``var``, of which only the parts are read that hold one of them."""
+        with _opened(self._path) as file:
+            index = index_of(file, "var")
+            if index is None:
+                return None
+            wanted = np.asarray(columns)
+            names = [""] * len(wanted)
+            for part in np.unique(wanted // _NAMES).tolist():
+                values = index.read(part * _NAMES, min((part + 1) * _NAMES, index.length))
+                for position in np.flatnonzero(wanted // _NAMES == part):
+                    names[position] = str(values[wanted[position] - part * _NAMES])
+            return names
+
+
+class _Csr:
+    """A csr_matrix group of an open file."""
+
+    def __init__(self, group: Any, where: str) -> None:
+        shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+        if shape is None or len(shape) != 2 or any(name not in group for name in ("indptr", "indices", "data")):
+            raise StoreError(f"{where} is damaged: a sparse matrix has a shape, indptr, indices and data")
+        self._where = where
+        self._indptr, self._indices, self._data = group["indptr"], group["indices"], group["data"]
+        self.shape = (int(shape[0]), int(shape[1]))
+        self.dtype: np.dtype[Any] = self._data.dtype
+        self.entry_nbytes = int(self._indices.dtype.itemsize + max(4, self.dtype.itemsize))
+        self.nnz: int | None = int(self._data.size)
+        check_matrix(self.shape, self.dtype)
+        check_not_empty(*self.shape)
+        if self._indptr.shape != (self.shape[0] + 1,) or self._indices.shape != self._data.shape != ():
+            raise StoreError(
+                f"{where} is damaged: {self.shape[0]} rows, but row pointers of shape {self._indptr.shape}, columns of "
+                f"shape {self._indices.shape} and values of shape {self._data.shape}"
+            )
+
+    def cut(self) -> Cuts:
+        """Read the row pointers through, a piece at a time."""
+        n_rows = self.shape[0]
+        ends = (self._indptr[a : min(a + _PIECE, n_rows + 1)] for a in range(1, n_rows + 1, _PIECE))
+        cuts = cut_by_entries(ends, self.entry_nbytes, self._where)
+        if int(self._indptr[0]) != 0 or int(cuts.entries[-1]) != self.nnz:
+            raise StoreError(
+                f"{self._where} is damaged: its row pointers run from {self._indptr[0]} to {cuts.entries[-1]} over "
+                f"{self.nnz} entries"
+            )
+        return cuts
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
+        indptr = self._indptr[start : stop + 1].astype(np.int64)
+        first, last = int(indptr[0]), int(indptr[-1])
+        indices = self._indices[first:last]
+        return (
+            indptr - first,
+            indices.astype(indices.dtype.newbyteorder("="), copy=False),
+            countable(self._data[first:last]),
+        )
+
+
+class _Dense:
+    """A dense dataset of an open file, compressed one block at a time."""
+
+    nnz: int | None = None
+
+    def __init__(self, dataset: Any, where: str) -> None:
+        self._dataset = dataset
+        check_matrix(dataset.shape, dataset.dtype)
+        check_not_empty(*dataset.shape)
+        self.shape = (int(dataset.shape[0]), int(dataset.shape[1]))
+        self.dtype: np.dtype[Any] = dataset.dtype
+        self.entry_nbytes = (4 if self.shape[1] < 2**31 else 8) + max(4, self.dtype.itemsize)
+
+    def cut(self) -> Cuts:
+        return cut_evenly(self.shape[0], self.shape[1], self.entry_nbytes + self.dtype.itemsize)
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
+        return compress(self._dataset[start:stop])
+
+
+def _matrix(file: Any, name: str, path: str) -> _Csr | _Dense:
+    """The matrix of that name, by what its encoding says, in AnnData's present words or its first ones."""
+    where = f"{path}: {name}"
+    if name not in file:
+        layers = ", ".join(file["layers"]) if "layers" in file else ""
+        raise InputError(f"{path} has no {name}; its layers are: {layers or 'none'}; leave layer out to read X")
+    node = file[name]
+    if hasattr(node, "shape"):
+        return _Dense(node, where)
+    encoding = str(node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", "nothing known")))
+    if encoding in ("csr_matrix", "csr"):
+        return _Csr(node, where)
+    if encoding in ("csc_matrix", "csc"):
+        raise StoreError(
+            f"{where} is stored by columns (csc_matrix), and documents are read by rows; in Python: "
+            "a = anndata.read_h5ad(path); a.X = a.X.tocsr(); a.write_h5ad(new_path)"
+        )
+    raise StoreError(f"{where} is encoded as {encoding!r}; csr_matrix and dense arrays are read")
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    try:
+        import h5py  # only for these files
+    except ImportError:
+        raise InputError(".h5ad files need h5py; install it with: pip install 'nfs-dask[anndata]'") from None
+    with ExitStack() as stack:
+        content = stack.enter_context(open_binary(path))  # says what is missing better than HDF5 does
+        try:
+            file = stack.enter_context(h5py.File(content if is_url(path) else path, "r"))
+        except OSError as error:
+            raise StoreError(f"{path} is not an HDF5 file, or is damaged or cut short ({error})") from None
+        yield file
