@@ -141,7 +141,7 @@ def column_labels(hierarchy: Hierarchy, name: str, n_rows: int) -> Labels:
         labels = ColumnLabels(hierarchy, path)
     else:
         raise InputError(
-            f"column {name!r} is encoded as {node.encoding!r}; labels are categorical, strings, whole numbers or booleans"
+            f"column {name!r} is a {node.encoding!r}; labels are categories, strings, whole numbers or booleans"
         )
     if labels.length != n_rows:
         raise StoreError(

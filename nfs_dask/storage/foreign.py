@@ -24,6 +24,7 @@ from nfs_dask.units import format_bytes
 
 _NUMBERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {"bool"}
 _NUMBERS |= {"float16", "float32", "float64"}
+_NAMES_V2 = {np.dtype(name).str[1:]: name for name in _NUMBERS}
 _CODECS_V3 = {"bytes", "blosc", "gzip", "zstd", "crc32c", "sharding_indexed", "vlen-utf8", "transpose"}
 _CODECS_V2 = {"blosc", "zlib", "gzip", "zstd", "lz4", "lzma", "bz2", "shuffle", "delta", "crc32", "crc32c", "vlen-utf8"}
 _MAX_CHUNKS_PER_SHARD = 1 << 20
@@ -78,7 +79,7 @@ class ForeignArray:
             return np.asarray(array[start:stop])
         except (StoreError, OSError):
             raise
-        except Exception as error:  # whatever a codec makes of damaged bytes
+        except Exception as error:  # noqa: BLE001 - whatever a codec makes of damaged bytes
             name = self._first_damaged(start, stop)
             raise StoreError(f"{self.folder.path(name)} is damaged: {error}; restore it from a copy") from None
 
@@ -159,12 +160,10 @@ def _checked_dtype(document: Json, version: int, text: bool) -> np.dtype[Any]:
         if version == 2 and [one.get("id") for one in document.get("filters") or []] != ["vlen-utf8"]:
             raise StoreError("objects that are not UTF-8 strings are never read")
         return np.dtype(object)
-    if not isinstance(name, str):
+    known = name if version == 3 else _NAMES_V2.get(str(name).lstrip("<>|="))
+    if not isinstance(name, str) or known not in _NUMBERS:
         raise StoreError(f"values of type {name} are not numbers")
-    dtype = np.dtype(name)
-    if dtype.name not in _NUMBERS:
-        raise StoreError(f"values of type {name} are not numbers")
-    return dtype
+    return np.dtype(known)
 
 
 def _checked_chunks(document: Json, version: int) -> tuple[int, ...]:

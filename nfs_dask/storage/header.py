@@ -72,6 +72,8 @@ class Header:
                 "install the nfs-dask that wrote it, or a later one"
             )
         try:
+            if version != FORMAT:
+                raise ValueError(f"format {version!r}")
             values = {field.name: found[field.name] for field in fields(cls)}
             values |= {"layout": Layout(**found["layout"]), "classes": tuple(found["classes"])}
             header = cls(**values)
@@ -240,6 +242,10 @@ def index_type(n_features: int) -> str:
 
 def read_header(folder: Folder) -> Header:
     """The header of a store of ours."""
+    if not folder.exists(ROOT):
+        raise StoreError(
+            f"{folder.location} is not a store: there is no {ROOT} in it; give the place that ingest wrote"
+        )
     header = find_header(json_object(folder, ROOT), folder.location)
     if header is None:
         raise StoreError(
@@ -257,8 +263,9 @@ def find_header(root: Json, where: str) -> Header | None:
 
 def json_object(folder: Folder, name: str) -> Json:
     """A JSON object of the store; metadata only, so it is read whole."""
+    content = folder.read(name)
     try:
-        found = json.loads(folder.read(name))
+        found = json.loads(content)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

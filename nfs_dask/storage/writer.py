@@ -45,12 +45,12 @@ from nfs_dask.storage.shardtasks import (
 )
 from nfs_dask.storage.survey import Rows, Survey, SurveyTask, Values, survey
 from nfs_dask.storage.texts import write_texts
-from nfs_dask.units import GiB
+from nfs_dask.units import MiB
 
 Progress = Callable[[str, int, int], None]  # what is being done, tasks done, tasks in all
 T = TypeVar("T")
 
-RUN_NBYTES = GiB  # of the source, surveyed by one task
+RUN_NBYTES = 128 * MiB  # of the source, for one task
 WRITING = "writing"  # the object by which a writer claims a store
 SCRATCH = "scratch-"
 
@@ -89,13 +89,15 @@ def write_store(
     layout
         Where arrays are cut, for a new store.
     runs
-        How many tasks survey the source and how many write entries. The result does not depend on it.
+        How many tasks survey the source, and how many write entries, at most; by default one for each 128 MiB that
+        the source reads. The result does not depend on it.
     """
     folder = Folder.of(location)
     if source.n_features < 1:
         raise InputError("the data have no columns; give documents with at least one feature")
     work = _Work(source, map, progress or _quiet, runs or -(-source.read_nbytes // RUN_NBYTES))
     if append:
+        read_header(folder)  # before a claim is left in a place that is no store
         with _claimed(folder):
             _append(work, folder, names)
     else:

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toys import SMALL, example
+
+from nfs_dask.errors import StoreError
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.header import read_header
+from nfs_dask.storage.layout import Numbers
+from nfs_dask.storage.receipts import verify
+from nfs_dask.storage.shards import ShardReader, ShardWriter
+from nfs_dask.storage.writer import write_store
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    place = tmp_path_factory.mktemp("original") / "s"
+    write_store(example(names=[f"w{i}" for i in range(40)], weights=np.arange(200) / 3), place, layout=SMALL)
+    return place
+
+
+@pytest.fixture
+def store(original, tmp_path):
+    return Path(shutil.copytree(original, tmp_path / "s"))
+
+
+def objects(store):
+    return sorted(path.relative_to(store).as_posix() for path in store.rglob("*") if path.is_file())
+
+
+def test_a_sound_store_passes(store):
+    verify(store)
+
+
+def test_every_object_that_is_missing_is_named(original, store):
+    for name in objects(original):
+        content = (store / name).read_bytes()
+        (store / name).unlink()
+        with pytest.raises(StoreError, match=f"{name} is missing"):
+            verify(store)
+        (store / name).write_bytes(content)
+    verify(store)
+
+
+@pytest.mark.parametrize("harm", ["flip", "truncate"])
+def test_every_array_object_that_is_harmed_is_named(original, store, harm):
+    for name in objects(original):
+        if "/c/" in name:
+            content = (store / name).read_bytes()
+            middle = len(content) // 2
+            harmed = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+            (store / name).write_bytes(harmed if harm == "flip" else content[:middle])
+            with pytest.raises(StoreError, match=f"{name} is damaged"):
+                verify(store)
+            (store / name).write_bytes(content)
+    verify(store)
+
+
+def test_values_that_were_changed_with_their_checksums_are_found(store):
+    folder = Folder.of(store)
+    numbers: Numbers = read_header(folder).data
+    values = ShardReader(folder, numbers).read(numbers.shard, 2 * numbers.shard).copy()
+    values[3] += 1
+    with ShardWriter(folder, numbers, 1) as writer:
+        writer.add(values)
+    with pytest.raises(StoreError, match="X/data/c/1 is not what was written"):
+        verify(store)
+
+
+def test_shards_are_checked_wherever_the_map_runs_them(store):
+    seen = []
+
+    def watching(function, items):
+        seen.extend(items)
+        return [function(item) for item in items]
+
+    verify(store, map=watching)
+    header = read_header(Folder.of(store))
+    assert len(seen) == sum(numbers.n_shards for numbers in header.numbers())
+
+
+def test_the_fingerprint_follows_data_and_labels(tmp_path):
+    codes = example().codes
+    variants = {
+        "same": example(),
+        "values": example(seed=1, codes=codes),
+        "labels": example(codes=np.roll(codes, 1)),
+        "classes": example(classes=["eggs", "ham", "tofu"]),
+        "weights": example(weights=np.ones(200)),
+        "unlabelled": example(codes=None, classes=None),
+        "wider": example(n_features=41, codes=codes),
+    }
+    found = {}
+    for name, source in variants.items():
+        write_store(source, tmp_path / name, layout=SMALL)
+        found[name] = read_header(Folder.of(tmp_path / name)).fingerprint
+    write_store(example(), tmp_path / "again", layout=SMALL, runs=3)
+    assert read_header(Folder.of(tmp_path / "again")).fingerprint == found["same"]
+    assert len(set(found.values())) == len(variants)
