@@ -17,6 +17,9 @@ from nfs_dask.statistics.base import Statistic
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.kept import Kept
+from nfs_dask.units import MiB
+
+RUN_NBYTES = 128 * MiB  # of a source, that one task of an ingest reads
 
 
 class Dataset:
@@ -92,6 +95,11 @@ class Dataset:
             raise InputError(
                 f"{self!r} has no labels; name the column that holds them, or give one label for each row (labels=...)"
             )
+        if len(self.classes) < 2:
+            raise InputError(
+                f"all labels of {self!r} are {self.classes.tolist()}; "
+                "a classifier needs documents of at least two classes"
+            )
         return ClassCounts(len(self.classes), **parameters)
 
     @property
@@ -154,17 +162,8 @@ def ingest(
     from nfs_dask.storage.writer import write_store
 
     target = Folder.of(store)
-    opened = _as_source(source, labels, weights)
+    opened = open_source(source, labels=labels, sample_weight=weights)
+    runs = max(1, min(opened.n_blocks, opened.read_nbytes // RUN_NBYTES))
     with choose_engine(engine, opened).mapping(opened) as mapping:
-        write_store(opened, target.location, names=names, append=append, map=mapping)
+        write_store(opened, target.location, names=names, append=append, map=mapping, runs=runs)
     return open_dataset(target.location)
-
-
-def _as_source(source: Any, labels: Any, weights: Any) -> Source:
-    if isinstance(source, Source):
-        return source
-    if isinstance(source, str | os.PathLike) or (
-        isinstance(source, list) and all(isinstance(s, os.PathLike) for s in source)
-    ):
-        return open_source(source, labels=labels)
-    return open_source(source, labels, weights)

@@ -94,9 +94,9 @@ class Engine(ABC):
         """
         if is_shipped(source):
             yield lambda function, items: [function(item) for item in items]
-            return
-        with self._executor(source) as executor:
-            yield executor.map_items
+        else:
+            with self._executor(source) as executor:
+                yield executor.map_items
 
     def plan(self, statistic: Statistic, source: Source, *, beside: Folder | None = None) -> Plan:
         """What `reduce` would do, without reading the data."""
@@ -170,6 +170,11 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
 
 def _label(job: Job) -> str:
     return str(job.statistic.name).replace("_", " ")
+
+
+def label_of(function: Callable[..., Any]) -> str:
+    """What a function does, for people who wait for it."""
+    return function.__name__.strip("_").replace("_", " ")
 
 
 def _facts(job: Job) -> dict[str, Any]:

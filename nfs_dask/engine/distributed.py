@@ -17,7 +17,7 @@ from typing import Any
 
 import cloudpickle
 
-from nfs_dask.engine.base import Engine
+from nfs_dask.engine.base import Engine, label_of
 from nfs_dask.engine.cluster import find_client, measure
 from nfs_dask.engine.plan import Resources
 from nfs_dask.engine.tasks import Fold, Job, Tick, fold_run, merge_folds, scatter_run
@@ -158,7 +158,7 @@ class ClusterExecutor:
 
     def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         futures = [self._submit(run_item, function, item, name=function.__name__) for item in items]
-        return self._gather(futures, len(items), function.__name__.replace("_", " "))
+        return self._gather(futures, len(items), label_of(function), unit="tasks")
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         return self._gather(self._runs(scatter_run, job, source), source.n_blocks, label)
@@ -207,17 +207,18 @@ class ClusterExecutor:
         self._futures.append(future)
         return future
 
-    def _gather(self, futures: list[Any], total: int, label: str) -> list[Any]:
-        """The results in order, or the first error; progress while waiting."""
+    def _gather(self, futures: list[Any], total: int, label: str, unit: str = "blocks") -> list[Any]:
+        """The results in order, or the first error; progress while waiting, by finished tasks or as they report it."""
         from distributed import as_completed
 
         results: dict[str, Any] = {}
-        with Progress(total, label) as progress, self._listening(progress):
+        with Progress(total, label, unit) as progress, self._listening(progress):
             try:
                 for future, result in as_completed(futures, loop=self._client.loop, with_results=True):
                     if isinstance(result, Failure):
                         raise result.error
                     results[future.key] = result
+                    progress.advance(unit == "tasks")
             except Exception as error:
                 raise self._explained(error) from error
         return [results[future.key] for future in futures]

@@ -39,6 +39,7 @@ BATCH_NBYTES = 256 * MiB  # spooled bytes between two checkpoints
 RUN_SECONDS = 2.0  # shorter runs would cost more to schedule than they balance
 RUNS_PER_SLOT = 8
 ENTRY_SECONDS = 12e-9  # to read and count one entry, one thread, measured on the case of benchmarks/counting.py
+SLACK = 12 * MiB  # of each thread: what the allocator keeps, messages, small objects
 READ_COPIES = 1.0  # decoding holds about one more copy of a block while it is read
 
 
@@ -62,7 +63,7 @@ class Resources:
         """Bytes that one task may take."""
         if not self.memory_limit:
             return float("inf")
-        return (USABLE * self.memory_limit - self.warm) / self.threads
+        return (USABLE * self.memory_limit - self.warm) / self.threads - SLACK
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Plan:
     @property
     def peak_nbytes(self) -> int:
         """Most memory a worker takes."""
-        return int(self.resources.warm + self.resources.threads * max(self.task_nbytes.values()))
+        return int(self.resources.warm + self.resources.threads * (max(self.task_nbytes.values()) + SLACK))
 
     @property
     def fits(self) -> bool:
@@ -146,7 +147,8 @@ class Plan:
         limit = f" of {format_bytes(r.memory_limit)}" if r.memory_limit else ""
         rows = f"{self.n_rows:,}" if self.n_rows >= 0 else "an unknown number of"
         how = {
-            "dense": f"each run folds a whole state, merged {self.fan_in} at a time in block order",
+            "dense": "each run folds a whole state"
+            + (f", merged {self.fan_in} at a time in block order" if len(self.runs) > 1 else ""),
             "scatter": f"entries are spooled by column, then {self.panels} panel(s) of {self.panel_width:,} features",
         }
         lines = [
@@ -217,9 +219,9 @@ def _dense(statistic: Statistic, source: Source, resources: Resources) -> Plan:
     run = state + _read_memory(source)
     tasks, fan_in = {"fold a run": run}, 2
     if len(runs) > 1:
-        # A merge holds its inputs and its result, beside the finished states that wait for their turn.
+        # A merge holds its inputs and its result, beside finished states that wait for their turn and one on its way.
         waiting = -(-len(runs) // resources.slots)
-        merges = {f: (f + 1 + waiting) * state for f in (8, 4, 2)}
+        merges = {f: (f + 2 + waiting) * state for f in (8, 4, 2)}
         fan_in = next((f for f, n in merges.items() if n <= min(resources.task_budget, max(run, 4 * CHEAP_STATE))), 2)
         tasks["merge states"] = merges[fan_in]
     return Plan(

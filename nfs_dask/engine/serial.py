@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from nfs_dask.engine.base import Engine
+from nfs_dask.engine.base import Engine, label_of
 from nfs_dask.engine.plan import Resources
 from nfs_dask.engine.tasks import Fold, Job, fold_run, merge_folds, scatter_run
 from nfs_dask.progress import Progress
@@ -35,7 +35,8 @@ class SerialExecutor:
             return [function(job, *args, tick=progress.advance) for args in arguments]
 
     def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        return [function(item) for item in items]
+        with Progress(len(items), label_of(function), "tasks") as progress:
+            return [_counted(function(item), progress) for item in items]
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         with Progress(source.n_blocks, label) as progress:
@@ -44,6 +45,11 @@ class SerialExecutor:
     def fold(self, job: Job, source: Source, label: str) -> Fold:
         with Progress(source.n_blocks, label) as progress:
             return merge_folds(job, [fold_run(job, run, progress.advance) for run in range(len(job.plan.runs))])
+
+
+def _counted(result: Any, progress: Progress) -> Any:
+    progress.advance()
+    return result
 
 
 @dataclass(frozen=True)

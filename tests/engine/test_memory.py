@@ -1,0 +1,40 @@
+"""Workers stay under what the plan said, and the plan is not idle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from distributed import Client
+
+from nfs_dask.corpus import GeneratedCorpus
+from nfs_dask.dataset import ingest
+from nfs_dask.engine.distributed import DaskEngine
+
+STATUS = Path("/proc/self/status")
+
+
+def reset_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_nbytes() -> int:
+    return next(int(line.split()[1]) * 1024 for line in STATUS.read_text().splitlines() if line.startswith("VmHWM"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not STATUS.exists(), reason="peaks are read from /proc")
+@pytest.mark.parametrize("panels", [1, 6])
+def test_peaks_are_as_planned(cluster: Client, tmp_path: Path, panels: int) -> None:
+    corpus = GeneratedCorpus(600_000, 4_000_000, 2, words_per_document=30, block_rows=50_000)
+    dataset = ingest(corpus, tmp_path / "corpus.zarr")
+    counts = dataset.class_counts()
+    dataset.reuse = False
+    peaks = {}
+    for repeat in range(3):
+        cluster.run(reset_peak)
+        plan = dataset.reduce(counts, DaskEngine(panels=panels, spool=str(tmp_path))).plan
+        assert plan is not None
+        peaks[repeat] = max(cluster.run(peak_nbytes).values()), plan.peak_nbytes
+    for measured, planned in peaks.values():
+        assert planned / 1.5 <= measured <= planned, peaks
