@@ -83,7 +83,3 @@ def merged(parts: list[tuple[Array, list[int]]]) -> tuple[Array, list[int]]:
 
 def height(chunk: Any) -> int:
     return int(chunk.shape[0])
-
-
-def itself(value: Any) -> Any:
-    return value

@@ -13,7 +13,7 @@ import math
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from nfs_dask.block import Array, Block, Kind
 from nfs_dask.errors import InputError
 from nfs_dask.sources.base import BLOCK_NBYTES
-from nfs_dask.sources.chunks import height, itself, make_block, merged, part_classes, weigh
+from nfs_dask.sources.chunks import height, make_block, merged, part_classes, weigh
 from nfs_dask.sources.labels import encode, encode_as, sample_weights, smallest_codes
 from nfs_dask.sources.matrices import check_not_empty
 from nfs_dask.sources.memory import check_names
@@ -31,7 +31,7 @@ from nfs_dask.units import MiB
 FAN_IN = 16  # classes of that many parts of y are merged together
 DENSE_ENTRY_NBYTES = 24  # value and column of an entry, and the dense value it came from
 MARGIN = 2.0  # how much fuller than the block that was looked at another one may be
-PANDAS_NBYTES = 64 * MiB
+PANDAS_NBYTES = 66 * MiB  # measured: what importing pandas takes
 
 
 def is_collection(X: Any) -> bool:
@@ -71,7 +71,7 @@ class CollectionSource:
         self.n_features = sum(widths)
         self.n_blocks = len(chunks)
         if heights is None and any(v is not None and not is_collection(v) for v in (y, sample_weight)):
-            heights = self._compute([_lazy(height)(row[0]) for row in chunks])
+            heights = self._compute(_layer("height", [(height, row[0].key) for row in chunks], [chunks[0][0]]))
         self.classes: Array | None = None
         codes: Sequence[Any] = [None] * self.n_blocks
         if y is not None:
@@ -115,15 +115,15 @@ class CollectionSource:
             return classes, _split(smallest_codes(codes, len(classes)), heights), heights
         parts = self._column(y, "y")
         classes, lengths = self._compute([_tree(parts)])[0]
-        shared = _lazy(itself)(classes)
-        lazy_codes = [_lazy(encode_as)(part, shared) for part in parts]
+        lazy_codes = _layer("codes", [(encode_as, part.key, classes) for part in parts], parts[:1])
         return classes, self._aligned(lazy_codes, lengths, heights, "y", np.dtype(np.int32)), heights or lengths
 
     def _weights(self, weights: Any, heights: list[int] | None) -> Sequence[Any]:
         if not is_collection(weights):
             assert heights is not None
             return _split(sample_weights(weights, sum(heights)), heights)
-        parts = [_lazy(np.asarray)(part) for part in self._column(weights, "sample_weight")]
+        given = self._column(weights, "sample_weight")
+        parts = _layer("weights", [(np.asarray, part.key) for part in given], given[:1])
         known = getattr(weights, "chunks", ((math.nan,),))[0]
         lengths = None if any(math.isnan(n) for n in known) else [int(n) for n in known]
         return self._aligned(parts, lengths, heights, "sample_weight", np.dtype(np.float64))
@@ -155,8 +155,10 @@ class CollectionSource:
             return parts
         import dask.array as da
 
-        pieces = [da.from_delayed(part, (n,), dtype) for part, n in zip(parts, lengths, strict=True)]
-        return list(self._parts(da.concatenate(pieces).rechunk((tuple(heights),))))
+        # The keys of a layer are those of an array's chunks.
+        (name,) = parts[0].__dask_layers__()
+        whole = da.Array(parts[0].__dask_graph__(), name, (tuple(lengths),), dtype=dtype)
+        return list(self._parts(whole.rechunk((tuple(heights),))))
 
     def _tasks(
         self,
@@ -166,22 +168,13 @@ class CollectionSource:
         heights: list[int] | None,
         widths: list[int],
     ) -> list[Any]:
-        token = uuid.uuid4().hex[:12]
         firsts = [0] * self.n_blocks if heights is None else [0, *accumulate(heights)]
-        make = _lazy(make_block)
-        return [
-            make(
-                chunks[b],
-                codes[b],
-                weights[b],
-                number=b,
-                first_row=firsts[b],
-                height=None if heights is None else heights[b],
-                widths=widths,
-                dask_key_name=f"nfs-block-{token}-{b:06d}",
-            )
-            for b in range(self.n_blocks)
-        ]
+        tasks = []
+        for b, row in enumerate(chunks):
+            known = None if heights is None else heights[b]
+            make = partial(make_block, number=b, first_row=firsts[b], height=known, widths=widths)
+            tasks.append((make, [chunk.key for chunk in row], _key(codes[b]), _key(weights[b])))
+        return _layer("block", tasks, [chunks[0][0], *(part for part in (codes[0], weights[0]) if is_collection(part))])
 
     def _compute(self, tasks: list[Any], scheduler: Any = None) -> list[Any]:
         """Results of lazy tasks, where the futures among their inputs live."""
@@ -225,29 +218,43 @@ class CollectionSource:
         if cells * DENSE_ENTRY_NBYTES <= BLOCK_NBYTES:
             rows = 0 if self._heights is None else self._heights[tallest]
             return int(cells), int(cells) * DENSE_ENTRY_NBYTES + (rows + 1) * 20
-        weight = _lazy(weigh)(self._chunks[tallest], self.delayed[tallest])
-        n_rows, entries, nbytes, dense = self._compute([weight])[0]
+        block = self.delayed[tallest]
+        chunks = [chunk.key for chunk in self._chunks[tallest]]
+        n_rows, entries, nbytes, dense = self._compute(_layer("weigh", [(weigh, chunks, block.key)], [block]))[0]
         margin = 1.0 if dense and self._heights is not None else MARGIN
         return int(min(entries * margin, max(cells, n_rows))), int(nbytes * margin)
 
 
 def _tree(parts: list[Any]) -> Any:
     """The classes and lengths of all parts of y, merged a few at a time."""
-    level = [_lazy(part_classes)(part, number) for number, part in enumerate(parts)]
+    level = _layer("classes", [(part_classes, part.key, number) for number, part in enumerate(parts)], parts[:1])
     while len(level) > 1:
-        level = [_lazy(merged)(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
+        groups = [[part.key for part in level[i : i + FAN_IN]] for i in range(0, len(level), FAN_IN)]
+        level = _layer("classes", [(merged, group) for group in groups], level[:1])
     return level[0]
+
+
+def _layer(label: str, tasks: list[tuple[Any, ...]], parents: list[Any]) -> list[Any]:
+    """Lazy tasks that share one graph: made one by one, thousands of them would take their graphs apart each time.
+
+    A task is a function and its arguments, among them the keys of what it needs, which the graphs of the parents hold.
+    """
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
+
+    name = f"nfs-{label}-{uuid.uuid4().hex}"
+    layer: dict[Any, tuple[Any, ...]] = {(name, number): task for number, task in enumerate(tasks)}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=parents)
+    return [Delayed(key, graph, layer=name) for key in layer]
+
+
+def _key(value: Any) -> Any:
+    return value.key if is_collection(value) else value
 
 
 def _dimensions(collection: Any) -> int:
     ndim = getattr(collection, "ndim", 0)
     return ndim if isinstance(ndim, int) else 0  # a Delayed has every attribute, as another Delayed
-
-
-def _lazy(function: Any) -> Any:
-    import dask
-
-    return dask.delayed(function, pure=False)
 
 
 def _split(values: Array, heights: list[int]) -> list[Array]:

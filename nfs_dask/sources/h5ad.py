@@ -20,7 +20,7 @@ from nfs_dask.sources.matrices import check_matrix, check_not_empty, compress, c
 from nfs_dask.storage.folder import is_url
 from nfs_dask.units import MiB
 
-H5PY_NBYTES = 20 * MiB
+H5PY_NBYTES = 12 * MiB  # measured: what importing h5py takes
 _PIECE = 1 << 20  # row pointers or labels looked at together
 _NAMES = 1 << 12  # names read together
 

@@ -88,7 +88,8 @@ def _open_source(X: Source, request: Request) -> Source:
 
 def _open_collection(X: Any, request: Request) -> Source:
     _without_columns(X, request)
-    return CollectionSource(X, request.y, request.sample_weight, request.names)
+    source: Any = CollectionSource(X, request.y, request.sample_weight, request.names)  # its sizes are read-only
+    return source
 
 
 def _open_matrix(X: Any, request: Request) -> Source:
@@ -189,6 +190,6 @@ def _without_layer(what: str, request: Request) -> None:
 def _only(paths: tuple[str, ...]) -> str:
     if len(paths) > 1:
         raise InputError(
-            f"{len(paths)} stores were given, {paths[0]} and others; open one, or put them together with nfs_dask.ingest"
+            f"{len(paths)} stores were given, {paths[0]} and others; open one, or join them with nfs_dask.ingest"
         )
     return paths[0]
