@@ -9,7 +9,7 @@ import numpy as np
 from nfs_dask.block import Array
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly
-from nfs_dask.sources.matrices import Csr, check_not_empty, compress, countable
+from nfs_dask.sources.matrices import Csr, check_not_empty, compress, countable, kind_of
 from nfs_dask.storage.foreign import ForeignArray
 from nfs_dask.storage.hierarchy import Hierarchy, Node
 
@@ -27,6 +27,7 @@ class ForeignCsr:
         check_not_empty(self.n_rows, self.n_features)
         self._check_parts()
         self.nnz: int | None = self._data.length
+        self.kind = kind_of(self._data.dtype)
         self.entry_nbytes = self._indices.dtype.itemsize + max(4, self._data.dtype.itemsize)
         self.chunk_nbytes = sum(part.chunk_nbytes for part in parts)
         self.cuts = self._cut()
@@ -81,6 +82,7 @@ class ForeignDense:
             raise StoreError(f"{self.where} has {len(self._array.shape)} dimensions; a matrix has two")
         self.n_rows, self.n_features = self._array.shape
         check_not_empty(self.n_rows, self.n_features)
+        self.kind = kind_of(self._array.dtype)
         self.entry_nbytes = max(4, self._array.dtype.itemsize) + (4 if self.n_features < 2**31 else 8)
         self.chunk_nbytes = self._array.chunk_nbytes
         self.cuts = cut_evenly(self.n_rows, self.n_features, self.entry_nbytes + self._array.dtype.itemsize)

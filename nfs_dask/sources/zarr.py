@@ -159,7 +159,6 @@ class _Foreign:
 
     trusted = False
     weighted = False
-    kind: Kind | None = None
     import_nbytes = ZARR_NBYTES
 
     def __init__(self, hierarchy: Hierarchy, layer: str | None) -> None:
@@ -174,6 +173,7 @@ class _Foreign:
         self._hierarchy = hierarchy
         self._matrix = matrix = foreign_matrix(hierarchy, path)
         self.n_rows, self.n_features, self.nnz = matrix.n_rows, matrix.n_features, matrix.nnz
+        self.kind: Kind | None = matrix.kind
         self.n_blocks, self.block_entries = matrix.cuts.n_blocks, matrix.cuts.block_entries
         # The chunks that a block is taken from are unpacked whole beside it.
         self.block_nbytes = matrix.cuts.block_nbytes(matrix.entry_nbytes) + matrix.chunk_nbytes

@@ -76,12 +76,13 @@ class ForeignArray:
             )
         array = self._open()
         try:
-            return np.asarray(array[start:stop])
+            values = np.asarray(array[start:stop])
         except (StoreError, OSError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a codec makes of damaged bytes
             name = self._first_damaged(start, stop)
             raise StoreError(f"{self.folder.path(name)} is damaged: {error}; restore it from a copy") from None
+        return values if values.dtype.kind not in "biuf" else values.astype(values.dtype.newbyteorder("="), copy=False)
 
     def __getstate__(self) -> Json:
         return {**self.__dict__, "_opened": None}

@@ -94,7 +94,7 @@ class Header:
             all(isinstance(count, int) and 0 <= count < 2**62 for count in counts)
             and self.n_rows > 0
             and self.n_features > 0
-            and self.n_blocks <= self.n_rows
+            and self.n_blocks <= self.nnz // self.layout.block + self.n_rows // self.layout.row_shard + 2
             and self.block_entries <= self.nnz
             and self.kind in get_args(Kind)
             and self.value_type in _VALUES

@@ -9,11 +9,11 @@ instead of one per chunk, and can tell a missing chunk from zeros.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import IO
+from typing import IO, Any
 
 import google_crc32c
 import numpy as np
@@ -28,6 +28,7 @@ DIGEST_NBYTES = 16
 _CRC_NBYTES = 4
 _PAIR_NBYTES = 16  # offset and size, 64 bits each
 _ABSENT = 2**64 - 1
+_TABLES = 4  # remembered by a reader
 _BLOSC_HEADER = 16  # bytes; the second word of it is the size once unpacked
 _OVERHEAD = 1 << 12  # most that compression and the checksum add to a chunk
 
@@ -161,12 +162,15 @@ def write_numbers(folder: Folder, numbers: Numbers, pieces: Iterable[Array]) -> 
 
 
 class ShardReader:
-    """Reads ranges of an array of shards. Remembers the chunk table of the shard it read last, no more."""
+    """Reads ranges of an array of shards. Remembers the chunk tables of the few shards it read last, no more."""
 
     def __init__(self, folder: Folder, numbers: Numbers) -> None:
         self.folder, self.numbers = folder, numbers
         self._dtype = np.dtype(numbers.dtype).newbyteorder("<")
-        self._last: tuple[int, Array] | None = None
+        self._tables: dict[int, Array] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_tables": {}}
 
     def read(self, start: int, stop: int) -> Array:
         """Values ``start .. stop - 1``."""
@@ -175,22 +179,25 @@ class ShardReader:
                 f"{self.folder.path(self.numbers.name)} has {self.numbers.length} values, "
                 f"but {start} to {stop} were asked for; the store is damaged"
             )
+        shards = range(start // self.numbers.shard, -(-stop // self.numbers.shard)) if stop > start else range(0)
+        for shard in shards:
+            self._named(shard, self._table)  # sizes that metadata claim are believed when the objects are there
         out = np.empty(stop - start, self._dtype)
-        for shard in range(start // self.numbers.shard, -(-stop // self.numbers.shard)):
+        for shard in shards:
             first = shard * self.numbers.shard
             low, high = max(start, first), min(stop, first + self.numbers.shard)
-            if high > low:
-                self._fill(shard, low - first, high - first, out[low - start : high - start])
+            self._named(shard, self._decode, low - first, high - first, out[low - start : high - start])
         return out
 
-    def _fill(self, shard: int, low: int, high: int, out: Array) -> None:
+    def _named(self, shard: int, look: Callable[..., Any], *arguments: Any) -> None:
+        """Look into a shard; damage is reported with the shard's name."""
         try:
-            self._decode(shard, low, high, out)
+            look(shard, *arguments)
         except _Damage:
             # An append may have replaced the object between two reads of it; then the new one says the same.
-            self._last = None
+            self._tables.clear()
             try:
-                self._decode(shard, low, high, out)
+                look(shard, *arguments)
             except _Damage as damage:
                 name = self.folder.path(self.numbers.object_name(shard))
                 raise StoreError(f"{name} is damaged: {damage}; restore it from a copy, or ingest again") from None
@@ -231,8 +238,9 @@ class ShardReader:
         return self.numbers.chunk * self.numbers.itemsize + _OVERHEAD
 
     def _table(self, shard: int) -> Array:
-        if self._last is not None and self._last[0] == shard:
-            return self._last[1]
+        known = self._tables.get(shard)  # once: another thread may clear them
+        if known is not None:
+            return known
         nbytes = self.numbers.shard // self.numbers.chunk * _PAIR_NBYTES
         tail = self.folder.read(self.numbers.object_name(shard), -(nbytes + _CRC_NBYTES))
         if len(tail) != nbytes + _CRC_NBYTES or checksum(tail[:nbytes]) != tail[nbytes:]:
@@ -241,7 +249,9 @@ class ShardReader:
         if np.any((pairs >= 2**48) & (pairs != _ABSENT)):
             raise _Damage("its table of chunks is not in order")
         table = np.where(pairs == _ABSENT, -1, pairs.astype(np.int64))
-        self._last = (shard, table)
+        if len(self._tables) >= _TABLES:
+            self._tables.clear()
+        self._tables[shard] = table
         return table
 
 

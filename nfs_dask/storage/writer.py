@@ -167,7 +167,7 @@ def _create(
         header = Header(
             generation=1,
             n_rows=n_rows,
-            n_features=source.n_features,
+            n_features=int(source.n_features),
             nnz=sum(found.nnz for found in surveys),
             kind=values.kind(),
             value_type=values.dtype(),

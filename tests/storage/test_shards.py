@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -120,6 +121,23 @@ def test_another_chunk_size_than_the_metadata_say_is_damage(tmp_path):
 def test_a_range_outside_is_refused_before_it_is_allocated(tmp_path):
     with pytest.raises(StoreError, match="asked for"):
         ShardReader(Folder.of(tmp_path), numbers(12)).read(0, 1 << 60)
+
+
+def test_a_size_is_not_believed_before_the_objects_are_there(tmp_path):
+    folder = Folder.of(tmp_path)
+    write_numbers(folder, numbers(12), [np.arange(12)])
+    with pytest.raises(StoreError, match=r"a/c/1 is missing"):
+        ShardReader(folder, numbers(1 << 60)).read(0, 1 << 60)
+
+
+def test_a_reader_travels_without_what_it_remembers(tmp_path):
+    folder = Folder.of(tmp_path)
+    write_numbers(folder, numbers(24), [np.arange(24)])
+    reader = ShardReader(folder, numbers(24))
+    size = len(pickle.dumps(reader))
+    reader.read(0, 24)
+    assert len(pickle.dumps(reader)) == size
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(reader)).read(3, 20), np.arange(3, 20))
 
 
 def test_equal_values_have_equal_receipts_however_they_came(tmp_path):

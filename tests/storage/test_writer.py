@@ -55,7 +55,7 @@ def test_a_store_gives_back_what_was_written(tmp_path, layout, weights):
 def test_any_matrix_comes_back_as_scipy_would_sum_it(tmp_path_factory, data, n_blocks, runs):
     X = data.draw(awkward_csr())
     place = tmp_path_factory.mktemp("stores") / "s"
-    canonical = X.astype(np.int64) if X.dtype.kind == "u" else X.copy()  # sums that do not wrap around
+    canonical = X.astype(np.int64) if X.dtype.kind in "bu" else X.copy()  # sums that do not wrap around
     canonical.sum_duplicates()
     layout = replace(SMALL, chunk=2, shard=4, row_chunk=2, row_shard=4, block=3)
     mended = not X.has_canonical_format
