@@ -113,9 +113,8 @@ class SvmlightSource:
         self.nnz: int | None = sum(piece.nnz for piece in pieces)
         self.kind = facts.kind
         self.block_entries = max(piece.nnz for piece in pieces)
-        self.block_nbytes = max(
-            piece.nnz * 12 + piece.n_rows * 20 + 8 + piece.nbytes for piece in pieces
-        )  # and its text
+        # The text and the parser's wide columns are there together with the block, and are counted in.
+        self.block_nbytes = max(piece.nnz * (12 + 8) + piece.n_rows * 28 + 8 + piece.nbytes for piece in pieces)
         self.read_nbytes = sum(self._sizes.values())
 
     def _scan(self, zero_based: bool) -> tuple[Facts, Array]:
@@ -144,19 +143,21 @@ class SvmlightSource:
         return n_features or found
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        assert self.classes is not None
         for number in range(start, stop):
             path, pieces = self._blocks[number]
             if size_of(path) != self._sizes[path]:
                 raise InputError(f"{path} has changed since it was opened; open it again")
             with _open_text(path, pieces[0].offset) as file:
                 for piece in pieces:
-                    text = file.read(piece.nbytes)
-                    indptr, indices, data, labels = parse(text, path, piece.line, self._zero_based)
-                    if (len(labels), len(data)) != (piece.n_rows, piece.nnz):
-                        raise InputError(f"{path} has changed since it was opened; open it again")
-                    codes = encode_as(_plain(labels), self.classes)
-                    yield Block(indptr, indices, data, codes, self.n_features, None, piece.row, number)
+                    yield self._block(file.read(piece.nbytes), path, piece, number)
+
+    def _block(self, text: bytes, path: str, piece: Piece, number: int) -> Block:
+        assert self.classes is not None
+        indptr, indices, data, labels = parse(text, path, piece.line, self._zero_based)
+        if (len(labels), len(data)) != (piece.n_rows, piece.nnz):
+            raise InputError(f"{path} has changed since it was opened; open it again")
+        codes = encode_as(_plain(labels), self.classes)
+        return Block(indptr, indices, data, codes, self.n_features, None, piece.row, number)
 
     def names(self, columns: Array) -> list[str] | None:
         return None
