@@ -113,8 +113,8 @@ class SvmlightSource:
         self.nnz: int | None = sum(piece.nnz for piece in pieces)
         self.kind = facts.kind
         self.block_entries = max(piece.nnz for piece in pieces)
-        # The text and the parser's wide columns are there together with the block, and are counted in.
-        self.block_nbytes = max(piece.nnz * (12 + 8) + piece.n_rows * 28 + 8 + piece.nbytes for piece in pieces)
+        # A block is parsed from text that is there with it; the parser's own copies are what a plan adds to any block.
+        self.block_nbytes = max(piece.nnz * 12 + piece.n_rows * 20 + 8 + piece.nbytes for piece in pieces)
         self.read_nbytes = sum(self._sizes.values())
 
     def _scan(self, zero_based: bool) -> tuple[Facts, Array]:
