@@ -15,6 +15,7 @@ Array: TypeAlias = NDArray[Any]
 Kind = Literal["binary", "count", "real", "signed"]
 
 UNLABELLED = -1
+_MOST = 2**62  # whole numbers of this size and more are not counted exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +66,36 @@ def check_structure(block: Block) -> None:
     Kernels index without bounds checks: nothing from outside reaches one before it has passed here.
     """
     name = f"block {block.number} (rows from {block.first_row})"
+    _check_types(block, name)
     indptr, nnz = block.indptr, block.nnz
-    if len(block.data) != nnz or indptr[0] != 0 or indptr[-1] != nnz or np.any(indptr[1:] < indptr[:-1]):
+    ends_meet = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == nnz
+    if len(block.data) != nnz or not ends_meet or np.any(indptr[1:] < indptr[:-1]):
         raise InputError(f"{name}: row pointers do not describe its {nnz} entries; the data are damaged")
     if len(block.codes) != block.n_rows:
         raise InputError(f"{name}: {block.n_rows} rows but {len(block.codes)} labels")
     if block.weights is not None and len(block.weights) != block.n_rows:
         raise InputError(f"{name}: {block.n_rows} rows but {len(block.weights)} sample weights")
     if nnz:
-        # Seen as unsigned, a negative column is a very large one: one look at the entries finds both.
+        # Seen as unsigned, a negative column is a very large one: one look at the entries finds both, unless the data
+        # have more columns than the type has numbers that are not negative.
         columns = block.indices.view(f"u{block.indices.itemsize}")
-        if int(columns.max()) >= block.n_features:
+        narrow = block.indices.dtype.kind == "i" and block.n_features > np.iinfo(block.indices.dtype).max
+        if int(columns.max()) >= block.n_features or (narrow and int(block.indices.min()) < 0):
             bad = int(np.argmax((block.indices < 0) | (block.indices >= block.n_features)))
             raise InputError(
                 f"{block.where(bad)}: the data have {block.n_features} columns, 0 to {block.n_features - 1}"
+            )
+
+
+def _check_types(block: Block, name: str) -> None:
+    """Refuse number types that the kernels do not take."""
+    data = block.data.dtype
+    if data.kind not in "biuf" or not data.isnative or (data.kind == "f" and data.itemsize not in (4, 8)):
+        raise InputError(f"{name}: values of type {data}; convert them to whole numbers, float32 or float64")
+    for what, array in (("row pointers", block.indptr), ("columns", block.indices), ("labels", block.codes)):
+        if array.dtype.kind not in "iu" or not array.dtype.isnative or array.ndim != 1:
+            raise InputError(
+                f"{name}: {what} of type {array.dtype} in {array.ndim} dimension(s); they are whole numbers"
             )
 
 
@@ -122,8 +139,13 @@ def canonical(block: Block) -> tuple[Block, bool]:
         return block, False
     from scipy import sparse  # only for data that came unsorted
 
-    wide = {"i": np.int64, "u": np.uint64, "f": np.float64}.get(block.data.dtype.kind, block.data.dtype)
-    data = block.data.astype(wide)  # the sum of duplicates may not fit the type that each of them does
+    # The sum of duplicates may not fit the type that each of them does.
+    if block.data.dtype.kind == "f":
+        data = block.data.astype(np.float64)
+    else:
+        if float(np.abs(block.data.astype(np.float64)).sum()) >= _MOST:
+            raise _too_large(block)
+        data = block.data.astype(np.int64)
     matrix = sparse.csr_matrix(
         (data, block.indices.copy(), block.indptr.copy()), shape=(block.n_rows, block.n_features)
     )
@@ -142,12 +164,18 @@ def integers_as_integers(block: Block) -> Block:
         return replace(block, data=data.view(np.uint8))
     if data.dtype.kind == "f":
         low, high, whole = kernels.integer_range(data)
-        if not whole or max(-low, high) >= 2.0**62:
+        if not whole or max(-low, high) >= _MOST:
             return block
         return replace(block, data=data.astype(smallest_integer(int(low), int(high))))
-    if data.dtype == np.uint64 and data.size and int(data.max()) >= 2**62:
-        raise InputError(f"block {block.number}: counts of 2^62 and more cannot be summed exactly")
+    if data.dtype == np.uint64:  # numpy mixes it with signed types into floats
+        if data.size and int(data.max()) >= _MOST:
+            raise _too_large(block)
+        return replace(block, data=data.view(np.int64))
     return block
+
+
+def _too_large(block: Block) -> InputError:
+    return InputError(f"block {block.number}: counts of 2^62 and more cannot be summed exactly; scale them down")
 
 
 def smallest_integer(low: int, high: int) -> np.dtype[Any]:
