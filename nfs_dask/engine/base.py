@@ -139,18 +139,17 @@ def _dense(job: Job, source: Source, executor: Executor, place: Workplace, kept:
     """Fold whole states; the client holds the last one."""
     fold = executor.fold(job, source, _label(job))
     _check(fold, job)
-    target = kept.reserve(job.statistic) if kept is not None else None
+    target = _reserve(job, place, kept)
     for folder in (target, place.results):
         if folder is not None:
             states.write_state(folder, fold.state, job.plan.n_features, _facts(job))
-    if kept is not None and target is not None:
-        kept.commit(job.statistic, target)
+    _commit(job, place, kept, target)
     return MemoryPanels(fold.state, job.plan.n_features)
 
 
 def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kept: Kept | None) -> Panels:
     """Spool the entries by column, then fold panel by panel; the client holds none of them."""
-    target = kept.reserve(job.statistic) if kept is not None else None
+    target = _reserve(job, place, kept)
     out = target or place.output(job.plan)
     job = replace(job, spool=place.spool(job.plan), out=out)
     total = Fold(job.statistic.zero())
@@ -161,11 +160,24 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
     arguments = [(panel, names) for panel in range(job.plan.panels)]
     arrays = executor.map(fold_panel, job, arguments, f"{_label(job)}, panels")
     states.write_manifest(out, total.state.totals, job.plan.bounds, arrays, _facts(job))
-    if kept is not None and target is not None:
-        kept.commit(job.statistic, target)
+    _commit(job, place, kept, target)
     panels = states.StoredPanels(out)
     place.hand_over(panels)
     return panels
+
+
+def _reserve(job: Job, place: Workplace, kept: Kept | None) -> Folder | None:
+    """A folder beside the data for the result; it goes with the other temporary ones unless it is committed."""
+    target = None if kept is None else kept.reserve(job.statistic)
+    if target is not None:
+        place.temporary.append(target)
+    return target
+
+
+def _commit(job: Job, place: Workplace, kept: Kept | None, target: Folder | None) -> None:
+    if kept is not None and target is not None:
+        kept.commit(job.statistic, target)
+        place.temporary.remove(target)
 
 
 def _label(job: Job) -> str:

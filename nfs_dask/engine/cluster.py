@@ -11,13 +11,14 @@ from typing import Any
 
 from nfs_dask.engine.plan import Resources
 from nfs_dask.engine.warm import warm_up
-from nfs_dask.errors import ClusterError
+from nfs_dask.errors import ClusterError, PlanError
 from nfs_dask.storage.folder import Folder
-from nfs_dask.units import format_bytes
+from nfs_dask.units import MiB, format_bytes
 
 logger = logging.getLogger("nfs_dask")
 
 FIRST_WORKER_SECONDS = 300
+LEAST_WORKER = 256 * MiB  # Dask ends and restarts a smaller one before it has loaded what it needs
 CONNECT_SECONDS = 30.0
 
 
@@ -86,6 +87,11 @@ def start_cluster(
     import distributed
     from dask.system import CPU_COUNT
 
+    if memory_limit is not None and memory_limit < LEAST_WORKER:
+        raise PlanError(
+            f"workers of {format_bytes(memory_limit)} cannot even start: with the libraries loaded one takes about "
+            f"{format_bytes(LEAST_WORKER)}; give each {format_bytes(2 * LEAST_WORKER)} or more"
+        )
     with (
         distributed.LocalCluster(
             n_workers=(workers or max(1, CPU_COUNT // (threads or 1))) if processes else 1,

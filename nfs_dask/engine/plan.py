@@ -33,6 +33,7 @@ Strategy = Literal["dense", "scatter"]
 
 USABLE = 0.6  # of a worker's memory limit; beyond it Dask writes to disk
 CHEAP_STATE = 32 * MiB  # below this, merging whole states costs less than spooling entries
+CHEAP_IN_PLACE = 256 * MiB  # the same for threads of one worker, which need not send states to each other
 PANEL_STATE = 64 * MiB  # panels larger than this gain nothing
 FOLD_ENTRIES = 4 << 20  # spooled entries that a panel takes in at a time
 BATCH_NBYTES = 256 * MiB  # spooled bytes between two checkpoints
@@ -177,8 +178,9 @@ def make_plan(statistic: Statistic, source: Source, resources: Resources, panels
     if not candidates:
         raise PlanError(f"{panels} panels need a folder that all workers reach: name one with spool=...")
     fitting = [plan for plan in candidates if plan.fits] or candidates[-1:]
-    if len(fitting) > 1 and resources.slots > 1 and _state_nbytes(statistic, source) > CHEAP_STATE:
-        return fitting[1]
+    if len(fitting) > 1 and resources.slots > 1:
+        cheap = CHEAP_STATE if resources.workers > 1 else CHEAP_IN_PLACE
+        return fitting[_state_nbytes(statistic, source) > cheap]
     return fitting[0]
 
 
@@ -213,6 +215,23 @@ def _batch(source: Source, runs: tuple[tuple[int, int], ...]) -> int:
     return max(1, min(longest, BATCH_NBYTES // max(1, source.block_nbytes)))
 
 
+def _common(
+    statistic: Statistic, source: Source, resources: Resources, runs: tuple[tuple[int, int], ...]
+) -> dict[str, Any]:
+    """What plans of either strategy say of the data."""
+    return {
+        "statistic": statistic.describe(),
+        "fingerprint": source.fingerprint,
+        "n_rows": source.n_rows,
+        "n_features": source.n_features,
+        "n_blocks": source.n_blocks,
+        "resources": resources,
+        "runs": runs,
+        "batch": _batch(source, runs),
+        "read_nbytes": source.read_nbytes,
+    }
+
+
 def _dense(statistic: Statistic, source: Source, resources: Resources) -> Plan:
     state = _state_nbytes(statistic, source)
     runs = _runs(source, resources, RUNS_PER_SLOT if state <= CHEAP_STATE // 8 else 1)
@@ -225,20 +244,12 @@ def _dense(statistic: Statistic, source: Source, resources: Resources) -> Plan:
         fan_in = next((f for f, n in merges.items() if n <= min(resources.task_budget, max(run, 4 * CHEAP_STATE))), 2)
         tasks["merge states"] = merges[fan_in]
     return Plan(
-        statistic=statistic.describe(),
-        fingerprint=source.fingerprint,
-        n_rows=source.n_rows,
-        n_features=source.n_features,
-        n_blocks=source.n_blocks,
-        resources=resources,
+        **_common(statistic, source, resources, runs),
         strategy="dense",
-        runs=runs,
-        batch=_batch(source, runs),
         fan_in=fan_in,
         panel_width=source.n_features,
         tile_shift=0,
         task_nbytes=tasks,
-        read_nbytes=source.read_nbytes,
         spool_nbytes=0,
         seconds=_seconds(source, resources) + len(runs) * state / 1e9,
     )
@@ -251,15 +262,8 @@ def _scatter(statistic: Statistic, source: Source, resources: Resources, panels:
     width = _panel_width(statistic, source, resources, shift, entry, panels)
     entries = source.nnz if source.nnz is not None else source.n_blocks * source.block_entries
     return Plan(
-        statistic=statistic.describe(),
-        fingerprint=source.fingerprint,
-        n_rows=source.n_rows,
-        n_features=source.n_features,
-        n_blocks=source.n_blocks,
-        resources=resources,
+        **_common(statistic, source, resources, runs),
         strategy="scatter",
-        runs=runs,
-        batch=_batch(source, runs),
         fan_in=0,
         panel_width=width,
         tile_shift=shift,
@@ -267,7 +271,6 @@ def _scatter(statistic: Statistic, source: Source, resources: Resources, panels:
             "spool a run": _read_memory(source) + source.block_entries * entry,
             "fold a panel": _panel_memory(statistic, source, width, entry),
         },
-        read_nbytes=source.read_nbytes,
         spool_nbytes=entries * entry,
         seconds=1.5 * _seconds(source, resources),
     )
