@@ -1,30 +1,26 @@
 """Writing a dataset: a survey of the source, then its shards, then the root metadata that makes them a store.
 
-Nothing is visible before the root metadata is. On a local disk a new store is built in a hidden folder beside its
-place and renamed; behind a URL the root metadata is created last, and only if nobody else created it. What an
-interrupted writer leaves behind is not part of any store; ``clean_up`` takes it away.
+Nothing is visible before the root metadata is; `nfs_dask.storage.places` says how.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from nfs_dask.block import UNLABELLED, Array
-from nfs_dask.errors import DataWarning, InputError, StoreError, warn
+from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import INDEX_NAMES, ROOT, Header, index_type, read_header
-from nfs_dask.storage.layout import OWN, Json, Layout, Texts, check_label_name
+from nfs_dask.storage.layout import Json, Layout, Texts, check_label_name
 from nfs_dask.storage.names import check_same_names, write_column_ids, write_names
+from nfs_dask.storage.places import claimed, new_store, publish, scratch_folder
 from nfs_dask.storage.receipts import (
     Receipts,
     TaskMap,
@@ -51,8 +47,6 @@ Progress = Callable[[str, int, int], None]  # what is being done, tasks done, ta
 T = TypeVar("T")
 
 RUN_NBYTES = 128 * MiB  # of the source, for one task
-WRITING = "writing"  # the object by which a writer claims a store
-SCRATCH = "scratch-"
 
 
 def write_store(
@@ -98,34 +92,13 @@ def write_store(
     work = _Work(source, map, progress or _quiet, runs or -(-source.read_nbytes // RUN_NBYTES))
     if append:
         read_header(folder)  # before a claim is left in a place that is no store
-        with _claimed(folder):
+        with claimed(folder):
             _append(work, folder, names)
     else:
         check_label_name(label_name)
-        with _new_store(folder) as building:
+        with new_store(folder) as building:
             root = _create(work, building, label_name, names, layout or Layout())
-            _publish(folder, building, root)
-
-
-def clean_up(location: str | os.PathLike[str]) -> None:
-    """Remove what writers that died left at ``location``. Only call it when nothing is being written there.
-
-    A store with its root metadata stays, and loses the claim and scratch files of a dead writer; without root
-    metadata there is no store, and everything that a writer began goes.
-    """
-    folder = Folder.of(location)
-    own = folder / OWN
-    if folder.exists(ROOT):
-        for name in own.names():
-            if name.startswith(SCRATCH):
-                (own / name).remove()
-        _release(folder)
-    elif own.names():
-        folder.remove()
-    if not folder.remote:
-        place = Path(folder.location)
-        for partial in place.parent.glob(f".{place.name}.*.partial"):
-            Folder.of(partial).remove()
+            publish(folder, building, root)
 
 
 @dataclass(frozen=True)
@@ -157,7 +130,7 @@ def _create(
     """Write everything of a new store but its root metadata; the content of that."""
     source = work.source
     class_type, classes = _plain_classes(source.classes)
-    with _scratch(folder) as scratch:
+    with scratch_folder(folder) as scratch:
         codes = None if source.classes is None else np.arange(len(classes))
         surveys = _survey(work, scratch, codes, source.weighted)
         values = _values_of(surveys)
@@ -206,7 +179,7 @@ def _append(work: _Work, folder: Folder, names: Iterable[str | Sequence[str]] | 
     if given is not None:
         check_same_names(folder, old, given)
     classes, codes = _merged_classes(old, source.classes)
-    with _scratch(folder) as scratch:
+    with scratch_folder(folder) as scratch:
         surveys = _survey(work, scratch, codes, source.weighted)
         values = _values_of(surveys)
         if not values.fits(old.value_type):
@@ -428,76 +401,3 @@ def _write_categories(folder: Folder, header: Header) -> None:
 
 def _json(metadata: Json) -> bytes:
     return json.dumps(metadata, indent=1).encode()
-
-
-# Claims, places and visibility.
-
-
-@contextmanager
-def _new_store(folder: Folder) -> Iterator[Folder]:
-    """A folder to build a new store in. An error or an interruption removes what was begun."""
-    if folder.names() or (not folder.remote and os.path.exists(folder.location) and not os.path.isdir(folder.location)):
-        raise StoreError(
-            f"{folder.location} exists; choose another place, append=True to add rows to a store, "
-            "or remove it first (clean_up removes what an interrupted writer left)"
-        )
-    if folder.remote:
-        with _claimed(folder):
-            try:
-                yield folder
-            except BaseException:
-                if not folder.exists(ROOT):
-                    folder.remove()
-                raise
-        return
-    place = Path(folder.location)
-    building = Folder.of(place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.partial"))
-    try:
-        yield building
-    finally:
-        building.remove()  # gone already when it was renamed into place
-
-
-def _publish(folder: Folder, building: Folder, root: bytes) -> None:
-    taken = StoreError(
-        f"{folder.location} appeared while it was being written; another writer was faster, and its store stands"
-    )
-    if folder.remote:
-        if not folder.write_new(ROOT, root):
-            raise taken
-        return
-    building.write(ROOT, root)
-    try:
-        os.rename(building.location, folder.location)
-    except OSError as error:
-        if os.path.exists(folder.location):
-            raise taken from None
-        raise error
-
-
-@contextmanager
-def _claimed(folder: Folder) -> Iterator[None]:
-    """Keep others from writing to the same place at the same time."""
-    if not (folder / OWN).write_new(WRITING, b"{}"):
-        raise StoreError(
-            f"{folder.location} is being written by another process, or one died while it wrote; "
-            "if none is running, call nfs_dask.storage.writer.clean_up with this location, and try again"
-        )
-    try:
-        yield
-    finally:
-        _release(folder)
-
-
-def _release(folder: Folder) -> None:
-    (folder / OWN).delete(WRITING)
-
-
-@contextmanager
-def _scratch(folder: Folder) -> Iterator[str]:
-    """A folder for files that tasks hand to each other."""
-    scratch = folder / OWN / f"{SCRATCH}{uuid.uuid4().hex[:8]}"
-    try:
-        yield scratch.location
-    finally:
-        scratch.remove()

@@ -14,8 +14,9 @@ from nfs_dask.errors import StoreError
 from nfs_dask.sources.zarr import ZarrSource
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import ROOT, read_header
+from nfs_dask.storage.places import clean_up
 from nfs_dask.storage.receipts import serial_map, verify
-from nfs_dask.storage.writer import clean_up, write_store
+from nfs_dask.storage.writer import write_store
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,9 @@ from nfs_dask.sources.zarr import ZarrSource
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import read_header
 from nfs_dask.storage.layout import Layout
+from nfs_dask.storage.places import clean_up
 from nfs_dask.storage.receipts import serial_map, verify
-from nfs_dask.storage.writer import clean_up, write_store
+from nfs_dask.storage.writer import write_store
 
 
 def header_of(location):
@@ -463,6 +464,14 @@ def test_clean_up_takes_what_a_killed_writer_left(tmp_path):
     (tmp_path / "other").mkdir()
     clean_up(tmp_path / "s")
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_clean_up_leaves_alone_what_no_writer_claimed(tmp_path):
+    for name in ("checkout/nfs_dask/module.py", ".checkout.old.partial/file"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("mine")
+    clean_up(tmp_path / "checkout")
+    assert sorted(files_of(tmp_path)) == [".checkout.old.partial/file", "checkout/nfs_dask/module.py"]
 
 
 def test_a_relative_path_is_a_place_too(tmp_path, monkeypatch):
