@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from nfs_dask._version import __version__
+
 if TYPE_CHECKING:
     from nfs_dask.dataset import Dataset, ingest, open_dataset, plan
     from nfs_dask.engine.distributed import DaskEngine
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
         ResumeError,
         StoreError,
     )
-
-__version__ = "0.1.0.dev0"
 
 _HOME = {
     "ClusterError": "nfs_dask.errors",

@@ -57,7 +57,7 @@ class GeneratedCorpus:
     trusted: bool = field(init=False, default=True)
     block_entries: int = field(init=False)
     block_nbytes: int = field(init=False)
-    read_nbytes: int = field(init=False, default=0)
+    read_nbytes: int = field(init=False)  # as if what is drawn had been read
     import_nbytes: int = field(init=False, default=0)
     fingerprint: str | None = field(init=False)
 
@@ -69,6 +69,7 @@ class GeneratedCorpus:
         self.classes = np.array([_topic(c) for c in range(self.n_classes)])
         self.block_entries = self.block_rows * min(self._longest, self.n_features)
         self.block_nbytes = self.block_entries * (8 + 2) + self.block_rows * (8 + 4) + 8
+        self.read_nbytes = int(self.n_documents * self.words_per_document * (8 + 2))
         self.fingerprint = self._fingerprint()
 
     def _check(self) -> None:

@@ -17,11 +17,11 @@ import nfs_dask
 PACKAGE = Path(nfs_dask.__file__).parent
 
 LAYERS = [
-    {"errors"},
+    {"errors", "_version"},
     {"units"},
     {"kernels"},
     {"block"},
-    {"statistics", "progress", "certificates"},
+    {"statistics", "solvers", "progress", "selection", "certificates"},
     {"storage"},
     {"sources"},
     {"engine"},

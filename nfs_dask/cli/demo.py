@@ -47,7 +47,7 @@ def demo(documents: int, features: int, words: int, seed: int, keep: str | None,
     from nfs_dask.dataset import ingest
 
     corpus = GeneratedCorpus(documents, features, seed=seed)
-    with _folder(keep) as folder, cluster.engine() as engine:
+    with _folder(keep) as folder, cluster.engine(corpus) as engine:
         say(f"generating {documents:,} documents over {features:,} words")
         started = time.perf_counter()
         dataset = ingest(corpus, folder / "demo.zarr", engine=engine)
@@ -80,14 +80,18 @@ def _folder(keep: str | None) -> Iterator[Path]:
 
 
 def _contrasts(dataset: Dataset, arrays: dict[str, Array], n: int) -> list[dict[str, Any]]:
-    """The ``n`` words whose counts differ most between classes, with their counts; ties go to the lower column."""
+    """The ``n`` words whose counts differ most between classes, as measured by how much chance would let them differ.
+
+    Ties go to the lower column.
+    """
     import numpy as np
 
     from nfs_dask.statistics.counts import sums
 
     counts = sums(arrays)
-    spread = counts.max(axis=0) - counts.min(axis=0)
-    columns = np.argsort(-spread, kind="stable")[:n]
+    expected = counts.sum(axis=1, keepdims=True) * (counts.sum(axis=0) / counts.sum())
+    excess = (counts - expected).max(axis=0) / np.sqrt(np.maximum(counts.sum(axis=0), 1))
+    columns = np.argsort(-excess, kind="stable")[:n]
     names = dataset.names(columns) or [str(column) for column in columns]
     return [{"word": name, "counts": counts[:, column].tolist()} for name, column in zip(names, columns, strict=True)]
 

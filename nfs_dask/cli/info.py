@@ -37,7 +37,7 @@ def info(store: str, label_column: str | None, verify: bool) -> None:
     summary = summarize(open_dataset(store, labels=label_column))
     values: dict[str, Any] = summary.to_json()
     if verify:
-        from nfs_dask.storage.verify import verify as verify_store
+        from nfs_dask.storage.receipts import verify as verify_store
 
         verify_store(summary.location)
         values["verified"] = True

@@ -53,19 +53,17 @@ def ingest(
     if label_column is not None and labels is not None:
         raise click.UsageError("--labels and --label-column both say what the labels are; give one of them")
     from nfs_dask.dataset import ingest
+    from nfs_dask.sources.open import open_source
 
     keeps(f"{store} is as it was before")
     started = time.perf_counter()
-    with cluster.engine() as engine:
-        dataset = ingest(
-            sources[0] if len(sources) == 1 else [_Location(source) for source in sources],
-            store,
-            labels=label_column if labels is None else _column(labels),
-            weights=None if weights is None else _column(weights),
-            names=None if names is None else _lines(names),
-            append=append,
-            engine=engine,
-        )
+    source = open_source(
+        sources[0] if len(sources) == 1 else [_Location(source) for source in sources],
+        labels=label_column if labels is None else _column(labels),
+        sample_weight=None if weights is None else _column(weights),
+    )
+    with cluster.engine(source) as engine:
+        dataset = ingest(source, store, names=None if names is None else _lines(names), append=append, engine=engine)
     seconds = time.perf_counter() - started
     values: dict[str, Any] = {
         "store": dataset.location,

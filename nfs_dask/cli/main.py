@@ -27,7 +27,7 @@ class _Commands(click.Group):
 
 def _print_version(ctx: click.Context, _option: click.Parameter, value: bool) -> None:
     if value:
-        from nfs_dask import __version__
+        from nfs_dask._version import __version__
 
         click.echo(f"nfs-dask {__version__}")
         ctx.exit()

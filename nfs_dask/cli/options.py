@@ -16,6 +16,7 @@ from nfs_dask.units import parse_bytes
 
 if TYPE_CHECKING:
     from nfs_dask.engine.base import Engine
+    from nfs_dask.sources.base import Source
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
@@ -83,13 +84,18 @@ class ClusterOptions:
             yield client
 
     @contextmanager
-    def engine(self) -> Iterator[Engine | None]:
-        """The engine that was asked for; None leaves the choice to the dataset."""
-        if self == ClusterOptions():
-            yield None
-            return
+    def engine(self, source: Source) -> Iterator[Engine]:
+        """The engine that was asked for; where none was, this process for small data, and others of this machine.
+
+        Never threads of this process: an interruption would have to wait for them.
+        """
+        from nfs_dask.engine.choose import choose_engine
         from nfs_dask.engine.distributed import DaskEngine
 
+        chosen = choose_engine(None, source)
+        if self == ClusterOptions() and not isinstance(chosen, DaskEngine):
+            yield chosen
+            return
         with self._checked_client() as client, client.as_current():
             yield DaskEngine(workers=self.workers)
 

@@ -28,7 +28,7 @@ def plan(store: str, method: str, label_column: str | None, cluster: ClusterOpti
 
     dataset = open_dataset(store, labels=label_column)
     statistic = {"counts": dataset.class_counts}[method]()
-    with cluster.engine() as engine:
+    with cluster.engine(dataset.source) as engine:
         plan = dataset.plan(statistic, engine)
     answer(plan.to_json(), lambda console: console.print(printable(str(plan))))
     plan.check()

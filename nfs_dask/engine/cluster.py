@@ -101,7 +101,7 @@ def start_cluster(
             # No dashboard, but distributed serves its health page all the same: on a free port of this machine.
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
-            silence_logs=logging.ERROR,
+            silence_logs=logging.CRITICAL,  # what goes wrong in a task comes back with its result
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
