@@ -10,6 +10,7 @@ import functools
 import logging
 import os
 import pickle
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,21 @@ import numpy as np
 
 logger = logging.getLogger(__name__)
 
-_DAMAGED = (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, ValueError)
+# What reading a file of the cache may raise; numba's own errors, such as those of types, are none of these.
+_UNREADABLE = (
+    pickle.UnpicklingError,
+    struct.error,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,7 +49,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         nonlocal compiled
         try:
             return compiled(*args)
-        except _DAMAGED + (OSError,) as error:
+        except _UNREADABLE as error:
             # A kernel itself raises nothing: whatever comes out is numba failing to read or write its cache.
             logger.warning("the cache of compiled code is unusable (%s); compiling in memory", error)
             _clear_cache(compiled)
