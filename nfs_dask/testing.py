@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array, Block
-from nfs_dask.sources.base import Source
 from nfs_dask.statistics.base import State, Statistic
 
 
@@ -216,8 +215,3 @@ class Misbehaving:
             os.kill(self.victim, signal.SIGINT)
         elif self.deed == "raise":
             raise OSError("the disk has had enough")
-
-
-def is_source(thing: Any) -> bool:
-    """Whether it has all that a `Source` has."""
-    return isinstance(thing, Source)

@@ -10,20 +10,21 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cloudpickle
 
 from nfs_dask.engine.base import Engine, label_of
 from nfs_dask.engine.cluster import find_client, measure
-from nfs_dask.engine.plan import Resources
+from nfs_dask.engine.plan import Resources, merge_tree
 from nfs_dask.engine.tasks import Fold, Job, Tick, fold_run, merge_folds, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.progress import Progress
-from nfs_dask.sources.base import DelayedSource, Source
+from nfs_dask.sources.base import Source, is_delayed
 from nfs_dask.storage.folder import Folder
 from nfs_dask.units import parse_bytes
 
@@ -110,6 +111,12 @@ def hand_on(value: Any) -> Any:
     return value
 
 
+def _lazy(function: Callable[..., Any]) -> Callable[..., Any]:
+    import dask
+
+    return dask.delayed(function, pure=False)
+
+
 def worker_tick(topic: str) -> Tick:
     """Progress from inside a task to the client, now and then; also notices that the task was cancelled."""
     from distributed import get_worker
@@ -152,40 +159,63 @@ class ClusterExecutor:
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
     ) -> list[Any]:
-        shared = self._share(job)
-        futures = [self._task(function, shared, args) for args in arguments]
-        return self._gather(futures, len(arguments), label)
+        with self._watched(len(arguments), label):
+            shared = self._share(job)
+            return self._collect([self._task(function, shared, args) for args in arguments])
 
     def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        futures = [self._submit(run_item, function, item, name=function.__name__) for item in items]
-        return self._gather(futures, len(items), label_of(function), unit="tasks")
+        with self._watched(len(items), label_of(function), "tasks") as progress:
+            futures = [self._submit(run_item, function, item, name=function.__name__) for item in items]
+            return self._collect(futures, progress)
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
-        return self._gather(self._runs(scatter_run, job, source), source.n_blocks, label)
+        with self._watched(source.n_blocks, label):
+            runs = self._runs(scatter_run, self._share(job), job, source)
+            return self._collect(self._compute(runs) if is_delayed(source) else list(runs))
 
     def fold(self, job: Job, source: Source, label: str) -> Fold:
-        shared = self._share(job)
-        level = self._runs(fold_run, job, source)
-        while len(level) > 1:
-            groups = [level[i : i + job.plan.fan_in] for i in range(0, len(level), job.plan.fan_in)]
-            level = [
-                group[0] if len(group) == 1 else self._submit(merge_task, shared, group, name="merge")
-                for group in groups
-            ]
-        fold: Fold = self._gather(level, source.n_blocks, label)[0]
-        return fold
+        with self._watched(source.n_blocks, label):
+            shared = self._share(job)
+            runs = self._runs(fold_run, shared, job, source)
+            if is_delayed(source):
+                root = self._compute([merge_tree(runs, job.plan.fan_in, partial(_lazy(merge_task), shared))])[0]
+            else:
+                merge = partial(self._submit, merge_task, shared, name="merge")
+                root = merge_tree(runs, job.plan.fan_in, merge)
+            # The states in between are nobody's but the tree's: each goes as soon as it has been merged.
+            self._futures = [root]
+            fold: Fold = self._collect([root])[0]
+            return fold
 
-    def _runs(self, function: Callable[..., Fold], job: Job, source: Source) -> list[Any]:
-        """A future for each run; blocks that workers cannot read themselves are shipped to their tasks."""
-        shared = self._share(job)
+    def _runs(self, function: Callable[..., Fold], shared: Any, job: Job, source: Source) -> Iterator[Any]:
+        """A future, or for blocks that are Dask tasks a lazy task, for each run of the plan."""
         if job.source is not None:
-            return [self._task(function, shared, (run,)) for run in range(len(job.plan.runs))]
-        if isinstance(source, DelayedSource):
-            blocks = self._client.compute(source.delayed, retries=RETRIES)
+            for run in range(len(job.plan.runs)):
+                yield self._task(function, shared, (run,))
+        elif is_delayed(source):
+            task = _lazy(run_task)
+            for run, block in enumerate(source.delayed):
+                yield task(function, shared, (run,), self._topic, block)
         else:
-            blocks = self._client.scatter(list(source.blocks(0, source.n_blocks)), hash=False)
-        self._futures.extend(blocks)
-        return [self._task(function, shared, (run,), block) for run, block in enumerate(blocks)]
+            yield from self._sent(function, shared, source, 2 * job.plan.resources.slots)
+
+    def _sent(self, function: Callable[..., Fold], shared: Any, source: Source, window: int) -> Iterator[Any]:
+        """A future for each block of the caller's memory; only so many are on the cluster at a time."""
+        from distributed import wait
+
+        active: list[Any] = []
+        for run, block in enumerate(source.blocks(0, source.n_blocks)):
+            if len(active) >= window:
+                wait(active, return_when="FIRST_COMPLETED")
+                active = [future for future in active if not future.done()]
+            active.append(self._task(function, shared, (run,), self._client.scatter(block, hash=False)))
+            yield active[-1]
+
+    def _compute(self, lazy: Iterable[Any]) -> list[Any]:
+        """Futures of lazy tasks, submitted as one graph, so that Dask finishes one block before it reads the next."""
+        futures: list[Any] = self._client.compute(list(lazy), retries=RETRIES)
+        self._futures.extend(futures)
+        return futures
 
     def _share(self, job: Job) -> Any:
         """The job as tasks take it: a small one travels with each task, a large one is shipped to each worker once.
@@ -207,30 +237,32 @@ class ClusterExecutor:
         self._futures.append(future)
         return future
 
-    def _gather(self, futures: list[Any], total: int, label: str, unit: str = "blocks") -> list[Any]:
-        """The results in order, or the first error; progress while waiting, by finished tasks or as they report it."""
+    def _collect(self, futures: list[Any], progress: Progress | None = None) -> list[Any]:
+        """The results in order, or the first error. With ``progress``, a finished task counts as one."""
         from distributed import as_completed
 
         results: dict[str, Any] = {}
-        with Progress(total, label, unit) as progress, self._listening(progress):
-            try:
-                for future, result in as_completed(futures, loop=self._client.loop, with_results=True):
-                    if isinstance(result, Failure):
-                        raise result.error
-                    results[future.key] = result
-                    progress.advance(unit == "tasks")
-            except Exception as error:
-                raise self._explained(error) from error
+        try:
+            for future, result in as_completed(futures, loop=self._client.loop, with_results=True):
+                if isinstance(result, Failure):
+                    raise result.error
+                results[future.key] = result
+                if progress is not None:
+                    progress.advance()
+        except Exception as error:
+            raise self._explained(error) from error
         return [results[future.key] for future in futures]
 
     @contextmanager
-    def _listening(self, progress: Progress) -> Iterator[None]:
-        self._client.subscribe_topic(self._topic, lambda event: progress.advance(event[1]))
-        try:
-            yield
-        finally:
-            if self._client.status == "running":
-                self._client.unsubscribe_topic(self._topic)
+    def _watched(self, total: int, label: str, unit: str = "blocks") -> Iterator[Progress]:
+        """Progress, by what tasks report of themselves."""
+        with Progress(total, label, unit) as progress:
+            self._client.subscribe_topic(self._topic, lambda event: progress.advance(event[1]))
+            try:
+                yield progress
+            finally:
+                if self._client.status == "running":
+                    self._client.unsubscribe_topic(self._topic)
 
     def _explained(self, error: Exception) -> Exception:
         """What went wrong with the cluster, in words of ours; other errors as they are."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -99,11 +99,11 @@ class Plan:
 
     @property
     def tasks(self) -> int:
-        merges, level = 0, len(self.runs)
-        while self.strategy == "dense" and level > 1:
-            level = -(-level // self.fan_in)
-            merges += level
-        return len(self.runs) + (self.panels if self.strategy == "scatter" else merges)
+        if self.strategy == "scatter":
+            return len(self.runs) + self.panels
+        merges: list[int] = []
+        merge_tree(self.runs, self.fan_in, lambda _: merges.append(1))
+        return len(self.runs) + len(merges)
 
     @property
     def peak_nbytes(self) -> int:
@@ -182,6 +182,26 @@ def make_plan(statistic: Statistic, source: Source, resources: Resources, panels
         cheap = CHEAP_STATE if resources.workers > 1 else CHEAP_IN_PLACE
         return fitting[_state_nbytes(statistic, source) > cheap]
     return fitting[0]
+
+
+def merge_tree(leaves: Iterable[Any], fan_in: int, merge: Callable[[list[Any]], Any]) -> Any:
+    """The root of a tree over the leaves in their order. What can be merged is, before the next leaf is asked for."""
+    levels: list[list[Any]] = [[]]
+    for leaf in leaves:
+        node, level = leaf, 0
+        while True:
+            if level == len(levels):
+                levels.append([])
+            levels[level].append(node)
+            if len(levels[level]) < fan_in:
+                break
+            group, levels[level] = levels[level], []
+            node, level = merge(group), level + 1
+    rest: list[Any] = []
+    for nodes in levels:  # higher levels hold earlier leaves
+        group = [*nodes, *rest]
+        rest = [merge(group)] if len(group) > 1 else group
+    return rest[0]
 
 
 def _state_nbytes(statistic: Statistic, source: Source, n_features: int | None = None) -> int:

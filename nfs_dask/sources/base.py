@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from nfs_dask.block import Array, Block, Kind
 from nfs_dask.units import MiB
@@ -50,6 +50,19 @@ class DelayedSource(Source, Protocol):
     delayed: list[Any]  # one lazy Block for each block
 
 
+# Some attributes of a source are worked out when they are asked for, and isinstance() would ask for all of them.
+
+
+def is_source(thing: Any) -> TypeGuard[Source]:
+    """Whether this is a source, rather than something to make one from."""
+    return hasattr(type(thing), "blocks") and hasattr(thing, "n_blocks")
+
+
+def is_delayed(source: Source) -> TypeGuard[DelayedSource]:
+    """Whether the blocks are Dask tasks already."""
+    return hasattr(source, "delayed")
+
+
 def is_shipped(source: Source) -> bool:
     """Whether workers cannot read the blocks themselves and get each as the input of a task."""
-    return source.in_memory or isinstance(source, DelayedSource)
+    return source.in_memory or is_delayed(source)

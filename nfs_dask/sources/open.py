@@ -9,7 +9,7 @@ from typing import Any
 
 from nfs_dask.block import Array
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources.base import Source
+from nfs_dask.sources.base import Source, is_source
 from nfs_dask.sources.collections import CollectionSource, is_collection
 from nfs_dask.sources.files import expand
 from nfs_dask.sources.labelled import Labelled
@@ -68,10 +68,6 @@ def open_source(
     raise InputError(f"X is a {type(X).__name__}, which cannot be opened; accepted are: {accepted}")
 
 
-def _is_source(X: Any) -> bool:
-    return isinstance(X, Source)
-
-
 def _is_path(X: Any) -> bool:
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and all(_is_path(x) and not isinstance(x, (list, tuple)) for x in X)
@@ -106,7 +102,7 @@ def _open_files(X: Any, request: Request) -> Source:
 
 
 _WAYS: tuple[tuple[str, Callable[[Any], bool], Callable[[Any, Request], Source]], ...] = (
-    ("an opened source", _is_source, _open_source),
+    ("an opened source", is_source, _open_source),
     ("a dask array or DataFrame", is_collection, _open_collection),
     ("the path or URL of a Zarr store, .h5ad, .npz or svmlight (.svm, .svmlight, .libsvm) file", _is_path, _open_files),
     (ACCEPTED, _is_matrix, _open_matrix),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from distributed import Client, wait
+from distributed import Client, LocalCluster, wait
 
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.distributed import DaskEngine
@@ -32,8 +34,6 @@ def lazy_rows(meta: Any = None) -> da.Array:
 
 
 def _piece(i: int) -> Any:
-    import dask
-
     return dask.delayed(lambda: X[100 * i : 100 * i + 100])()
 
 
@@ -76,3 +76,52 @@ def test_memory_runs_serially_unless_told_otherwise(cluster: Client) -> None:
     assert isinstance(choose_engine(None, MatrixSource(X, Y)), SerialEngine)
     assert isinstance(choose_engine(None, CollectionSource(lazy_rows(), Y)), DaskEngine)
     assert choose_engine(DaskEngine(workers=3), MatrixSource(X, Y)) == DaskEngine(workers=3)
+
+
+class Counted(np.ndarray):
+    """An array that knows how many of its kind are alive."""
+
+    alive = 0
+    most = 0
+
+
+def counted(i: int) -> Any:
+    chunk = X[10 * i : 10 * i + 10].toarray().view(Counted)
+    Counted.alive += 1
+    Counted.most = max(Counted.most, Counted.alive)
+    weakref.finalize(chunk, lambda: setattr(Counted, "alive", Counted.alive - 1))
+    return chunk
+
+
+@pytest.mark.parametrize("panels", [None, 7])
+def test_only_a_few_blocks_of_a_collection_are_alive(panels: int | None) -> None:
+    chunks = [da.from_delayed(dask.delayed(counted)(i), (10, 70), dtype=X.dtype) for i in range(60)]
+    source = CollectionSource(da.concatenate(chunks), Y)
+    assert source.block_entries > 0  # looks at a chunk, if it has to, before the count begins
+    Counted.most = 0
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as local,
+        Client(local),
+    ):
+        state = DaskEngine(panels=panels).reduce(COUNTS, source).state
+    np.testing.assert_array_equal(state.arrays["sums"], WANT)
+    assert 0 < Counted.most <= 8
+
+
+def test_only_a_few_blocks_of_a_matrix_are_sent_at_a_time(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nfs_dask.sources.cutting.BLOCK_NBYTES", 2000)
+    sent: list[Any] = []
+    held: list[int] = []
+    scatter = Client.scatter
+
+    def watched(self: Client, *args: Any, **kwargs: Any) -> Any:
+        future = scatter(self, *args, **kwargs)
+        sent.append(weakref.ref(future))
+        held.append(sum(ref() is not None and not ref().cancelled() for ref in sent))
+        return future
+
+    monkeypatch.setattr(Client, "scatter", watched)
+    state = DaskEngine(panels=1).reduce(COUNTS, MatrixSource(X, Y)).state
+    np.testing.assert_array_equal(state.arrays["sums"], WANT)
+    assert len(held) > 20
+    assert max(held) <= 5
