@@ -3,10 +3,42 @@
 from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 # A deadline would measure the machine; compiled kernels make the first example slow anyway.
 settings.register_profile("quick", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The end point of a server on loopback that speaks S3."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of an empty bucket; this process and those it starts find the server and their credentials."""
+    import boto3
+    import fsspec
+
+    secrets = {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "DEFAULT_REGION": "us-east-1"}
+    for name, value in {"ENDPOINT_URL": s3_server, **secrets}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    file_system = fsspec.get_filesystem_class("s3")
+    file_system.clear_instance_cache()
+    bucket = f"bucket-{uuid.uuid4()}"
+    boto3.client("s3").create_bucket(Bucket=bucket)
+    yield f"s3://{bucket}"
+    file_system.clear_instance_cache()

@@ -6,6 +6,7 @@ Credentials and end points come from the environment or fsspec's configuration o
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import uuid
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from nfs_dask.errors import StoreError
+from nfs_dask.errors import InputError, NfsDaskError, StoreError
 
 
 def is_url(location: str) -> bool:
@@ -43,31 +44,54 @@ class Folder:
     def path(self, name: str) -> str:
         return f"{self.location.rstrip('/')}/{name}"
 
-    def _fs(self) -> Any:
+    @contextmanager
+    def _fs(self) -> Iterator[Any]:
+        """The remote file system. What goes wrong with it is an OSError, whichever library it comes from."""
         import fsspec
 
-        return fsspec.core.url_to_fs(self.location, use_listings_cache=False)[0]
+        try:
+            fs = fsspec.core.url_to_fs(self.location, use_listings_cache=False)[0]
+        except (ImportError, ValueError) as error:
+            raise InputError(f"{self.location} cannot be used: {error}") from error
+        try:
+            yield fs
+        except (OSError, NfsDaskError):
+            raise
+        except Exception as error:
+            raise OSError(f"{self.location}: {str(error) or 'it cannot do that'} ({type(error).__name__})") from error
 
     def exists(self, name: str) -> bool:
-        return bool(self._fs().exists(self.path(name))) if self.remote else os.path.exists(self.path(name))
+        if not self.remote:
+            return os.path.exists(self.path(name))
+        with self._fs() as fs:
+            return bool(fs.exists(self.path(name)))
 
     def names(self) -> list[str]:
         """Names directly inside, sorted; empty when the folder is not there."""
         if not self.remote:
             return sorted(os.listdir(self.location)) if os.path.isdir(self.location) else []
         try:
-            found = self._fs().ls(self.location, detail=False)
+            with self._fs() as fs:
+                found = fs.ls(self.location, detail=False)
         except FileNotFoundError:
             return []
-        return sorted(str(name).rstrip("/").rsplit("/", 1)[-1] for name in found)
+        return sorted({str(name).rstrip("/").rsplit("/", 1)[-1] for name in found})
 
     def size(self, name: str) -> int:
-        return int(self._fs().size(self.path(name))) if self.remote else os.path.getsize(self.path(name))
+        """Bytes of an object."""
+        try:
+            if not self.remote:
+                return os.path.getsize(self.path(name))
+            with self._fs() as fs:
+                return int(fs.size(self.path(name)))
+        except (FileNotFoundError, NotADirectoryError):
+            raise StoreError(f"{self.path(name)} is missing") from None
 
     def nbytes(self) -> int:
         """Bytes of all objects inside, or of the one object that the location names."""
         if self.remote:
-            return int(self._fs().du(self.location))
+            with self._fs() as fs:
+                return int(fs.du(self.location))
         place = Path(self.location)
         return sum(path.stat().st_size for path in (place.rglob("*") if place.is_dir() else [place]) if path.is_file())
 
@@ -75,14 +99,31 @@ class Folder:
         """Bytes ``start .. stop - 1`` of an object, or all of it. A negative start counts from the end."""
         try:
             if self.remote:
-                return bytes(self._fs().cat_file(self.path(name), start=start, end=stop))
+                return self._read_remote(name, start, stop)
             with open(self.path(name), "rb") as file:
-                if start is not None and start < 0:
-                    start = max(0, os.fstat(file.fileno()).st_size + start)
-                file.seek(start or 0)
-                return file.read(-1 if stop is None else stop - (start or 0))
-        except FileNotFoundError:
+                size = os.fstat(file.fileno()).st_size
+                first, last = _range(start, stop, size)
+                file.seek(first)
+                return file.read(last - first)
+        except (FileNotFoundError, NotADirectoryError):
             raise StoreError(f"{self.path(name)} is missing") from None
+
+    def _read_remote(self, name: str, start: int | None, stop: int | None) -> bytes:
+        """One request where the range is as good as sure to hold something, else a look at the size first.
+
+        Object stores answer an empty range with the whole object, and one beyond the end with an error.
+        """
+        with self._fs() as fs:
+            try:
+                if stop is None or 0 <= (start or 0) < stop:
+                    return bytes(fs.cat_file(self.path(name), start=start or None, end=stop))
+            except FileNotFoundError:
+                raise
+            except OSError:
+                if fs.size(self.path(name)) > (start or 0):
+                    raise
+            first, last = _range(start, stop, fs.size(self.path(name)))
+            return bytes(fs.cat_file(self.path(name), start=first, end=last)) if last > first else b""
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
@@ -103,33 +144,42 @@ class Folder:
 
     @contextmanager
     def _remote_file(self, name: str) -> Iterator[IO[bytes]]:
-        file = self._fs().open(self.path(name), "wb", autocommit=False)
+        with self._fs() as fs:
+            file = fs.open(self.path(name), "wb", autocommit=False)
         try:
-            yield file
+            try:
+                yield file
+            finally:
+                with self._fs():
+                    file.close()  # one left open would begin to upload again when it is collected
+            with self._fs():
+                file.commit()
         except BaseException:
             file.discard()
             raise
-        file.close()
-        file.commit()
 
     def write(self, name: str, content: bytes) -> None:
         if self.remote:
-            self._fs().pipe_file(self.path(name), content)
+            with self._fs() as fs:
+                fs.pipe_file(self.path(name), content)
         else:
             with self.create(name) as file:
                 file.write(content)
 
     def write_new(self, name: str, content: bytes) -> bool:
         """Write an object unless one is there; whether it was this call that wrote it."""
+        path = Path(self.path(name))
+        if not self.remote:
+            path.parent.mkdir(parents=True, exist_ok=True)
         try:
             if self.remote:
-                self._fs().pipe_file(self.path(name), content, mode="create")
+                with self._fs() as fs:
+                    fs.pipe_file(self.path(name), content, mode="create")
                 return True
-            Path(self.location).mkdir(parents=True, exist_ok=True)
-            partial = Path(self.path(f".{name}.{uuid.uuid4().hex[:8]}.partial"))
+            partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
             partial.write_bytes(content)
             try:
-                os.link(partial, self.path(name))  # unlike a rename, refuses an existing name
+                os.link(partial, path)  # unlike a rename, refuses an existing name
             finally:
                 partial.unlink()
             return True
@@ -141,13 +191,23 @@ class Folder:
         if not self.remote:
             Path(self.path(name)).unlink(missing_ok=True)
         elif self.exists(name):
-            self._fs().rm_file(self.path(name))
+            with self._fs() as fs:
+                fs.rm_file(self.path(name))
 
     def remove(self) -> None:
         """Delete the folder and all in it; fine if it is not there."""
         if not self.remote:
             shutil.rmtree(self.location, ignore_errors=True)
-        else:
-            fs = self._fs()
-            if fs.exists(self.location):
+            return
+        with self._fs() as fs:
+            if glob.has_magic(self.location):  # rm would take it for a pattern, and delete whatever matches
+                for path in fs.find(self.location):
+                    fs.rm_file(path)
+            elif fs.exists(self.location):
                 fs.rm(self.location, recursive=True)
+
+
+def _range(start: int | None, stop: int | None, size: int) -> tuple[int, int]:
+    """The bytes meant, of an object of that size; nothing where the range is empty or beyond the end."""
+    first = max(0, size + start) if start is not None and start < 0 else min(start or 0, size)
+    return first, max(first, min(size if stop is None else stop, size))
