@@ -43,7 +43,7 @@ def format_bytes(n: float) -> str:
 def format_seconds(s: float) -> str:
     """A duration at the precision a person wants.
 
-    >>> format_seconds(0.25), format_seconds(42), format_seconds(3700)
+    >>> format_seconds(0.25), format_seconds(42), format_seconds(3660)
     ('0.25 s', '42 s', '1 h 01 min')
     """
     if s < 10:
