@@ -2,8 +2,8 @@
 
     python benchmarks/in_memory.py [--parquet imdb.parquet]
 
-The matrix is what CountVectorizer makes (int64 counts); without the reviews, one of the same shape and number of entries
-is generated. Both sides get the matrix and string labels, and check them.
+The matrix is what CountVectorizer makes (int64 counts); without the reviews, one of the same shape and number of
+entries is generated. Both sides get the matrix and string labels, and check them.
 """
 
 from __future__ import annotations

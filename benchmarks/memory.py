@@ -71,7 +71,8 @@ def main() -> None:
         )
     if {"tweets", "tweets-x10"} <= outcomes.keys():
         one, ten = outcomes["tweets"], outcomes["tweets-x10"]
-        print(f"ten times the documents: {ten.seconds / one.seconds:.2f} x the time, {ten.peak / one.peak:.2f} x the peak")
+        time, peak = ten.seconds / one.seconds, ten.peak / one.peak
+        print(f"ten times the documents: {time:.2f} x the time, {peak:.2f} x the peak")
 
 
 if __name__ == "__main__":
