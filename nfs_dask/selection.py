@@ -24,12 +24,14 @@ def number_to_keep(k: Any, n_features: int) -> int:
     if isinstance(k, bool) or not isinstance(k, numbers.Real) or not math.isfinite(k):
         raise InputError(f'k={k!r} is not understood; give a number of features, a fraction such as 0.01, or "all"')
     if isinstance(k, numbers.Integral):
-        if k < 1:
+        count = int(k)
+        if count < 1:
             raise InputError(f'k={k} keeps no feature; give 1 or more, a fraction such as 0.01, or "all"')
-        if k > n_features:
+        if count > n_features:
             warn(f"k={k} is more than the {n_features} features there are; all are kept", DataWarning)
-        return min(int(k), n_features)
-    if not 0 < k < 1:
-        hint = ' to keep all features, write k="all"' if k == 1 else f" for {k:g} features, write k={round(k)}"
+        return min(count, n_features)
+    share = float(k)
+    if not 0 < share < 1:
+        hint = ' to keep all features, write k="all"' if share == 1 else f" for {k:g} features, write k={round(share)}"
         raise InputError(f"k={k} is not a fraction between 0 and 1;{hint}")
-    return max(1, int(k * n_features))
+    return max(1, int(share * n_features))
