@@ -1,0 +1,146 @@
+"""Sparse Bernoulli naive Bayes, solved exactly for any number of classes: the k features of largest gain.
+
+    z_i = sum_c n_c KL( Bern(f_c[i] / n_c) || Bern(g_i / n) )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nfs_dask.kernels import kernel
+from nfs_dask.solvers.gains import entropy_like, exact_sum
+from nfs_dask.solvers.grouping import Cells, group
+from nfs_dask.solvers.problem import forced_features, pose
+from nfs_dask.solvers.screening import kth_largest
+from nfs_dask.solvers.solution import RELATIVE, Array, Solution, nothing
+from nfs_dask.solvers.topk import Choice
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Documents with each feature by class, grouped, and the gain of each group."""
+
+    cells: Cells
+    codes: Array | None  # (m, ) the cell of each feature; None if cells are features
+    alpha: float
+    documents: Array  # (C, ) documents of each class
+    gain: Array  # (M, ) z of each cell, under smoothing
+
+    @property
+    def n_features(self) -> int:
+        return self.cells.n_features
+
+    @property
+    def scores(self) -> Array:
+        """z of each feature, (m, ) float64; 0 for features absent from the data."""
+        present = np.where(self.cells.totals.any(axis=0), self.gain, 0.0)
+        return present if self.codes is None else present[self.codes]
+
+
+def score(totals: Array, documents: Array, alpha: float = 0.0) -> Scored:
+    """Gains of all features; ``totals`` (C, m) documents with each feature, ``documents`` (C, ) all of a class.
+
+    ``alpha`` is added to each total, and twice to the documents of each class, as scikit-learn does.
+
+    >>> score(np.array([[8, 5], [1, 5]]), np.array([10, 10])).scores.round(6).tolist()
+    [5.506827, 0.0]
+    """
+    cells, codes = group(np.asarray(totals))
+    documents = np.asarray(documents, np.float64)
+    return Scored(cells, codes, float(alpha), documents, _gains(cells.totals, documents, float(alpha)))
+
+
+def _gains(totals: Array, documents: Array, alpha: float) -> Array:
+    out = np.empty(totals.shape[1])
+    _bernoulli_gains(totals.astype(np.float64, copy=False), documents + 2 * alpha, alpha, out)
+    return out
+
+
+def solve(scored: Scored, k: int, *, always: Sequence[int] | Array | None = None) -> Solution:
+    """The best support of k features, ``always`` ones among them. Of equal gains, those of the lower features are taken.
+
+    >>> solve(score(np.array([[8, 5, 1], [1, 5, 6]]), np.array([10, 10])), 2).support.tolist()
+    [0, 2]
+    """
+    k = max(0, min(int(k), scored.n_features))
+    point = scored.documents / max(scored.documents.sum(), 1)
+    if k == 0:
+        return nothing(point)
+    forced = forced_features(None if always is None else np.asarray(always), k, scored.n_features)
+    codes = scored.codes
+    problem = pose(scored.cells, k, scored.alpha, forced, forced if codes is None else codes[forced])
+    gain = np.concatenate((scored.gain[problem.origin], scored.gain[forced if codes is None else codes[forced]]))
+    free = len(gain) - len(forced)
+    rank = np.concatenate((gain[:free], np.full(len(forced), np.inf)))
+    last = kth_largest(rank, problem.sizes, min(k, problem.size))
+    equal = np.abs(rank - last) <= RELATIVE * last if np.isfinite(last) else np.zeros(len(rank), bool)
+    sure = np.flatnonzero((rank > last) & ~equal) if np.isfinite(last) else np.arange(free, len(gain))
+    taken = Choice(sure, problem.sizes[sure])
+    need = min(k, problem.size) - int(taken.counts.sum())
+    tied = int(problem.sizes[equal].sum())
+    support = problem.features(taken, codes)
+    support = np.sort(np.concatenate((support, _lowest(problem.origin[equal[:free]], codes, forced, need))))
+    value = exact_sum(gain[sure] * taken.counts) + need * (last if need else 0.0)
+    return Solution(support, value, value, tied if tied > need else 0, 1, point)
+
+
+def _lowest(cells: Array, codes: Array | None, forced: Array, n: int) -> Array:
+    """The ``n`` lowest features that are in one of some cells and not forced; equal gains need not be equal cells."""
+    if n == 0:
+        return np.zeros(0, np.int64)
+    if codes is None:
+        return cells[:n].astype(np.int64)
+    wanted = np.zeros(int(codes.max()) + 1, bool)
+    wanted[cells] = True
+    features = np.flatnonzero(wanted[codes])
+    return np.setdiff1d(features, forced)[:n]
+
+
+def path(scored: Scored, ks: Sequence[int] | Array | None = None) -> Array:
+    """The best gain of each k, (len(ks), ); all of 0 to m if not given. One sort serves them all.
+
+    >>> path(score(np.array([[8, 5, 1], [1, 5, 6]]), np.array([10, 10]))).round(3).tolist()
+    [0.0, 5.507, 8.38, 8.38]
+    """
+    ks = np.arange(scored.n_features + 1) if ks is None else np.clip(np.asarray(ks), 0, scored.n_features)
+    problem = pose(scored.cells, 0, scored.alpha, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    gain = scored.gain[problem.origin]
+    order = np.argsort(-gain, kind="stable")
+    through = np.concatenate(([0], np.cumsum(problem.sizes[order])))
+    sums = np.concatenate(([0.0], np.cumsum(gain[order] * problem.sizes[order])))
+    values = np.interp(ks, through, sums)
+    return np.where(ks < scored.n_features, values, exact_sum(scored.gain * scored.cells.sizes))
+
+
+def null_objective(scored: Scored) -> float:
+    """Log likelihood at k = 0: sum of g log(g/n) + (n-g) log(1 - g/n)."""
+    n = (scored.documents + 2 * scored.alpha).sum()
+    g = scored.cells.totals.sum(axis=0) + len(scored.documents) * scored.alpha
+    terms = np.zeros(len(g))
+    inner = (g > 0) & (g < n)
+    share = g[inner] / n
+    terms[inner] = g[inner] * np.log(share) + (n - g[inner]) * np.log1p(-share)
+    return exact_sum(terms * scored.cells.sizes)
+
+
+@kernel
+def _bernoulli_gains(totals, documents, alpha, out):
+    """Each class adds a square at heart: errors in the rates do no harm to first order."""
+    n_classes = len(totals)
+    n = documents.sum()
+    for i in range(len(out)):
+        g = 0.0
+        for c in range(n_classes):
+            g += totals[c, i] + alpha
+        z = 0.0
+        if 0 < g < n:
+            p, q = g / n, (n - g) / n
+            for c in range(n_classes):
+                if documents[c] > 0:
+                    f = totals[c, i] + alpha
+                    d = (f * (n - documents[c]) - (g - f) * documents[c]) / n / documents[c]
+                    z += documents[c] * (p * entropy_like(d / p) + q * entropy_like(-d / q))
+        out[i] = z

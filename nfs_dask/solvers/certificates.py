@@ -1,0 +1,85 @@
+"""Proofs of how good a bound is: points of the second dual, and the rounded-up point.
+
+(D): maximise sum x_i c_i + B(x) log B(x) - sum_c B_c(x) log B_c(x) over 0 <= x <= 1, sum x <= k. Its value at any x is at most
+psi(k), and equal to it at a mixture of best sets whose masses are in the proportions of the dual point.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfs_dask.solvers.found import Found
+from nfs_dask.solvers.gains import set_gain
+from nfs_dask.solvers.grouping import members
+from nfs_dask.solvers.problem import Problem
+from nfs_dask.solvers.solution import Array, Certificate
+from nfs_dask.solvers.topk import Choice
+
+_WHOLE = 1e-9  # a share this close to a whole number is one
+
+
+def dual_value(totals: Array, x: Array) -> float:
+    """(D)(x) less its value at x = 0, for totals (C, M) and x (M, ).
+
+    >>> round(dual_value(np.array([[7.0, 1.0, 4.0], [1.0, 7.0, 4.0]]), np.array([1.0, 1.0, 0.5])), 6)
+    5.062032
+    """
+    return set_gain(totals, x)[0]
+
+
+def certify(problem: Problem, found: Found, codes: Array | None) -> Certificate:
+    """A point of the second dual with at most C fractions, from the mixture of a solution."""
+    amounts = np.zeros(len(problem.sizes))
+    for weight, choice in found.mixture:
+        amounts[choice.cells] += weight * choice.counts
+    amounts = _settle(problem.totals, problem.sizes, amounts, found.point)
+    whole = np.floor(amounts)
+    cells = np.flatnonzero(amounts)
+    up = Choice(cells, np.ceil(amounts[cells]).astype(np.int64))
+    features, weights = _weights(problem, up, amounts - whole, codes)
+    return Certificate(
+        features=features,
+        weights=weights,
+        value=dual_value(problem.totals[:, cells], amounts[cells]),
+        rounded_value=set_gain(problem.totals[:, cells], up.counts)[0],
+    )
+
+
+def _settle(totals: Array, sizes: Array, amounts: Array, point: Array) -> Array:
+    """Move along directions that keep sum x and the proportions of the masses, until at most C amounts are not whole.
+
+    All whole amounts stay: only the two that enclose a fraction are bounds for it.
+    """
+    nearest = np.round(amounts)
+    amounts = np.where(np.abs(amounts - nearest) <= _WHOLE, nearest, amounts)
+    n_classes = len(totals)
+    while len(loose := np.flatnonzero(amounts % 1)) > n_classes:
+        some = loose[: n_classes + 1]
+        f = totals[:, some]
+        rows = np.vstack((f - point[:, None] * f.sum(axis=0), np.ones(len(some))))[1:]
+        rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(float).tiny)
+        direction = np.linalg.svd(rows)[2][-1]
+        room = np.where(direction > 0, np.ceil(amounts[some]) - amounts[some], amounts[some] - np.floor(amounts[some]))
+        moving = np.abs(direction) > 1e-12 * np.abs(direction).max()
+        steps = np.where(moving, room / np.maximum(np.abs(direction), np.finfo(float).tiny), np.inf)
+        moved = amounts[some] + steps.min() * direction
+        moved[steps == steps.min()] = np.round(moved[steps == steps.min()])
+        amounts[some] = np.where(np.abs(moved - np.round(moved)) <= _WHOLE, np.round(moved), moved)
+    return amounts
+
+
+def _weights(problem: Problem, up: Choice, fractions: Array, codes: Array | None) -> tuple[Array, Array]:
+    """Features of a rounded-up choice and their x: 1, but the fraction for the last one of a cell with a fraction."""
+    features = problem.features(up, codes)
+    weights = np.ones(len(features))
+    free = len(problem.sizes) - problem.n_forced
+    for cell in np.flatnonzero(fractions):
+        if cell >= free:  # forced features are whole
+            continue
+        one = Choice(up.cells[up.cells == cell], up.counts[up.cells == cell])
+        if codes is None:
+            last = problem.origin[cell]
+        else:
+            last = members(codes, problem.wanted(one), problem.forced)[-1]
+        weights[np.searchsorted(features, last)] = fractions[cell]
+    return features, weights

@@ -1,0 +1,108 @@
+"""Sparse multinomial naive Bayes: the k features of largest gain, with a bound that says how far from best.
+
+    phi(k) = max over |D| <= k of min over a of sum_{i in D} h_i(a)  <=  psi(k) = min over a of the k largest h_i(a)
+
+Two classes are solved by curved cuts, more by cutting planes. Whole-number counts are grouped first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nfs_dask.solvers.certificates import certify
+from nfs_dask.solvers.found import Found
+from nfs_dask.solvers.grouping import Cells, group
+from nfs_dask.solvers.multiclass import solve_many
+from nfs_dask.solvers.problem import Problem, forced_features, pose
+from nfs_dask.solvers.solution import Array, Solution, nothing
+from nfs_dask.solvers.twoclass import solve_two
+
+SWAPPED = 50  # up to this k, single exchanges are tried by default
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Class totals, grouped once and solved for any k."""
+
+    cells: Cells
+    codes: Array | None  # (m, ) the cell of each feature; None if cells are features
+    alpha: float
+
+    @property
+    def n_features(self) -> int:
+        return self.cells.n_features
+
+
+def count(totals: Array, alpha: float = 0.0) -> Counted:
+    """Prepare class totals (C, m), int64 or float64 and non-negative; ``alpha`` is added to each when solving."""
+    cells, codes = group(np.asarray(totals))
+    return Counted(cells, codes, float(alpha))
+
+
+def solve(
+    counted: Counted,
+    k: int,
+    *,
+    always: Sequence[int] | Array | None = None,
+    swaps: bool | None = None,
+    certificate: bool = False,
+    start: Array | None = None,
+) -> Solution:
+    """A support of k features, its gain, and a bound of all such gains.
+
+    ``always`` features are in the support and count in k. ``swaps``: improve the support by single exchanges
+    (default: for k up to 50). ``certificate``: find a point of the second dual too. ``start`` is a guess of the dual point.
+
+    >>> solution = solve(count(np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]])), 2)
+    >>> solution.support.tolist(), round(solution.value, 6), solution.gap
+    ([4, 6], 4.798614, 0.0)
+    """
+    k = max(0, min(int(k), counted.n_features))
+    problem = posed(counted, k, always)
+    if k == 0 or len(problem.classes) < 2:
+        return _worthless(counted, problem, k)
+    swaps = k <= SWAPPED if swaps is None else swaps
+    found = solve_problem(problem, k, swaps, None if start is None else start[problem.classes])
+    return report(counted, problem, found, certificate)
+
+
+def posed(counted: Counted, k: int, always: Sequence[int] | Array | None = None) -> Problem:
+    """The problem of k features of these counts."""
+    forced = forced_features(None if always is None else np.asarray(always), k, counted.n_features)
+    forced_cells = forced if counted.codes is None else counted.codes[forced]
+    return pose(counted.cells, k, counted.alpha, forced, forced_cells)
+
+
+def solve_problem(problem: Problem, k: int, swaps: bool, start: Array | None = None) -> Found:
+    """Solve on cells; a caller that has its features elsewhere expands ``problem.wanted(found.choice)`` itself."""
+    solver = solve_two if len(problem.classes) == 2 else solve_many
+    return solver(problem, k, swaps, start)
+
+
+def report(counted: Counted, problem: Problem, found: Found, certificate: bool = False) -> Solution:
+    """The solution in terms of features and of all classes."""
+    return Solution(
+        support=problem.features(found.choice, counted.codes),
+        value=found.value,
+        bound=max(found.bound, found.value),
+        ties=found.ties,
+        n_evaluations=found.n_evaluations,
+        point=_all_classes(counted, problem, found.point),
+        certificate=certify(problem, found, counted.codes) if certificate else None,
+    )
+
+
+def _worthless(counted: Counted, problem: Problem, k: int) -> Solution:
+    """Nothing to gain: the lowest features will do."""
+    free = np.setdiff1d(np.arange(min(k, counted.n_features)), problem.forced)[: k - len(problem.forced)]
+    support = np.sort(np.concatenate((free, problem.forced))).astype(np.int64)
+    return nothing(_all_classes(counted, problem, problem.start), support)
+
+
+def _all_classes(counted: Counted, problem: Problem, point: Array) -> Array:
+    out = np.zeros(len(counted.cells.totals))
+    out[problem.classes] = point
+    return out

@@ -1,0 +1,67 @@
+"""The k features of largest gain, where cells stand for groups of equal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nfs_dask.solvers.solution import Array
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A set of features: how many it takes of which cells."""
+
+    cells: Array  # (n, ) intp, distinct
+    counts: Array  # (n, ) int64, each at least 1
+
+    def spread(self, n_cells: int) -> Array:
+        """Counts as (n_cells, ) int64."""
+        out = np.zeros(n_cells, np.int64)
+        out[self.cells] = self.counts
+        return out
+
+    def map(self, column: Callable[[Array], Array]) -> Choice:
+        """The same set with other numbers for the cells."""
+        return Choice(column(self.cells), self.counts)
+
+    def sum(self, values: Array) -> Array:
+        """Sum over the features of ``values`` (..., M)."""
+        return (values[..., self.cells] * self.counts).sum(axis=-1)  # type: ignore[no-any-return]
+
+
+def top(gain: Array, sizes: Array, k: int) -> Choice:
+    """The k features of largest gain; of equal ones those of the lower cell. Takes all if there are fewer.
+
+    ``sizes`` are at least 1.
+
+    >>> top(np.array([1.0, 3.0, 1.0, 2.0]), np.array([2, 1, 1, 1]), 3)
+    Choice(cells=array([1, 3, 0]), counts=array([1, 1, 1]))
+    """
+    if k >= len(gain) + int(sizes.sum()) - len(sizes):
+        return Choice(np.arange(len(gain)), sizes)
+    if k == 0:
+        return Choice(np.zeros(0, np.intp), np.zeros(0, np.int64))
+    if int(sizes.sum()) == len(sizes):
+        return _top_single(gain, k)
+    kept = np.arange(len(gain))
+    if len(gain) > 4 * k + 1000:  # every cell holds a feature or more, so that the k best cells are enough
+        kept = np.flatnonzero(gain >= np.partition(gain, len(gain) - k)[len(gain) - k])
+    order = kept[np.argsort(-gain[kept], kind="stable")]
+    through = np.cumsum(sizes[order])
+    n = int(np.searchsorted(through, k))  # cells before this one are taken whole
+    counts = sizes[order[: n + 1]].copy()
+    counts[n] -= through[n] - k
+    return Choice(order[: n + 1], counts)
+
+
+def _top_single(gain: Array, k: int) -> Choice:
+    """As `top`, where every cell is one feature: no sort is needed."""
+    last = np.partition(gain, len(gain) - k)[len(gain) - k]
+    above = gain > last
+    equal = np.flatnonzero(gain == last)[: k - np.count_nonzero(above)]
+    above[equal] = True
+    cells = np.flatnonzero(above)
+    return Choice(cells, np.ones(len(cells), np.int64))
