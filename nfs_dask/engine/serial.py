@@ -26,7 +26,8 @@ class SerialExecutor:
     def resources(self, places: Sequence[Folder]) -> Resources:
         used = psutil.Process().memory_info().rss
         free = psutil.virtual_memory().available + used
-        return Resources(1, 1, self._memory_limit or free, used, places[0].location if places else None)
+        spool = next((place.location for place in places if place.writable()), None)
+        return Resources(1, 1, self._memory_limit or free, used, spool)
 
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str

@@ -36,5 +36,12 @@ def warm_up(places: list[str], token: str) -> dict[str, Any]:
         SpoolWriter(_Nowhere(), tiling).add(block)  # type: ignore[arg-type]
         part = Entries(np.array([2, 3]), np.zeros(3, np.uint16), data, None)
         statistic.update_arrays({}, as_block([part], tiling, 4))
-    reaches = [Folder(place).exists(f".nfs-probe-{token}") for place in places]
-    return {"rss": psutil.Process().memory_info().rss, "reaches": reaches}
+    return {"rss": psutil.Process().memory_info().rss, "reaches": [_reaches(Folder(place), token) for place in places]}
+
+
+def _reaches(place: Folder, token: str) -> bool:
+    """Whether this worker sees the mark that the client left, and can write beside it."""
+    try:
+        return place.exists(f".nfs-probe-{token}") and place.writable()
+    except OSError:  # no credentials here, for example
+        return False

@@ -158,10 +158,10 @@ class Folder:
             file.discard()
             raise
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes | memoryview) -> None:
         if self.remote:
             with self._fs() as fs:
-                fs.pipe_file(self.path(name), content)
+                fs.pipe_file(self.path(name), bytes(content))
         else:
             with self.create(name) as file:
                 file.write(content)
@@ -185,6 +185,16 @@ class Folder:
             return True
         except FileExistsError:
             return False
+
+    def writable(self) -> bool:
+        """Whether objects can be written here, found by writing one."""
+        probe = f".nfs-probe-{uuid.uuid4().hex[:12]}"
+        try:
+            self.write(probe, b"")
+            self.delete(probe)
+        except OSError:
+            return False
+        return True
 
     def delete(self, name: str) -> None:
         """Delete one object; fine if it is not there."""

@@ -23,6 +23,8 @@ from nfs_dask.storage.states import StoredPanels
 
 logger = logging.getLogger("nfs_dask")
 
+MAX_POINTER = 1 << 20
+
 _FOLDER = re.compile(r"[0-9a-f]{32}-[0-9a-f]{8}")
 
 
@@ -48,14 +50,17 @@ class Kept:
         for candidate in (statistic, *statistic.supersets()):
             pointer = f"{self._key(candidate.describe())}.json"
             if self.folder.exists(pointer):
-                return StoredPanels(self.folder / self._pointer(pointer)["folder"])
+                found = StoredPanels.find(self.folder / self._pointer(pointer)["folder"])
+                if found is None:
+                    raise StoreError(f"{self.folder.path(pointer)} points at nothing; delete it and run again")
+                return found
         return None
 
     def _pointer(self, name: str) -> dict[str, Any]:
         """The content of a pointer, which names a folder beside it and nothing else."""
         try:
-            found = json.loads(self.folder.read(name))
-        except ValueError:
+            found = json.loads(self.folder.read(name, 0, MAX_POINTER))
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or not _FOLDER.fullmatch(str(found.get("folder"))):
             raise StoreError(f"{self.folder.path(name)} is damaged; delete it and run again")

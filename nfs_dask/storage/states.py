@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
 import zarr
-from zarr.codecs import BloscCodec
+from zarr.buffer.cpu import Buffer
+from zarr.codecs import BloscCodec, Crc32cCodec
+from zarr.storage import MemoryStore
 
 from nfs_dask.block import Array, smallest_integer
 from nfs_dask.errors import StoreError
@@ -24,12 +27,21 @@ MANIFEST = "states.json"
 FORMAT = 1
 CHUNK_NBYTES = 2 << 20
 MAX_MANIFEST = 64 << 20
+MAX_METADATA = 1 << 20
+MOST_SHRUNK = 512  # lz4 packs at most 255 bytes into one: an array that claims more than this is not there
 
-
-def _zarr_store(folder: Folder) -> Any:
-    if folder.remote:
-        return zarr.storage.FsspecStore.from_url(folder.location)
-    return zarr.storage.LocalStore(folder.location)
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+# What libraries raise over damaged bytes and hostile metadata.
+_DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    FileNotFoundError,
+    LookupError,
+    RuntimeError,
+    SystemError,
+    TypeError,
+    ValueError,
+)
 
 
 def _panel(folder: Folder, panel: int) -> Folder:
@@ -37,8 +49,12 @@ def _panel(folder: Folder, panel: int) -> Folder:
 
 
 def write_panel(folder: Folder, panel: int, arrays: dict[str, Array]) -> None:
-    """Store the arrays of one panel. Writing it again writes the same bytes."""
-    group = zarr.open_group(_zarr_store(_panel(folder, panel)), mode="w")
+    """Store the arrays of one panel. Writing it again writes the same bytes, and takes none away in between.
+
+    Zarr only encodes: how objects appear, near and far, is the folder's business.
+    """
+    objects: dict[str, Any] = {}
+    group = zarr.create_group(MemoryStore(objects))
     for name, whole in arrays.items():
         array = _narrow(whole)
         width = max(1, CHUNK_NBYTES // (array.itemsize * math.prod(array.shape[:-1])))
@@ -50,10 +66,18 @@ def write_panel(folder: Folder, panel: int, arrays: dict[str, Array]) -> None:
             dtype=array.dtype,
             chunks=inner,
             shards=shard,  # a panel's array is one object
-            compressors=BloscCodec(cname="lz4", clevel=1, shuffle="shuffle"),
+            compressors=(BloscCodec(cname="lz4", clevel=1, shuffle="shuffle"), Crc32cCodec()),
             config={"write_empty_chunks": True},
         )
         stored[...] = array
+        _move(objects, _panel(folder, panel))
+    _move(objects, _panel(folder, panel))
+
+
+def _move(objects: dict[str, Any], folder: Folder) -> None:
+    while objects:
+        name, content = objects.popitem()
+        folder.write(name, content.as_buffer_like())
 
 
 def _narrow(array: Array) -> Array:
@@ -90,15 +114,20 @@ class StoredPanels(Panels):
         self.folder = folder
         if folder.size(MANIFEST) > MAX_MANIFEST:
             raise StoreError(f"{folder.path(MANIFEST)} is larger than any state needs; it is not one of ours")
-        manifest = json.loads(folder.read(MANIFEST))
-        if manifest.get("format") != FORMAT:
-            raise StoreError(
-                f"{folder.location} holds states of format {manifest.get('format')}, this version reads {FORMAT}"
-            )
-        self.facts: dict[str, Any] = manifest["facts"]
-        self.bounds = tuple(manifest["bounds"])
-        self._names: list[list[str]] = manifest["panels"]
-        self.totals = {name: np.array(t["values"], np.dtype(t["dtype"])) for name, t in manifest["totals"].items()}
+        try:
+            manifest = json.loads(folder.read(MANIFEST))
+            if manifest["format"] != FORMAT:
+                raise StoreError(
+                    f"{folder.location} holds states of format {manifest['format']}, this version reads {FORMAT}"
+                )
+            self.facts: dict[str, Any] = dict(manifest["facts"])
+            self.bounds = _bounds(manifest["bounds"])
+            self._names = _names(manifest["panels"], len(self.bounds) - 1)
+            self.totals = {str(name): _total(t["dtype"], t["values"]) for name, t in manifest["totals"].items()}
+        except StoreError:
+            raise
+        except _DAMAGE as error:
+            raise StoreError(f"{folder.path(MANIFEST)} is damaged ({error}); delete it and run again") from error
 
     @classmethod
     def find(cls, folder: Folder) -> StoredPanels | None:
@@ -106,13 +135,48 @@ class StoredPanels(Panels):
         return cls(folder) if folder.exists(MANIFEST) else None
 
     def arrays(self, panel: int) -> dict[str, Array]:
-        group = zarr.open_group(_zarr_store(_panel(self.folder, panel)), mode="r")
         width = self.bounds[panel + 1] - self.bounds[panel]
-        found = {}
-        for name in self._names[panel]:
-            array = group[name]
-            if not isinstance(array, zarr.Array) or array.shape[-1] != width or array.dtype.kind not in "iuf":
-                raise StoreError(f"{self.folder.location}: array {name} of panel {panel} is not what its manifest says")
-            stored = np.asarray(array[...])
-            found[name] = stored if stored.dtype.kind == "f" else stored.astype(np.int64)
-        return found
+        return {name: _read_array(_panel(self.folder, panel) / name, width) for name in self._names[panel]}
+
+
+def _bounds(values: Any) -> tuple[int, ...]:
+    increasing = all(type(v) is int for v in values) and all(a < b for a, b in zip(values, values[1:], strict=False))
+    if len(values) < 2 or values[0] != 0 or not increasing:
+        raise ValueError("the bounds of its panels are not increasing whole numbers from 0")
+    return tuple(values)
+
+
+def _names(panels: Any, n_panels: int) -> list[list[str]]:
+    if len(panels) != n_panels or not all(_NAME.fullmatch(name) for names in panels for name in names):
+        raise ValueError("the names of its arrays are not ours")
+    return [list(names) for names in panels]
+
+
+def _total(dtype: Any, values: Any) -> Array:
+    if np.dtype(dtype).kind not in "iuf":
+        raise ValueError(f"a total of type {dtype}")
+    return np.array(values, np.dtype(dtype))
+
+
+def _read_array(folder: Folder, width: int) -> Array:
+    """One array of a panel."""
+    try:
+        objects: dict[str, Any] = {"zarr.json": Buffer.from_bytes(folder.read("zarr.json", 0, MAX_METADATA))}
+        array = zarr.open_array(MemoryStore(objects), mode="r")
+        shard = array.shards or array.chunks
+        one_object = all(n <= most for n, most in zip(array.shape, shard, strict=True))
+        if not one_object or array.shape[-1] != width or array.dtype.kind not in "iuf":
+            raise ValueError("its shape or type are not what the manifest says")
+        name = "c" + "/0" * array.ndim
+        # Read here, because Zarr takes a missing object for zeros; chunks are padded and hardly grow by packing.
+        objects[name] = Buffer.from_bytes(folder.read(name, 0, 2 * array.nbytes + MAX_METADATA))
+        if array.nbytes > MOST_SHRUNK * len(objects[name]):
+            raise ValueError(f"it cannot hold an array of shape {array.shape}")
+        stored = np.asarray(array[...])
+    except StoreError:
+        raise
+    except _DAMAGE as error:
+        raise StoreError(
+            f"{folder.location} is damaged ({error}); delete the state it belongs to, and run again"
+        ) from error
+    return stored if stored.dtype.kind == "f" else stored.astype(np.int64)

@@ -156,6 +156,13 @@ def test_a_file_where_the_folder_should_be_is_no_lost_race(tmp_path: Path) -> No
         folder.write("claim", b"")
 
 
+def test_a_place_is_writable_when_a_write_succeeds(folder: Folder) -> None:
+    assert folder.writable()
+    assert folder.names() == []
+    for place in ("/dev/null/x", "/proc/x", "http://127.0.0.1:9"):
+        assert not Folder(place).writable()
+
+
 # Names
 
 
