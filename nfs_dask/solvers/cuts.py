@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numba
 import numpy as np
@@ -103,11 +104,12 @@ def _width(low: Cut | None, high: Cut | None) -> float:
 
 
 def _at_an_end(t: float, low: Cut | None, high: Cut | None) -> bool:
-    return any(end is not None and abs(t - end.t) <= _near(t) for end in (low, high))
+    return any(end is not None and abs(t - end.t) <= near(t) for end in (low, high))
 
 
-def _near(t: float) -> float:
-    return 4 * float(np.finfo(float).eps) * max(1.0, abs(t))
+def near(t: Any) -> Any:
+    """Distance in t that is rounding."""
+    return 4 * np.finfo(float).eps * np.maximum(1.0, np.abs(t))
 
 
 def _reined(t: float, low: Cut | None, high: Cut | None, n: int) -> float:
@@ -123,7 +125,7 @@ def _next_point(t: float, low: Cut | None, high: Cut | None, poor: int) -> Array
     if low and high and poor >= 3:
         return point_at((low.t + high.t) / 2)
     for end in (low, high):
-        if end and end.masses.all() and abs(t - math.log(end.masses[0]) + math.log(end.masses[1])) <= _near(t):
+        if end and end.masses.all() and abs(t - math.log(end.masses[0]) + math.log(end.masses[1])) <= near(t):
             return end.masses / end.masses.sum()  # the same point, to its last digits
     return point_at(t)
 

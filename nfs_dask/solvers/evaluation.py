@@ -12,7 +12,7 @@ from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.tiewalk import TIED
 from nfs_dask.solvers.topk import Choice, top
 
-_WIDE = 200_000  # columns from which on sieving is worth its passes
+WIDE = 200_000  # columns from which on sieving is worth its passes
 _NARROW = 0.5  # of all columns: what a sieve has to leave out to be used
 
 
@@ -86,5 +86,5 @@ class Sieved:
 
 def evaluator(problem: Problem, k: int) -> Plain | Sieved:
     """The faster way to cuts of this problem."""
-    wide = len(problem.sizes) > _WIDE and problem.n_forced == 0 and k < _NARROW * problem.size
+    wide = len(problem.sizes) > WIDE and problem.n_forced == 0 and k < _NARROW * problem.size
     return Sieved(problem, k) if wide else Plain(problem, k)

@@ -90,7 +90,7 @@ def report(counted: Counted, problem: Problem, found: Found, certificate: bool =
         bound=max(found.bound, found.value),
         ties=found.ties,
         n_evaluations=found.n_evaluations,
-        point=_all_classes(counted, problem, found.point),
+        point=all_classes(counted, problem, found.point),
         certificate=certify(problem, found, counted.codes) if certificate else None,
     )
 
@@ -99,10 +99,11 @@ def _worthless(counted: Counted, problem: Problem, k: int) -> Solution:
     """Nothing to gain: the lowest features will do."""
     free = np.setdiff1d(np.arange(min(k, counted.n_features)), problem.forced)[: k - len(problem.forced)]
     support = np.sort(np.concatenate((free, problem.forced))).astype(np.int64)
-    return nothing(_all_classes(counted, problem, problem.start), support)
+    return nothing(all_classes(counted, problem, problem.start), support)
 
 
-def _all_classes(counted: Counted, problem: Problem, point: Array) -> Array:
+def all_classes(counted: Counted, problem: Problem, point: Array) -> Array:
+    """A point of the problem's classes as one of all classes."""
     out = np.zeros(len(counted.cells.totals))
     out[problem.classes] = point
     return out

@@ -1,0 +1,137 @@
+"""All k at once, or chosen ones: one sort of the gains at a node serves every k.
+
+For each k a node gives an upper value, a support, and on which side of it the dual point is. Every k keeps the two nodes
+around its dual point; the curves through them bound it from below. New nodes go where most unfinished k want one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from nfs_dask.solvers.evaluation import WIDE
+from nfs_dask.solvers.found import Found
+from nfs_dask.solvers.multinomial import Counted, all_classes, posed, solve, solve_problem
+from nfs_dask.solvers.nodes import Nodes
+from nfs_dask.solvers.solution import Array
+from nfs_dask.solvers.topk import Choice
+
+TOLERANCE = 1e-6  # width of a certificate, relative to the bound
+
+
+@dataclass(frozen=True)
+class Path:
+    """Supports of many sizes, each with its gain and a bound."""
+
+    ks: Array  # (K, ) int64, ascending
+    value: Array  # (K, ) gain of the support
+    bound: Array  # (K, ) no support of k features has a larger gain
+    points: Array  # (K, C) dual points
+    n_evaluations: int
+    counted: Counted = field(repr=False)
+    chosen: tuple[Array | Choice, ...] = field(repr=False)  # of each k: the set, or a point whose best set it is
+
+    def support(self, k: int) -> Array:
+        """The features of one of the k, ascending."""
+        chosen = self.chosen[int(np.searchsorted(self.ks, k))]
+        problem = posed(self.counted, k)
+        if k == 0 or len(problem.classes) < 2:
+            return solve(self.counted, k).support
+        if not isinstance(chosen, Choice):
+            chosen = problem.top(problem.gains(chosen), k)
+        return problem.features(chosen, self.counted.codes)
+
+
+def solve_path(counted: Counted, ks: Sequence[int] | Array | None = None, tolerance: float = TOLERANCE) -> Path:
+    """Solve for many k; all of 0 to m if ``ks`` is not given.
+
+    Bounds are within ``tolerance`` of the smallest ones, relatively. Where features share their counts, a support that is
+    not within ``tolerance`` of its bound is looked for among the ties too.
+
+    >>> from nfs_dask.solvers.multinomial import count
+    >>> path = solve_path(count(np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]])))
+    >>> path.value.round(3).tolist()[:4], path.support(2).tolist()
+    ([0.0, 0.0, 4.799, 5.587], [4, 6])
+    """
+    m = counted.n_features
+    ks = np.arange(m + 1) if ks is None else np.unique(np.clip(np.asarray(ks, np.int64), 0, m))
+    problem = posed(counted, 0)
+    if len(problem.classes) != 2 or len(problem.sizes) > WIDE:
+        founds = _one_by_one(counted, ks)
+    else:
+        nodes = Nodes(problem, ks[(ks > 0) & (ks < problem.size)], tolerance)
+        nodes.run()
+        founds = _with_ends(counted, ks, nodes, tolerance)
+    return Path(
+        ks=ks,
+        value=np.array([found.value for found in founds]),
+        bound=np.array([found.bound for found in founds]),
+        points=np.array([all_classes(counted, problem, found.point) for found in founds]),
+        n_evaluations=sum(found.n_evaluations for found in founds),
+        counted=counted,
+        chosen=tuple(found.choice for found in founds),
+    )
+
+
+def guaranteed(
+    counted: Counted, ks: Sequence[int] | Array, loss: int | None = None, tolerance: float = TOLERANCE
+) -> Array:
+    """What the best support of each k is sure to gain before any is known: psi(k - loss), (len(ks), ).
+
+    The ``loss`` is C - 1 features by default, which is proved; the paper's for two classes is 4.
+    """
+    loss = len(counted.cells.totals) - 1 if loss is None else loss
+    smaller = np.clip(np.asarray(ks, np.int64) - loss, 0, counted.n_features)
+    path = solve_path(counted, smaller, tolerance)
+    return (1 - tolerance) * path.bound[np.searchsorted(path.ks, smaller)]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What a path keeps of one k."""
+
+    choice: Array | Choice
+    value: float
+    bound: float
+    point: Array
+    n_evaluations: int
+
+
+def _one_by_one(counted: Counted, ks: Array) -> list[_Row]:
+    """Each k by itself, starting from the dual point of the one before."""
+    rows: list[_Row] = []
+    near = None
+    for k in ks:
+        row = _single(counted, int(k), near)
+        near = row.point if row.n_evaluations > 1 else near
+        rows.append(row)
+    return rows
+
+
+def _single(counted: Counted, k: int, start: Array | None = None) -> _Row:
+    problem = posed(counted, k)
+    if k == 0 or len(problem.classes) < 2:
+        return _Row(problem.start, 0.0, 0.0, problem.start, 0)
+    found: Found = solve_problem(problem, k, swaps=False, start=start)
+    return _Row(found.choice, found.value, found.bound, found.point, found.n_evaluations)
+
+
+def _with_ends(counted: Counted, ks: Array, nodes: Nodes, tolerance: float) -> list[_Row]:
+    """Rows of the nodes' k, of k = 0 and of all features; ties are looked into where features share counts."""
+    grouped = int(nodes.problem.sizes.max(initial=1)) > 1
+    first = int(np.searchsorted(ks, 1))
+    rows = []
+    for i, k in enumerate(ks):
+        j = i - first
+        if not 0 <= j < len(nodes.ks):
+            rows.append(_single(counted, int(k)))
+        elif grouped and nodes.bound[j] - nodes.value[j] > tolerance * nodes.bound[j]:
+            rows.append(_single(counted, int(k), nodes.bound_point[j]))
+        else:
+            value = max(nodes.value[j], 0.0)
+            rows.append(_Row(nodes.value_point[j], value, max(nodes.bound[j], value), nodes.bound_point[j], 0))
+    if rows:
+        rows[0] = replace(rows[0], n_evaluations=rows[0].n_evaluations + nodes.n_evaluations)
+    return rows
