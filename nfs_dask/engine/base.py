@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from nfs_dask.engine.plan import Plan, Resources, make_plan
-from nfs_dask.engine.tasks import Fold, Job, batch_name, fold_panel
+from nfs_dask.engine.tasks import Fold, Job, fold_panel
 from nfs_dask.engine.workplace import Workplace, open_workplace
 from nfs_dask.errors import DataWarning, NfsDaskError, warn
 from nfs_dask.sources.base import Source, is_shipped
@@ -156,8 +156,7 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
     for fold in executor.map_runs(job, source, _label(job)):
         total = total.merged(fold, job.statistic)
     _check(total, job)
-    names = [batch_name(*batch) for run in range(len(job.plan.runs)) for batch in job.batches(run)]
-    arguments = [(panel, names) for panel in range(job.plan.panels)]
+    arguments = [(panel,) for panel in range(job.plan.panels)]
     arrays = executor.map(fold_panel, job, arguments, f"{_label(job)}, panels")
     states.write_manifest(out, total.state.totals, job.plan.bounds, arrays, _facts(job))
     _commit(job, place, kept, target)

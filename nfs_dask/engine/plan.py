@@ -17,6 +17,7 @@ The memory of a worker is its size when warm plus, for each of its threads, the 
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import itertools
 import json
@@ -24,10 +25,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nfs_dask.errors import PlanError
+from nfs_dask.errors import InputError, PlanError
 from nfs_dask.sources.base import Source, is_shipped
 from nfs_dask.statistics.base import Statistic
-from nfs_dask.units import MiB, format_bytes, format_seconds
+from nfs_dask.units import MiB, format_bytes, format_seconds, parse_bytes
 
 Strategy = Literal["dense", "scatter"]
 
@@ -37,6 +38,7 @@ CHEAP_IN_PLACE = 256 * MiB  # the same for threads of one worker, which need not
 PANEL_STATE = 64 * MiB  # panels larger than this gain nothing
 FOLD_ENTRIES = 4 << 20  # spooled entries that a panel takes in at a time
 BATCH_NBYTES = 256 * MiB  # spooled bytes between two checkpoints
+BUCKET_NBYTES = 32  # sizes and borders of one bucket of entries, while they are sorted or put together
 RUN_SECONDS = 2.0  # shorter runs would cost more to schedule than they balance
 RUNS_PER_SLOT = 8
 ENTRY_SECONDS = 12e-9  # to read and count one entry, one thread, measured on the case of benchmarks/counting.py
@@ -124,7 +126,7 @@ class Plan:
             f"this pass needs {format_bytes(self.peak_nbytes)} in each worker "
             f"({format_bytes(r.warm)} warm, and {format_bytes(most)} to {task} on each of {r.threads} thread(s)); "
             f"workers have {format_bytes(r.memory_limit)}, {format_bytes(USABLE * r.memory_limit)} of it usable. "
-            f"Give each worker {format_bytes(self.peak_nbytes / USABLE)}"
+            f"Give each worker {_at_least(self.peak_nbytes / USABLE)}"
         )
         message += ", or fewer threads" if r.threads > 1 else ""
         if self.strategy == "dense" and r.spool is None:
@@ -168,16 +170,31 @@ class Plan:
         return "\n".join(lines)
 
 
+def _at_least(n: float) -> str:
+    """A size to ask for: in readable units as ever, but never rounded down."""
+    text = format_bytes(n)
+    return text if parse_bytes(text.replace(",", "")) >= n else format_bytes(1.05 * n)
+
+
 def make_plan(statistic: Statistic, source: Source, resources: Resources, panels: int | None = None) -> Plan:
     """The plan of one pass: whole states while they are cheap to merge, panels through a spool beyond."""
+    if source.n_blocks < 1 or source.n_features < 1:
+        raise InputError(
+            f"the data have {source.n_blocks} block(s) and {source.n_features} column(s); give at least one document "
+            "and one feature"
+        )
+    if panels is not None and panels < 1:
+        raise InputError(f"panels={panels}; give 1 or more, or None to let the plan choose")
     candidates = []
     if panels in (None, 1):
         candidates.append(_dense(statistic, source, resources))
     if panels != 1 and statistic.entrywise and resources.spool is not None:
         candidates.append(_scatter(statistic, source, resources, panels))
+    if not candidates and not statistic.entrywise:
+        raise PlanError(f"{statistic.name} cannot be cut into panels; leave panels out, or give 1")
     if not candidates:
         raise PlanError(f"{panels} panels need a folder that all workers reach: name one with spool=...")
-    fitting = [plan for plan in candidates if plan.fits] or candidates[-1:]
+    fitting = [plan for plan in candidates if plan.fits] or [min(candidates, key=lambda plan: plan.peak_nbytes)]
     if len(fitting) > 1 and resources.slots > 1:
         cheap = CHEAP_STATE if resources.workers > 1 else CHEAP_IN_PLACE
         return fitting[_state_nbytes(statistic, source) > cheap]
@@ -276,10 +293,21 @@ def _dense(statistic: Statistic, source: Source, resources: Resources) -> Plan:
 
 
 def _scatter(statistic: Statistic, source: Source, resources: Resources, panels: int | None) -> Plan:
-    runs = _runs(source, resources, RUNS_PER_SLOT)
+    """With tiles that sort fast; where a panel of one such tile is too large, with the largest that fit."""
     shift = tile_shift(source.n_features, statistic.n_classes, panels or 1)
+    tried = []
+    for finer in range(shift, -1, -1):
+        tried.append(_tiled(statistic, source, resources, panels, finer))
+        if tried[-1].fits:
+            return tried[-1]
+    return min(tried, key=lambda plan: plan.peak_nbytes)
+
+
+def _tiled(statistic: Statistic, source: Source, resources: Resources, panels: int | None, shift: int) -> Plan:
+    runs = _runs(source, resources, RUNS_PER_SLOT)
     entry = spooled_entry_nbytes(source, shift)
-    width = _panel_width(statistic, source, resources, shift, entry, panels)
+    width = _panel_width(statistic, source, resources, shift, panels)
+    buckets = -(-source.n_features // (1 << shift)) * statistic.n_classes
     entries = source.nnz if source.nnz is not None else source.n_blocks * source.block_entries
     return Plan(
         **_common(statistic, source, resources, runs),
@@ -288,10 +316,10 @@ def _scatter(statistic: Statistic, source: Source, resources: Resources, panels:
         panel_width=width,
         tile_shift=shift,
         task_nbytes={
-            "spool a run": _read_memory(source) + source.block_entries * entry,
-            "fold a panel": _panel_memory(statistic, source, width, entry),
+            "spool a run": _read_memory(source) + source.block_entries * entry + buckets * BUCKET_NBYTES,
+            "fold a panel": _panel_memory(statistic, source, width, shift),
         },
-        spool_nbytes=entries * entry,
+        spool_nbytes=entries * entry + source.n_blocks * buckets * 8,
         seconds=1.5 * _seconds(source, resources),
     )
 
@@ -312,26 +340,28 @@ def spooled_entry_nbytes(source: Source, shift: int) -> int:
     return (2 if shift <= 16 else 4) + value + (8 if source.weighted else 0)
 
 
-def _panel_memory(statistic: Statistic, source: Source, width: int, entry: int) -> int:
+def _panel_memory(statistic: Statistic, source: Source, width: int, shift: int) -> int:
     """Bytes to fold a panel: its arrays, their copy on the way out, and entries before and after sorting."""
-    entries = min(FOLD_ENTRIES, source.n_blocks * source.block_entries)
-    return 2 * _state_nbytes(statistic, source, width) + entries * (2 * entry + 4)
+    entries = min(max(FOLD_ENTRIES, source.block_entries), source.n_blocks * source.block_entries)
+    buckets = -(-source.n_features // (1 << shift)) * statistic.n_classes
+    entry = spooled_entry_nbytes(source, shift)
+    return 2 * _state_nbytes(statistic, source, width) + entries * (2 * entry + 4) + buckets * BUCKET_NBYTES
 
 
-def _panel_width(
-    statistic: Statistic, source: Source, resources: Resources, shift: int, entry: int, panels: int | None
-) -> int:
+def _panel_width(statistic: Statistic, source: Source, resources: Resources, shift: int, panels: int | None) -> int:
     tiles = -(-source.n_features // (1 << shift))
     if panels is not None:
         return _columns(tiles, panels, shift, source.n_features)
-    count = min(tiles, resources.slots)
-    while count < tiles:  # a multiple of the slots, so that all are busy to the end
+
+    def is_small(count: int) -> bool:
         width = _columns(tiles, count, shift, source.n_features)
-        memory = _panel_memory(statistic, source, width, entry)
-        if _state_nbytes(statistic, source, width) <= PANEL_STATE and memory <= resources.task_budget:
-            break
-        count = min(tiles, count + resources.slots)
-    return _columns(tiles, count, shift, source.n_features)
+        memory = _panel_memory(statistic, source, width, shift)
+        return _state_nbytes(statistic, source, width) <= PANEL_STATE and memory <= resources.task_budget
+
+    # A multiple of the slots, so that all are busy to the end.
+    counts = range(min(tiles, resources.slots), tiles, resources.slots)
+    first = bisect.bisect_left(counts, True, key=is_small)
+    return _columns(tiles, counts[first] if first < len(counts) else tiles, shift, source.n_features)
 
 
 def _columns(tiles: int, panels: int, shift: int, n_features: int) -> int:

@@ -7,6 +7,7 @@ states are made by the task that returns them.
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -199,13 +200,13 @@ def _fold_of(facts: dict[str, Any]) -> Fold:
     return Fold(State({}, totals), Coverage(tuple((a, b) for a, b in facts["coverage"])), facts["mended"])
 
 
-def fold_panel(job: Job, panel: int, names: Sequence[str], tick: Tick) -> list[str]:
+def fold_panel(job: Job, panel: int, tick: Tick) -> list[str]:
     """Fold one range of columns from all spool files and store it; the names of its arrays."""
     assert job.spool is not None and job.out is not None
     first, last = job.plan.bounds[panel : panel + 2]
     arrays: dict[str, Array] = {}
     parts: list[Entries] = []
-    for part in _spooled(job, names, first, last):
+    for part in _spooled(job, first, last):
         if parts and (part.family != parts[0].family or len(part) + sum(map(len, parts)) > FOLD_ENTRIES):
             job.statistic.update_arrays(arrays, as_block(parts, job.tiling, last - first))
             parts = []
@@ -217,11 +218,11 @@ def fold_panel(job: Job, panel: int, names: Sequence[str], tick: Tick) -> list[s
     return sorted(arrays)
 
 
-def _spooled(job: Job, names: Sequence[str], first: int, last: int) -> Iterator[Entries]:
+def _spooled(job: Job, first: int, last: int) -> Iterator[Entries]:
     assert job.spool is not None
     covered = Coverage()
-    for name in names:
-        file = SpoolFile.open(job.spool, name)
+    for batch in itertools.chain.from_iterable(map(job.batches, range(len(job.plan.runs)))):
+        file = SpoolFile.open(job.spool, batch_name(*batch))
         covered = covered.union(Coverage(tuple((a, b) for a, b in file.facts["coverage"])))
         yield from file.entries(*job.tiling.buckets(first, last))
     if missing := covered.missing(job.plan.n_blocks):
