@@ -49,7 +49,12 @@ def _panel(folder: Folder, panel: int) -> Folder:
 
 
 def write_panel(folder: Folder, panel: int, arrays: dict[str, Array]) -> None:
-    """Store the arrays of one panel. Writing it again writes the same bytes, and takes none away in between.
+    """Store the arrays of one panel. Writing it again writes the same bytes, and takes none away in between."""
+    write_arrays(_panel(folder, panel), arrays)
+
+
+def write_arrays(folder: Folder, arrays: dict[str, Array]) -> None:
+    """Store arrays as a Zarr group, each in one object.
 
     Zarr only encodes: how objects appear, near and far, is the folder's business.
     """
@@ -70,8 +75,8 @@ def write_panel(folder: Folder, panel: int, arrays: dict[str, Array]) -> None:
             config={"write_empty_chunks": True},
         )
         stored[...] = array
-        _move(objects, _panel(folder, panel))
-    _move(objects, _panel(folder, panel))
+        _move(objects, folder)
+    _move(objects, folder)
 
 
 def _move(objects: dict[str, Any], folder: Folder) -> None:
@@ -136,7 +141,7 @@ class StoredPanels(Panels):
 
     def arrays(self, panel: int) -> dict[str, Array]:
         width = self.bounds[panel + 1] - self.bounds[panel]
-        return {name: _read_array(_panel(self.folder, panel) / name, width) for name in self._names[panel]}
+        return {name: read_array(_panel(self.folder, panel) / name, width) for name in self._names[panel]}
 
 
 def _bounds(values: Any) -> tuple[int, ...]:
@@ -158,8 +163,8 @@ def _total(dtype: Any, values: Any) -> Array:
     return np.array(values, np.dtype(dtype))
 
 
-def _read_array(folder: Folder, width: int) -> Array:
-    """One array of a panel."""
+def read_array(folder: Folder, width: int) -> Array:
+    """One array that `write_arrays` wrote, whose last axis is ``width`` long."""
     try:
         objects: dict[str, Any] = {"zarr.json": Buffer.from_bytes(folder.read("zarr.json", 0, MAX_METADATA))}
         array = zarr.open_array(MemoryStore(objects), mode="r")
@@ -177,6 +182,6 @@ def _read_array(folder: Folder, width: int) -> Array:
         raise
     except _DAMAGE as error:
         raise StoreError(
-            f"{folder.location} is damaged ({error}); delete the state it belongs to, and run again"
+            f"{folder.location} is damaged ({error}); delete what it belongs to, and make it again"
         ) from error
     return stored if stored.dtype.kind == "f" else stored.astype(np.int64)
