@@ -5,7 +5,7 @@ puts the pieces together as one block whose rows are (tile, class) pairs, tiles 
 entries keep the order of the documents, so that real sums do not depend on how many panels, workers or runs there are.
 
     piece    columns within their tile | values | weights (weighted data only) | bucket ends, int64
-    trailer  JSON with the pieces' offsets, the totals and the coverage | its length (8 bytes) | magic (8 bytes)
+    trailer  JSON with the pieces' offsets, the totals and the coverage | its length | its CRC-32 | magic, 8 bytes each
 
 A file appears whole or not at all (see `Folder.create`), so a file that is there is a checkpoint.
 """
@@ -13,7 +13,8 @@ A file appears whole or not at all (see `Folder.create`), so a file that is ther
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -24,7 +25,8 @@ from nfs_dask.block import Array, Block
 from nfs_dask.errors import StoreError
 from nfs_dask.storage.folder import Folder
 
-MAGIC = b"NFSSPL01"
+MAGIC = b"NFSSPL02"
+TAIL = 65536  # bytes read at once from the end; they hold the trailer of all but the largest files
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class SpoolWriter:
 
     def _append(self, array: Array) -> dict[str, Any]:
         """Write an array; where it lies and of which type it is."""
-        at = {"offset": self._offset, "dtype": array.dtype.str}
+        at = {"offset": self._offset, "dtype": array.dtype.str, "n": len(array)}
         self._file.write(array.view(np.uint8).data)
         self._offset += array.nbytes
         return at
@@ -82,7 +84,8 @@ class SpoolWriter:
     def close(self, facts: dict[str, Any]) -> None:
         """Write the trailer, which makes the file complete."""
         trailer = json.dumps({"pieces": self._pieces, "facts": facts}).encode()
-        self._file.write(trailer + len(trailer).to_bytes(8, "little") + MAGIC)
+        length, crc = len(trailer).to_bytes(8, "little"), zlib.crc32(trailer).to_bytes(8, "little")
+        self._file.write(trailer + length + crc + MAGIC)
 
 
 @dataclass(frozen=True)
@@ -96,39 +99,56 @@ class SpoolFile:
 
     @classmethod
     def open(cls, folder: Folder, name: str) -> SpoolFile:
-        # One read takes the trailer of all but the largest files.
-        tail = folder.read(name, start=-65536)
+        tail = folder.read(name, start=-TAIL)
+        length, crc = (int.from_bytes(tail[at : at + 8], "little") for at in (-24, -16))
         if tail[-8:] != MAGIC:
-            raise StoreError(f"{folder.path(name)} is truncated or not a spool file; delete it and run again")
-        length = int.from_bytes(tail[-16:-8], "little")
-        if length + 16 > len(tail):
-            tail = folder.read(name, start=-(length + 16))
-        trailer = json.loads(tail[-16 - length : -16])
+            raise _damaged(folder, name)
+        if length + 24 > len(tail) and length + 24 <= folder.size(name):
+            tail = folder.read(name, start=-(length + 24))
+        content = tail[-24 - length : -24]
+        if len(content) != length or zlib.crc32(content) != crc:
+            raise _damaged(folder, name)
+        trailer = json.loads(content)
         return cls(folder, name, trailer["pieces"], trailer["facts"])
 
-    def entries(self, first: int, last: int) -> Iterable[Entries]:
-        """Of each piece, the entries of buckets ``first .. last - 1``."""
+    def entries(self, tiling: Tiling, first: int, last: int) -> Iterator[Entries]:
+        """Of each piece, the entries of columns ``first .. last - 1``; both ends lie on tiles.
+
+        Kernels index without bounds checks, so borders and columns are looked at here.
+        """
+        start, stop = tiling.buckets(first, last)
+        in_last_tile = (last - 1) % (1 << tiling.shift) + 1  # columns of the last tile
         for piece in self.pieces:
-            before = max(first - 1, 0)
-            ends = self._array(piece["ends"], before, last)
-            start, ends = (int(ends[0]), ends[1:]) if first > 0 else (0, ends)
-            stop = int(ends[-1]) if len(ends) else start
-            if stop > start:
-                weights = piece["weights"]
-                yield Entries(
-                    ends - start,
-                    self._array(piece["columns"], start, stop),
-                    self._array(piece["values"], start, stop),
-                    None if weights is None else self._array(weights, start, stop),
-                )
+            ends = self._array(piece["ends"], max(start - 1, 0), stop)
+            begin, ends = (int(ends[0]), ends[1:]) if start > 0 else (0, ends)
+            n = piece["columns"]["n"]
+            if piece["ends"]["n"] != tiling.n_buckets or not 0 <= begin <= ends[0] <= ends[-1] <= n:
+                raise _damaged(self.folder, self.name)
+            if ends[-1] == begin:
+                continue
+            parts = (piece["columns"], piece["values"], piece["weights"])
+            columns, values, weights = (None if at is None else self._array(at, begin, int(ends[-1])) for at in parts)
+            ends = ends - begin
+            assert columns is not None and values is not None
+            before = int(ends[-tiling.n_classes - 1]) if len(ends) > tiling.n_classes else 0
+            too_far = columns[before:].max(initial=0) >= in_last_tile or (
+                tiling.shift != 8 * columns.itemsize and columns.max() >> tiling.shift
+            )
+            if too_far or np.any(ends[1:] < ends[:-1]):
+                raise _damaged(self.folder, self.name)
+            yield Entries(ends, columns, values, weights)
 
     def _array(self, at: dict[str, Any], start: int, stop: int) -> Array:
         dtype = np.dtype(at["dtype"])
         first, last = (at["offset"] + i * dtype.itemsize for i in (start, stop))
         content = self.folder.read(self.name, first, last)
-        if len(content) != last - first:
-            raise StoreError(f"{self.folder.path(self.name)} is truncated; delete it and run again")
+        if stop > at["n"] or len(content) != last - first:
+            raise _damaged(self.folder, self.name)
         return np.frombuffer(content, dtype)
+
+
+def _damaged(folder: Folder, name: str) -> StoreError:
+    return StoreError(f"{folder.path(name)} is truncated, damaged or not a spool file; delete it and run again")
 
 
 @dataclass(frozen=True)

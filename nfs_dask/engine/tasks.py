@@ -224,6 +224,6 @@ def _spooled(job: Job, first: int, last: int) -> Iterator[Entries]:
     for batch in itertools.chain.from_iterable(map(job.batches, range(len(job.plan.runs)))):
         file = SpoolFile.open(job.spool, batch_name(*batch))
         covered = covered.union(Coverage(tuple((a, b) for a, b in file.facts["coverage"])))
-        yield from file.entries(*job.tiling.buckets(first, last))
+        yield from file.entries(job.tiling, first, last)
     if missing := covered.missing(job.plan.n_blocks):
         raise NfsDaskError(f"blocks {missing} are in no spool file; the pass is not complete")
