@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         ResumeError,
         StoreError,
     )
+    from nfs_dask.estimators.bernoulli import SparseBernoulliNB
+    from nfs_dask.estimators.multinomial import SparseMultinomialNB
 
 _HOME = {
     "ClusterError": "nfs_dask.errors",
@@ -36,6 +38,8 @@ _HOME = {
     "PlanError": "nfs_dask.errors",
     "ResumeError": "nfs_dask.errors",
     "SerialEngine": "nfs_dask.engine.serial",
+    "SparseBernoulliNB": "nfs_dask.estimators.bernoulli",
+    "SparseMultinomialNB": "nfs_dask.estimators.multinomial",
     "StoreError": "nfs_dask.errors",
     "ingest": "nfs_dask.dataset",
     "open_dataset": "nfs_dask.dataset",
@@ -53,6 +57,8 @@ __all__ = [
     "PlanError",
     "ResumeError",
     "SerialEngine",
+    "SparseBernoulliNB",
+    "SparseMultinomialNB",
     "StoreError",
     "__version__",
     "ingest",

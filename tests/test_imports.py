@@ -21,16 +21,26 @@ LAYERS = [
     {"units"},
     {"kernels"},
     {"block"},
-    {"statistics", "solvers", "progress", "selection", "certificates"},
+    {"statistics", "solvers", "progress", "selection", "certificates", "lookup"},
+    {"model"},
+    {"naive_bayes"},
     {"storage"},
     {"sources"},
     {"engine"},
     {"dataset", "corpus", "doctor"},
-    {"summary"},
+    {"summary", "scoring"},
+    {"columns"},
     {"estimators"},
     {"cli", "testing"},
 ]
-DASK = {"engine/distributed.py", "engine/cluster.py", "sources/collections.py", "doctor.py"}
+DASK = {
+    "engine/distributed.py",
+    "engine/cluster.py",
+    "sources/collections.py",
+    "doctor.py",
+    "scoring.py",
+    "columns.py",
+}
 HOMES = {
     "zarr": lambda file: file.startswith("storage/") or file == "sources/zarr.py",
     "dask": DASK.__contains__,

@@ -1,0 +1,175 @@
+"""Selected columns of any matrix, in the container it came in, and back. Nothing of the full width is ever dense."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array, Block, check_structure, check_values
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.base import Engine
+from nfs_dask.engine.choose import choose_engine
+from nfs_dask.errors import InputError
+from nfs_dask.lookup import Lookup
+from nfs_dask.scoring import heights
+from nfs_dask.sources.base import Source
+from nfs_dask.sources.collections import is_collection
+from nfs_dask.sources.memory import MatrixSource
+
+Csr = tuple[Array, Array, Array]
+
+
+def select(X: Any, support: Array, engine: Engine | None = None) -> Any:
+    """The columns ``support`` (ascending) of X.
+
+    Sparse in, sparse out; numpy and data frames give numpy; a Dask collection stays one, lazily; a `Dataset` gives a
+    scipy CSR array.
+    """
+    if isinstance(X, Dataset):
+        return _select_dataset(X, support, engine)
+    if is_collection(X):
+        return _select_lazily(X, support)
+    return select_matrix(X, support)
+
+
+def restore(Z: Any, support: Array, n_features: int) -> Any:
+    """The inverse of `select`: columns that were not selected are empty. Sparse, whatever comes in."""
+    if Z.shape[1] != len(support):
+        raise InputError(f"X has a different shape than during fitting: {Z.shape[1]} columns, not {len(support)}")
+    if is_collection(Z):
+        return _map_chunks(Z.rechunk({1: -1}), _restore_task, (support, n_features), n_features)
+    return _restore_matrix(Z, support, n_features)
+
+
+def select_matrix(X: Any, support: Array) -> Any:
+    """`select` of a matrix in memory. Values have to be finite."""
+    return _like(X, _select_csr(MatrixSource(X), support), len(support))
+
+
+def _select_csr(source: Source, support: Array, start: int = 0, stop: int | None = None) -> Csr:
+    """The selected columns of some blocks, all of them if not said otherwise."""
+    lookup = Lookup.of(support, source.n_features)
+    return _joined([_taken(source, block, lookup) for block in source.blocks(start, stop or source.n_blocks)])
+
+
+def _taken(source: Source, block: Block, lookup: Lookup) -> Csr:
+    check_structure(block)
+    if not source.trusted:
+        check_values(block, "signed")
+    return lookup.take(block)
+
+
+def _joined(parts: list[Csr]) -> Csr:
+    """Rows of several parts, one after another."""
+    ends = np.cumsum([0, *(len(data) for _, _, data in parts)])
+    pointers = [indptr[1:] + first for (indptr, _, _), first in zip(parts, ends[:-1], strict=True)]
+    return (
+        np.concatenate([np.zeros(1, np.int64), *pointers]),
+        np.concatenate([indices for _, indices, _ in parts]),
+        np.concatenate([data for _, _, data in parts]),
+    )
+
+
+def _like(X: Any, csr: Csr, width: int, dense: bool = True) -> Any:
+    """A matrix of these rows in the container of X; with ``dense``, a dense one for whatever is not sparse."""
+    from scipy import sparse
+
+    indptr, indices, data = csr
+    shape = (len(indptr) - 1, width)
+    library = type(X).__module__.partition(".")[0]
+    if library == "sparse":
+        import sparse as pydata
+
+        found = pydata.GCXS((data, indices, indptr), shape=shape, compressed_axes=[0])
+        return found.tocoo() if isinstance(X, pydata.COO) else found
+    kind = sparse.csr_matrix if isinstance(X, sparse.spmatrix) else sparse.csr_array
+    out = kind((data, indices, indptr), shape=shape)
+    if library == "scipy" or not dense or _is_sparse_frame(X):
+        return out
+    return np.asarray(out.todense())  # as many columns as were selected
+
+
+def _is_sparse_frame(X: Any) -> bool:
+    return hasattr(X, "dtypes") and hasattr(X, "iloc") and all(hasattr(t, "fill_value") for t in X.dtypes)
+
+
+def _restore_matrix(Z: Any, support: Array, n_features: int) -> Any:
+    source = MatrixSource(Z)
+    csr = _joined([_original(block, support) for block in source.blocks(0, source.n_blocks)])
+    return _like(Z, csr, n_features, dense=False)
+
+
+def _original(block: Block, support: Array) -> Csr:
+    check_structure(block)
+    return block.indptr, support[block.indices], block.data
+
+
+def _select_dataset(dataset: Dataset, support: Array, engine: Engine | None) -> Any:
+    from scipy import sparse
+
+    source = dataset.source
+    items = [(source, block, support) for block in range(source.n_blocks)]
+    with choose_engine(engine, source).mapping(source) as mapping:
+        indptr, indices, data = _joined(mapping(select_block, items))
+    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, len(support)))
+
+
+def select_block(item: tuple[Source, int, Array]) -> Csr:
+    """One task: the selected columns of one block of a dataset."""
+    source, number, support = item
+    return _select_csr(source, support, number, number + 1)
+
+
+def _select_lazily(X: Any, support: Array) -> Any:
+    if hasattr(X, "columns"):
+        return X.iloc[:, support.tolist()]
+    return _map_chunks(X, _select_task, (support,), len(support))
+
+
+def _map_chunks(X: Any, task: Callable[..., Any], shared: tuple[Any, ...], width: int) -> Any:
+    """A lazy array with one chunk for each row of chunks of X, of the type that its chunks have."""
+    import dask.array as da
+    from dask.highlevelgraph import HighLevelGraph
+
+    parts = X.to_delayed(optimize_graph=False).tolist()  # optimisation would drop the futures of persisted chunks
+    name = f"nfs-columns-{uuid.uuid4().hex}"
+    keys = [f"{name}-{i}" for i in range(len(shared))]
+    layer: dict[Any, Any] = dict(zip(keys, shared, strict=True))
+    layer |= {(name, i, 0): (task, [part.key for part in row], *keys) for i, row in enumerate(parts)}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=parts[0][:1])
+    return da.Array(graph, name, (heights(X), (width,)), meta=X._meta)
+
+
+def _select_task(chunks: list[Any], support: Array) -> Any:
+    """The selected columns of chunks that lie side by side."""
+    if len(chunks) == 1:
+        return select_matrix(chunks[0], support)
+    parts, first = [], 0
+    for chunk in chunks:
+        inside = support[np.searchsorted(support, first) : np.searchsorted(support, first + chunk.shape[1])]
+        parts.append(_csr(chunk, inside - first))
+        first += chunk.shape[1]
+    return _like(chunks[0], _side_by_side(parts), len(support))
+
+
+def _side_by_side(parts: list[Any]) -> Csr:
+    from scipy import sparse
+
+    out = sparse.hstack(parts, format="csr")
+    return out.indptr, out.indices, out.data
+
+
+def _csr(chunk: Any, columns: Array) -> Any:
+    from scipy import sparse
+
+    indptr, indices, data = _select_csr(MatrixSource(chunk), columns)
+    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, len(columns)))
+
+
+def _restore_task(chunks: list[Any], support: Array, n_features: int) -> Any:
+    assert len(chunks) == 1, "restore is given whole rows"
+    return _restore_matrix(chunks[0], support, n_features)
+

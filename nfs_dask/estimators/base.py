@@ -1,0 +1,254 @@
+"""What sparse naive Bayes estimators share: counting, adding to the counts, and taking from them."""
+
+from __future__ import annotations
+
+import platform
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+
+from nfs_dask._version import __version__
+from nfs_dask.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.base import Reduction
+from nfs_dask.errors import InputError, PlanError
+from nfs_dask.estimators.inputs import (
+    check_alpha,
+    check_fitted,
+    check_prior,
+    forced_columns,
+    note_features,
+    open_labelled,
+)
+from nfs_dask.estimators.predicting import PredictingMixin
+from nfs_dask.estimators.selecting import SelectingMixin
+from nfs_dask.model import Model
+from nfs_dask.naive_bayes import Counts, Settings
+from nfs_dask.selection import number_to_keep
+from nfs_dask.sources.base import Source
+from nfs_dask.sources.labels import encode, encode_as
+from nfs_dask.statistics.base import State
+from nfs_dask.statistics.counts import ClassCounts
+from nfs_dask.statistics.running import lift, subtract
+
+MOST_FEATURES = 1 << 25  # whose counts are held in memory
+
+
+class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, TransformerMixin, BaseEstimator, ABC):
+    """A naive Bayes classifier over k features that are chosen together with its parameters.
+
+    The counts stay in memory after a fit, (C, n_features_in_), so that documents can be added and taken away.
+    """
+
+    k: Any
+    alpha: Any
+    always: Any
+    fit_prior: Any
+    class_prior: Any
+    engine: Any
+
+    @abstractmethod
+    def _statistic(self, n_classes: int, source: Source) -> ClassCounts:
+        """The counts this method needs of a source."""
+
+    @abstractmethod
+    def _counted(self, arrays: dict[str, Array]) -> Array:
+        """The totals (C, m) among the arrays of a state."""
+
+    @abstractmethod
+    def _model(self, counts: Counts, settings: Settings) -> Model:
+        """Choose features and estimate."""
+
+    @abstractmethod
+    def _scores(self, counts: Counts) -> Array:
+        """Gain of each feature, (m,)."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose the features and fit the classifier, from nothing.
+
+        Parameters
+        ----------
+        X : (n, m) matrix, dask array or DataFrame, or Dataset
+            Values of zero or more. Nothing is densified; data on disk are read block by block.
+        y : (n,) labels, optional
+            Strings, integers or booleans. A Dataset brings its own.
+        sample_weight : (n,) weights of zero or more, optional
+        """
+        dataset = open_labelled(self, X, y, sample_weight)
+        note_features(self, X, dataset.source, reset=True)
+        statistic = dataset.class_counts()  # refuses data without labels, or with one class only
+        assert dataset.classes is not None
+        settings = self._settings(dataset.source, statistic.n_classes)
+        reduction = self._count(dataset, statistic.n_classes)
+        _refuse_empty_classes(dataset.classes, reduction.state)
+        self._settle(dataset.classes, reduction.state, settings, dataset.source, reduction)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add documents, and fit anew to all documents so far: any split of the data gives the same model.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        classes : (C,) labels, optional
+            All classes there will be; needed at the first call. A class that has had no document yet is not predicted.
+        """
+        dataset = open_labelled(self, X, y, sample_weight)
+        first = not hasattr(self, "_state")
+        declared = self._declared(classes, first)
+        note_features(self, X, dataset.source, reset=first)
+        settings = self._settings(dataset.source, len(declared))
+        state, reduction = self._count_as(dataset, declared)
+        if not first:
+            state = self._statistic(len(declared), dataset.source).merge(self._state, state)
+        self._settle(declared, state, settings, dataset.source, reduction)
+        return self
+
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take documents away that were fitted before: the inverse of `partial_fit`.
+
+        The model is that of the other documents; to the bit where values and weights are whole numbers.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The documents, as they were given.
+        """
+        check_fitted(self)
+        dataset = open_labelled(self, X, y, sample_weight)
+        note_features(self, X, dataset.source, reset=False)
+        settings = self._settings(dataset.source, len(self.classes_))
+        part, reduction = self._count_as(dataset, self.classes_)
+        rest = subtract(self._state, part)
+        if not rest.totals["weight"].any():
+            raise InputError("no document would be left; make a new estimator instead")
+        self._settle(self.classes_, rest, settings, dataset.source, reduction)
+        return self
+
+    @property
+    def scores_(self) -> Array:
+        """Gain of each feature, (n_features_in_,); worked out from the counts when it is asked for."""
+        check_fitted(self)
+        return self._scores(self._counts())
+
+    @property
+    def objective_(self) -> float:
+        """Log likelihood of the model, of the counts under smoothing, in nats."""
+        check_fitted(self)
+        return self.model_.evidence.objective
+
+    @property
+    def dual_gap_(self) -> float:
+        """No other choice of features has an objective larger by more than this."""
+        check_fitted(self)
+        return self.model_.evidence.gap
+
+    @property
+    def upper_bound_(self) -> float:
+        """No choice of as many features has a larger objective."""
+        check_fitted(self)
+        return self.model_.evidence.objective + self.model_.evidence.gap
+
+    @property
+    def certified_(self) -> bool:
+        """Whether the features are the best there are, up to rounding."""
+        check_fitted(self)
+        return self.model_.evidence.certified
+
+    @property
+    def n_iter_(self) -> int:
+        """How often the gains of all features were evaluated."""
+        check_fitted(self)
+        return self.model_.evidence.n_evaluations
+
+    def _declared(self, classes: Any, first: bool) -> Array:
+        if classes is None:
+            if first:
+                raise InputError("classes must be passed on the first call to partial_fit: all labels there will be")
+            return np.asarray(self.classes_)
+        declared, _ = encode(classes)
+        if not first and not np.array_equal(declared, self.classes_):
+            raise InputError(
+                f"classes={declared.tolist()} is not the same as on the last call, {self.classes_.tolist()}; leave it out, "
+                "or fit a new estimator"
+            )
+        return declared
+
+    def _count(self, dataset: Dataset, n_classes: int) -> Reduction:
+        if dataset.n_features > MOST_FEATURES:
+            raise PlanError(
+                f"{dataset.n_features:,} features; fits are in memory, with at most {MOST_FEATURES:,}. Leave out rare "
+                "features, or hash them into fewer columns"
+            )
+        return dataset.reduce(self._statistic(n_classes, dataset.source), self.engine)
+
+    def _count_as(self, dataset: Dataset, classes: Array) -> tuple[State, Reduction]:
+        """The counts of a part of the documents under the classes of the whole."""
+        own = dataset.classes
+        if own is None:
+            dataset.class_counts()  # says what to do about it
+        assert own is not None
+        positions = encode_as(own, classes)
+        reduction = self._count(dataset, len(classes))
+        return lift(reduction.state, positions), reduction
+
+    def _settings(self, source: Source, n_classes: int) -> Settings:
+        """The parameters, checked before anything is read."""
+        return Settings(
+            k=number_to_keep(self.k, source.n_features),
+            alpha=check_alpha(self.alpha),
+            always=forced_columns(self.always, source),
+            fit_prior=bool(self.fit_prior),
+            class_prior=check_prior(self.class_prior, n_classes),
+        )
+
+    def _settle(self, classes: Array, state: State, settings: Settings, source: Source, reduction: Reduction) -> None:
+        """Solve, and only then remember: an estimator that refused is as it was."""
+        counts = Counts(classes, state.totals["weight"], self._counted(state.arrays))
+        model = self._model(counts, settings)
+        names = source.names(model.support)
+        self.model_ = replace(
+            model,
+            names=None if names is None else tuple(names),
+            provenance=_provenance(state, source, reduction),
+        )
+        self.classes_, self.class_count_ = classes, counts.documents.copy()
+        self._state = state
+
+    def _counts(self) -> Counts:
+        return Counts(self.classes_, self._state.totals["weight"], self._counted(self._state.arrays))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.classifier_tags.poor_score = True  # as of scikit-learn's own naive Bayes classifiers of counts
+        return tags
+
+
+def _refuse_empty_classes(classes: Array, state: State) -> None:
+    empty = classes[state.totals["weight"] == 0]
+    if len(empty):
+        raise InputError(
+            f"class {empty[0].item()!r} has no documents, or only documents of weight 0; leave the class out, or declare it "
+            "with partial_fit(..., classes=...)"
+        )
+
+
+def _provenance(state: State, source: Source, reduction: Reduction) -> dict[str, Any]:
+    """Where a model comes from, as JSON values."""
+    return {
+        "fingerprint": source.fingerprint,
+        "rows": int(state.totals["rows"].sum()),
+        "versions": {"nfs_dask": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        "plan": None if reduction.plan is None else reduction.plan.to_json(),
+        "reused": reduction.reused,
+        "seconds": {"counts": reduction.seconds},
+    }

@@ -1,0 +1,118 @@
+"""Sparse Bernoulli naive Bayes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from nfs_dask.block import Array
+from nfs_dask.engine.base import Engine
+from nfs_dask.errors import InputError
+from nfs_dask.estimators.base import SparseNaiveBayes
+from nfs_dask.estimators.inputs import check_binarize
+from nfs_dask.model import Model
+from nfs_dask.naive_bayes import Counts, Settings, bernoulli_scores, fit_bernoulli
+from nfs_dask.sources.base import Source
+from nfs_dask.statistics.binary import BinaryCounts
+from nfs_dask.statistics.counts import ClassCounts, documents
+
+
+class SparseBernoulliNB(SparseNaiveBayes):
+    """Bernoulli naive Bayes over the k features that make the data most likely. The choice is exactly optimal.
+
+    maximise sum_c log P(documents of c | theta_c), where theta_c[i] differs between classes for at most k features i.
+
+    Parameters
+    ----------
+    k : int, float in (0, 1) or "all", default=10
+        How many features to choose, or which share of them. With "all" the model is scikit-learn's `BernoulliNB`.
+    alpha : float, default=1.0
+        Smoothing, added to the number of documents with and without a feature in each class. With 0, a feature that
+        is impossible in every class is skipped at prediction, one impossible in one class rules that class out.
+    binarize : float, optional
+        Values above it count as present. None: the data are binary, anything but 0 and 1 is refused.
+    always : list of names or indices, optional
+        Features that are chosen in any case; they count in k.
+    fit_prior : bool, default=True
+        Estimate the priors of the classes from the documents; else they are equal.
+    class_prior : (C,) probabilities, optional
+        Priors in the order of ``classes_`` instead.
+    engine : SerialEngine or DaskEngine, optional
+        Where passes run. None: here for data in memory; the current Dask client, if there is one, for others.
+
+    Attributes
+    ----------
+    classes_ : (C,) sorted labels
+    class_count_ : (C,) float64
+        Documents of each class, under their weights.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) names, from data frames only
+    scores_ : (n_features_in_,) float64
+        Gain of each feature: its documents times its mutual information with the class, in nats.
+    coef_ : CSR array (1 or C, n_features_in_)
+    intercept_ : (1 or C,) float64
+    objective_, upper_bound_, dual_gap_, certified_
+        Log likelihood of the model; no other choice of k features has a larger one.
+    n_iter_ : int
+    provenance_ : dict
+    model_ : nfs_dask.model.Model
+
+    Notes
+    -----
+    With fewer than all features, those absent from all documents are never chosen. Up to 2^25 features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nfs_dask import SparseBernoulliNB
+    >>> X = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1], [0, 0, 1]])
+    >>> model = SparseBernoulliNB(k=1).fit(X, ["tea", "tea", "coffee", "coffee"])
+    >>> model.get_support(indices=True).tolist(), model.predict(X).tolist()
+    ([0], ['tea', 'tea', 'coffee', 'coffee'])
+    >>> model.dual_gap_, model.certified_
+    (0.0, True)
+    """
+
+    def __init__(
+        self,
+        k: int | float | str = 10,
+        *,
+        alpha: float = 1.0,
+        binarize: float | None = None,
+        always: Any = None,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+        engine: Engine | None = None,
+    ) -> None:
+        self.k = k
+        self.alpha = alpha
+        self.binarize = binarize
+        self.always = always
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+        self.engine = engine
+
+    def _settings(self, source: Source, n_classes: int) -> Settings:
+        return replace(super()._settings(source, n_classes), binarize=check_binarize(self.binarize))
+
+    def _statistic(self, n_classes: int, source: Source) -> ClassCounts:
+        binarize = check_binarize(self.binarize)
+        if binarize is not None:
+            return ClassCounts(n_classes, with_sums=False, with_documents=True, threshold=binarize)
+        if source.kind == "binary":
+            return ClassCounts(n_classes, with_sums=False, with_documents=True)
+        if source.trusted and source.kind is not None:
+            raise InputError(
+                f"the data hold {source.kind} values, and Bernoulli naive Bayes takes 0 and 1; "
+                "SparseBernoulliNB(binarize=0.0) counts every value above 0 as 1"
+            )
+        return BinaryCounts(n_classes)
+
+    def _counted(self, arrays: dict[str, Array]) -> Array:
+        return documents(arrays)
+
+    def _model(self, counts: Counts, settings: Settings) -> Model:
+        return fit_bernoulli(counts, settings)
+
+    def _scores(self, counts: Counts) -> Array:
+        return bernoulli_scores(counts, self.model_.alpha)

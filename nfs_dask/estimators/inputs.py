@@ -1,0 +1,152 @@
+"""What users hand to estimators, checked the way scikit-learn words it."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.errors import InputError
+from nfs_dask.sources.base import Source
+from nfs_dask.sources.collections import is_collection
+from nfs_dask.sources.matrices import as_rows
+from nfs_dask.sources.open import open_source
+
+NAMES_AT_A_TIME = 1 << 16
+
+
+def open_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset:
+    """Documents with labels, from what was given to ``fit``.
+
+    A `Dataset` brings its own labels and weights, unless others are given for its rows.
+    """
+    if isinstance(X, Dataset):
+        if y is None and sample_weight is None:
+            return X
+        return Dataset(open_source(X.source, _column(y), sample_weight), X.location, reuse=X.reuse)
+    if y is None:
+        raise InputError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None; give one "
+            "label for each row of X, or a Dataset with labels"
+        )
+    return Dataset(open_source(X, _column(y), sample_weight))
+
+
+def _column(y: Any) -> Any:
+    """A column of a matrix as labels, with scikit-learn's warning."""
+    from sklearn.utils import column_or_1d
+
+    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not is_collection(y):
+        return column_or_1d(y, warn=True)
+    return y
+
+
+def check_fitted(estimator: Any) -> None:
+    """Refuse an estimator that has not been fitted."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(estimator, "model_")
+
+
+def note_features(estimator: Any, X: Any, source: Source, *, reset: bool) -> None:
+    """Remember how many features there are and what they are called, or compare with what is remembered."""
+    from sklearn.utils.validation import validate_data
+
+    if isinstance(X, Dataset):
+        if reset:
+            vars(estimator).pop("feature_names_in_", None)
+    else:
+        named = X._meta if is_collection(X) and hasattr(X, "columns") else X
+        validate_data(estimator, named, reset=reset, skip_check_array=True)
+    if reset:
+        estimator.n_features_in_ = source.n_features
+    elif source.n_features != estimator.n_features_in_:
+        raise InputError(
+            f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+
+
+def check_features(estimator: Any, X: Any) -> None:
+    """Refuse rows of other features than those of the fit."""
+    from sklearn.utils.validation import validate_data
+
+    if isinstance(X, Dataset):
+        note_features(estimator, X, X.source, reset=False)
+        return
+    if not is_collection(X):
+        as_rows(X)  # says what is wrong with things that have no rows and columns
+    named = X._meta if is_collection(X) and hasattr(X, "columns") else X
+    validate_data(estimator, named, reset=False, skip_check_array=True)
+
+
+def check_alpha(alpha: Any) -> float:
+    """The smoothing: one number of zero or more."""
+    if isinstance(alpha, bool) or not isinstance(alpha, numbers.Real) or not math.isfinite(alpha) or alpha < 0:
+        raise InputError(f"alpha={alpha!r}; give one finite number of 0 or more, such as 1.0")
+    return float(alpha)
+
+
+def check_binarize(binarize: Any) -> float | None:
+    """The threshold above which a value counts as present; None: data are binary."""
+    if binarize is None:
+        return None
+    real = isinstance(binarize, numbers.Real) and not isinstance(binarize, bool)
+    if not real or not math.isfinite(binarize) or binarize < 0:
+        raise InputError(
+            f"binarize={binarize!r}; give a finite threshold of 0 or more (below 0 every absent entry would count "
+            "as present), or None for data of 0 and 1"
+        )
+    return float(binarize)
+
+
+def check_prior(class_prior: Any, n_classes: int) -> Array | None:
+    """Priors given by the user, one for each class."""
+    if class_prior is None:
+        return None
+    prior = np.asarray(class_prior, np.float64)
+    if prior.shape != (n_classes,):
+        raise InputError(
+            f"class_prior has shape {prior.shape}, but there are {n_classes} classes; give one number for each, in the "
+            "sorted order of the labels"
+        )
+    if not np.isfinite(prior).all() or (prior < 0).any() or not prior.any():
+        raise InputError(f"class_prior={prior.tolist()}; give probabilities of 0 or more, at least one above 0")
+    return prior
+
+
+def forced_columns(always: Any, source: Source) -> Array | None:
+    """Indices of the features that are to be selected in any case, from indices or names."""
+    if always is None:
+        return None
+    if isinstance(always, str):
+        raise InputError(f"always={always!r} is one name; give a list, always=[{always!r}]")
+    wanted = list(always)
+    names = [one for one in wanted if isinstance(one, str)]
+    found = _columns_named(names, source) if names else {}
+    for one in wanted:
+        if not isinstance(one, str) and (isinstance(one, bool) or not isinstance(one, numbers.Integral)):
+            raise InputError(f"always holds {one!r}; give names or indices of features")
+    columns = [found[one] if isinstance(one, str) else int(one) for one in wanted]
+    return np.unique(np.array(columns, np.int64))
+
+
+def _columns_named(names: Sequence[str], source: Source) -> dict[str, int]:
+    """Where some names are, looking at a bounded number of names at a time."""
+    found: dict[str, int] = {}
+    wanted = set(names)
+    for first in range(0, source.n_features, NAMES_AT_A_TIME):
+        columns = np.arange(first, min(first + NAMES_AT_A_TIME, source.n_features))
+        here = source.names(columns)
+        if here is None:
+            raise InputError(f"always names {names[0]!r}, but the features of these data have no names; give indices")
+        found |= {name: first + i for i, name in enumerate(here) if name in wanted and name not in found}
+        if len(found) == len(wanted):
+            return found
+    missing = [name for name in names if name not in found]
+    raise InputError(f"always names {missing[0]!r}, which is not the name of a feature; check its spelling")

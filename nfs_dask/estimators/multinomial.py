@@ -1,0 +1,136 @@
+"""Sparse multinomial naive Bayes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from nfs_dask.block import Array
+from nfs_dask.engine.base import Engine
+from nfs_dask.errors import DataWarning, InputError, warn
+from nfs_dask.estimators.base import SparseNaiveBayes
+from nfs_dask.estimators.inputs import check_fitted
+from nfs_dask.model import Model
+from nfs_dask.naive_bayes import SOLVERS, Counts, Settings, fit_multinomial, multinomial_scores
+from nfs_dask.sources.base import Source
+from nfs_dask.statistics.counts import ClassCounts, sums
+
+
+class SparseMultinomialNB(SparseNaiveBayes):
+    """Multinomial naive Bayes over k features, with a certificate of how near the choice is to the best one.
+
+    maximise sum_c f_c . log theta_c over distributions theta_c that differ between classes for at most k features.
+
+    Parameters
+    ----------
+    k : int, float in (0, 1) or "all", default=10
+        How many features to choose, or which share of them. With "all" the model is scikit-learn's `MultinomialNB`. A
+        single feature can carry no weight, as all classes have the same total on the chosen ones.
+    alpha : float, default=1.0
+        Smoothing, added to the total of each feature in each class. With 0, a feature that is impossible in every class
+        is skipped at prediction, one impossible in one class rules that class out.
+    solver : {"cuts", "bisection"}, default="cuts"
+        "bisection" is the algorithm of the paper as printed, for two classes; kept as a reference.
+    always : list of names or indices, optional
+        Features that are chosen in any case; they count in k.
+    fit_prior : bool, default=True
+        Estimate the priors of the classes from the documents; else they are equal.
+    class_prior : (C,) probabilities, optional
+        Priors in the order of ``classes_`` instead.
+    engine : SerialEngine or DaskEngine, optional
+        Where passes run. None: here for data in memory; the current Dask client, if there is one, for others.
+
+    Attributes
+    ----------
+    classes_ : (C,) sorted labels
+    class_count_ : (C,) float64
+        Documents of each class, under their weights.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) names, from data frames only
+    scores_ : (n_features_in_,) float64
+        Gain of each feature at the dual point, in nats.
+    coef_ : CSR array (1 or C, n_features_in_)
+    intercept_ : (1 or C,) float64
+    objective_ : float
+        Log likelihood of the model.
+    upper_bound_ : float
+        No choice of k features has a larger one.
+    dual_gap_ : float
+        Their difference.
+    certified_ : bool
+        Whether the gap is zero up to rounding.
+    dual_point_ : float, or (C,) float64 for more than two classes
+        Share of ``classes_[0]``, or of each class.
+    n_iter_ : int
+    provenance_ : dict
+    model_ : nfs_dask.model.Model
+
+    Notes
+    -----
+    With fewer than all features, those absent from all documents are never chosen. Up to 2^25 features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nfs_dask import SparseMultinomialNB
+    >>> X = np.array([[4, 0, 1], [3, 1, 2], [0, 2, 1], [0, 3, 2]])
+    >>> model = SparseMultinomialNB(k=2).fit(X, ["tea", "tea", "coffee", "coffee"])
+    >>> model.get_support(indices=True).tolist(), model.predict(X).tolist()
+    ([0, 1], ['tea', 'tea', 'coffee', 'coffee'])
+    >>> model.certified_
+    True
+    >>> {label: [name for name, _ in pairs] for label, pairs in model.top_features().items()}
+    {'coffee': ['x1'], 'tea': ['x0']}
+    """
+
+    def __init__(
+        self,
+        k: int | float | str = 10,
+        *,
+        alpha: float = 1.0,
+        solver: str = "cuts",
+        always: Any = None,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+        engine: Engine | None = None,
+    ) -> None:
+        self.k = k
+        self.alpha = alpha
+        self.solver = solver
+        self.always = always
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+        self.engine = engine
+
+    @property
+    def dual_point_(self) -> float | Array:
+        """Share of the classes at the dual point: of ``classes_[0]`` for two, of each class for more."""
+        check_fitted(self)
+        point = self.model_.evidence.point
+        assert point is not None
+        return float(point[0]) if len(point) == 2 else point
+
+    def _settings(self, source: Source, n_classes: int) -> Settings:
+        settings = super()._settings(source, n_classes)
+        if self.solver not in SOLVERS:
+            raise InputError(f"solver={self.solver!r}; give one of {', '.join(map(repr, SOLVERS))}")
+        if settings.k == 1 < source.n_features:
+            warn(
+                "k=1: a single feature can carry no weight in a multinomial model, as all classes have the same total on "
+                "the chosen features; take k=2 or more",
+                DataWarning,
+            )
+        return replace(settings, solver=self.solver)
+
+    def _statistic(self, n_classes: int, source: Source) -> ClassCounts:
+        return ClassCounts(n_classes)
+
+    def _counted(self, arrays: dict[str, Array]) -> Array:
+        return sums(arrays)
+
+    def _model(self, counts: Counts, settings: Settings) -> Model:
+        return fit_multinomial(counts, settings)
+
+    def _scores(self, counts: Counts) -> Array:
+        assert self.model_.evidence.point is not None
+        return multinomial_scores(counts, self.model_.alpha, self.model_.evidence.point)

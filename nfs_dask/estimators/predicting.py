@@ -1,0 +1,106 @@
+"""What a fitted model says of documents, as scikit-learn's methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nfs_dask.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.errors import InputError
+from nfs_dask.estimators.inputs import check_features, check_fitted
+from nfs_dask.model import Model
+from nfs_dask.scoring import What, score
+
+
+class PredictingMixin:
+    """Prediction over a `Model`.
+
+    All methods take a matrix in memory, a dask array or DataFrame, or a `Dataset`. Of a Dask collection the result is a
+    lazy dask array; else it is a numpy array, for a `Dataset` made block by block by the engine.
+    """
+
+    model_: Model
+    engine: Any
+
+    def predict(self, X: Any) -> Any:
+        """The most likely class of each row.
+
+        Parameters
+        ----------
+        X : (n, n_features_in_) matrix, dask array or DataFrame, or Dataset
+
+        Returns
+        -------
+        (n,) labels
+            The first of ``classes_`` where several are as likely.
+        """
+        return self._score(X, "predict")
+
+    def predict_proba(self, X: Any) -> Any:
+        """The posterior probability of each class, (n, C), in the order of ``classes_``."""
+        return self._score(X, "predict_proba")
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of the posterior probability of each class, (n, C)."""
+        return self._score(X, "predict_log_proba")
+
+    def predict_joint_log_proba(self, X: Any) -> Any:
+        """log P(c) + log P(x|c) for each class, (n, C); up to a constant of the row where k leaves features out."""
+        return self._score(X, "joint_log_likelihood")
+
+    def decision_function(self, X: Any) -> Any:
+        """Two classes: log odds of ``classes_[1]``, (n,). More: the joint log likelihood of each class, (n, C)."""
+        return self._score(X, "decision_function")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose class is predicted rightly.
+
+        Parameters
+        ----------
+        X : (n, n_features_in_) matrix, dask array or DataFrame, or Dataset
+        y : (n,) labels
+        sample_weight : (n,) weights, optional
+        """
+        from sklearn.metrics import accuracy_score
+
+        if isinstance(X, Dataset) and y is None:
+            raise InputError("score needs the labels of these rows as y=")
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+    def _score(self, X: Any, what: What) -> Array | Any:
+        check_fitted(self)
+        check_features(self, X)
+        return score(X, self.model_, what, self.engine)
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the linear rule, CSR array (1 or C, n_features_in_); above 0 speaks for the class."""
+        from scipy import sparse
+
+        check_fitted(self)
+        weights = self.model_.coefficients()[0]
+        rows, k = weights.shape
+        indptr, indices = [k * row for row in range(rows + 1)], [*self.model_.support] * rows
+        return sparse.csr_array((weights.ravel(), indices, indptr), shape=(rows, self.model_.n_features))
+
+    @property
+    def intercept_(self) -> Array:
+        """What the linear rule says of an empty document, (1 or C,)."""
+        check_fitted(self)
+        return self.model_.coefficients()[1]
+
+    @property
+    def class_log_prior_(self) -> Array:
+        """Logarithm of the prior of each class; -inf for a class without documents."""
+        check_fitted(self)
+        return self.model_.class_log_prior
+
+    @property
+    def provenance_(self) -> dict[str, Any]:
+        """Which data, plan and versions the model comes from, and seconds per pass."""
+        check_fitted(self)
+        return dict(self.model_.provenance)
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> dict[str, Any]:
+        """Nothing: scikit-learn's HTML would compute every fitted attribute, also those as wide as the data."""
+        return {}

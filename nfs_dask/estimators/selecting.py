@@ -1,0 +1,103 @@
+"""Selected features, as scikit-learn's selectors have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.columns import restore, select
+from nfs_dask.errors import InputError
+from nfs_dask.estimators.inputs import check_features, check_fitted
+from nfs_dask.model import Model
+
+
+class SelectingMixin:
+    """Selection by the support of a `Model`."""
+
+    model_: Model
+    n_features_in_: int
+    engine: Any
+
+    def get_support(self, indices: bool = False) -> Array:
+        """The selected features: a mask (n_features_in_,), or with ``indices`` their indices (k,), ascending."""
+        check_fitted(self)
+        support = self.model_.support
+        if indices:
+            return support.copy()
+        mask = np.zeros(self.n_features_in_, bool)
+        mask[support] = True
+        return mask
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the selected features, (k,).
+
+        Parameters
+        ----------
+        input_features : (n_features_in_,) names, optional
+            For data without names of their own; else they have to be the same.
+        """
+        check_fitted(self)
+        known = getattr(self, "feature_names_in_", None)
+        if input_features is None:
+            names: Any = self.model_.names or [f"x{i}" for i in self.model_.support]
+            return np.array(names, object)
+        given = np.asarray(input_features, object)
+        if known is not None and not np.array_equal(given, known):
+            raise InputError("input_features is not equal to feature_names_in_; leave it out")
+        if len(given) != self.n_features_in_:
+            raise InputError(
+                f"input_features should have length equal to number of features ({self.n_features_in_}), got {len(given)}"
+            )
+        return given[self.model_.support]
+
+    def transform(self, X: Any) -> Any:
+        """The selected columns of X.
+
+        Sparse input gives sparse output of the same library; numpy arrays and data frames give numpy arrays; dask
+        arrays and data frames stay lazy, with chunks as they are; a `Dataset` gives a scipy CSR array.
+
+        Parameters
+        ----------
+        X : (n, n_features_in_) matrix, dask array or DataFrame, or Dataset
+
+        Returns
+        -------
+        (n, k) matrix
+        """
+        check_fitted(self)
+        check_features(self, X)
+        return select(X, self.model_.support, self.engine)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Selected columns back in their places, (n, n_features_in_); the others are empty. The result is sparse.
+
+        Parameters
+        ----------
+        X : (n, k) matrix or dask array
+        """
+        check_fitted(self)
+        Z = X if hasattr(X, "shape") else np.asarray(X)
+        return restore(Z, self.model_.support, self.model_.n_features)
+
+    def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
+        """For each class the features that speak for it most.
+
+        Parameters
+        ----------
+        n
+            At most so many for each class.
+
+        Returns
+        -------
+        dict
+            Label to (name, weight) pairs, largest weight first: what a unit of the feature adds to the log likelihood
+            of the class, less what it adds to that of the other classes on average. Only weights above 0.
+        """
+        names = self.get_feature_names_out()
+        tops = {}
+        for label, margin in zip(self.model_.classes.tolist(), self.model_.margins(), strict=True):
+            order = np.argsort(-margin, kind="stable")[:n]
+            tops[label] = [(str(names[i]), float(margin[i])) for i in order if margin[i] > 0]
+        return tops

@@ -1,0 +1,190 @@
+"""What survives a fit, and how it scores documents. Models are values: they hold no data and open no files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array, Block, check_structure, check_values, distinct
+from nfs_dask.kernels import kernel
+from nfs_dask.lookup import Lookup, find
+from nfs_dask.statistics.binary import check_binary
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How good a support is. Log likelihoods are in nats, of the counts under smoothing."""
+
+    objective: float  # of this support
+    gap: float  # no support of that size has an objective that is larger by more than this
+    certified: bool  # whether the gap is zero up to rounding
+    point: Array | None  # (C,) the dual point: shares of the classes; None for methods without one
+    n_evaluations: int  # how often all gains were evaluated
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Sums of logarithms, some of them of zero: a finite part, and how many zeros there are."""
+
+    finite: Array
+    zeros: Array  # of whole numbers; a negative one takes back a zero that was counted elsewhere
+
+    @classmethod
+    def of(cls, logs: Array) -> Terms:
+        zero = np.isneginf(logs)
+        return cls(np.where(zero, 0.0, logs), zero.astype(np.int64))
+
+    def __sub__(self, other: Terms) -> Terms:
+        return Terms(self.finite - other.finite, self.zeros - other.zeros)
+
+    def __getitem__(self, index: Any) -> Terms:
+        return Terms(self.finite[index], self.zeros[index])
+
+    @property
+    def value(self) -> Array:
+        """As plain numbers: infinite where zeros do not cancel."""
+        return np.where(self.zeros > 0, -np.inf, np.where(self.zeros < 0, np.inf, self.finite))
+
+
+@dataclass(frozen=True)
+class Model:
+    """A naive Bayes classifier over a few features.
+
+    A document x is scored, for each class c, by ``class_log_prior[c]`` plus ``x_i * present[c, i]`` of each selected
+    feature i; under a threshold, by ``present[c, i]`` where x_i is above it and ``absent[c, i]`` where it is not.
+    Features that are not selected are as likely in one class as in any other and do not appear.
+    """
+
+    method: str
+    classes: Array  # (C,) sorted labels
+    class_count: Array  # (C,) float64, documents of each class under their weights
+    class_log_prior: Array  # (C,) float64; -inf for a class that is never predicted
+    n_features: int
+    alpha: float
+    support: Array  # (k,) int64, ascending
+    present: Array  # (C, k) float64, at most 0
+    evidence: Evidence
+    absent: Array | None = None  # (C, k) float64; with a threshold only
+    threshold: float | None = None  # of values that count as present; None: values count as they are
+    binary_only: bool = False  # refuse values besides 0 and 1
+    names: tuple[str, ...] | None = None  # (k,) of the support
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        return Lookup.of(self.support, self.n_features)
+
+    @cached_property
+    def steps(self) -> Terms:
+        """(C, k) what one unit of a feature, or its presence rather than absence, adds to the score of each class."""
+        present = Terms.of(self.present)
+        return present if self.absent is None else present - Terms.of(self.absent)
+
+    @cached_property
+    def start(self) -> Terms:
+        """(C,) the score of an empty document."""
+        prior = Terms.of(self.class_log_prior)
+        if self.absent is None:
+            return prior
+        absent = Terms.of(self.absent)
+        finite = np.array([math.fsum(row) for row in absent.finite])
+        return Terms(prior.finite + finite, prior.zeros + absent.zeros.sum(axis=1))
+
+    def joint_log_likelihood(self, block: Block, trusted: bool = False) -> Array:
+        """The score of each row for each class, (n, C): log P(c) + log P(x|c) up to a constant of the row.
+
+        -inf rules a class out. A document that all classes rule out is left to the priors.
+        """
+        block = self._checked(block, trusted)
+        scores = np.tile(self.start.finite, (block.n_rows, 1))
+        zeros = np.tile(self.start.zeros, (block.n_rows, 1))
+        entries = (block.indptr, block.indices, block.data)
+        by_value = self.threshold is None
+        _add_entries(*entries, by_value, self.threshold or 0.0, *self.lookup.arguments, *self._kernel_steps, scores, zeros)
+        scores = Terms(scores, zeros).value
+        nowhere = np.isneginf(scores).all(axis=1)
+        scores[nowhere] = self.class_log_prior
+        return scores
+
+    def predict_log_proba(self, block: Block, trusted: bool = False) -> Array:
+        """Log of the posterior of each class, (n, C)."""
+        scores = self.joint_log_likelihood(block, trusted)
+        scores -= scores.max(axis=1, keepdims=True)
+        scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        return scores
+
+    def predict_proba(self, block: Block, trusted: bool = False) -> Array:
+        """The posterior of each class, (n, C)."""
+        return np.exp(self.predict_log_proba(block, trusted))
+
+    def decision_function(self, block: Block, trusted: bool = False) -> Array:
+        """Two classes: (n,), above 0 for ``classes[1]``. More: `joint_log_likelihood`."""
+        scores = self.joint_log_likelihood(block, trusted)
+        return scores[:, 1] - scores[:, 0] if self.n_classes == 2 else scores
+
+    def predict(self, block: Block, trusted: bool = False) -> Array:
+        """The class of largest score, (n,); the first of equal ones."""
+        return self.classes[np.argmax(self.joint_log_likelihood(block, trusted), axis=1)]
+
+    def coefficients(self) -> tuple[Array, Array]:
+        """Weights (1 or C, k) and intercepts (1 or C,) of a linear rule, in the signs of scikit-learn.
+
+        For two classes the differences of ``classes[1]`` to ``classes[0]``.
+        """
+        steps, start = self.steps, self.start
+        if self.n_classes == 2:
+            steps, start = steps[1:] - steps[:1], start[1:] - start[:1]
+        return steps.value, start.value
+
+    def margins(self) -> Array:
+        """(C, k) how much more a feature adds to the score of a class than to that of the others on average."""
+        steps, others = self.steps, self.n_classes - 1
+        finite = steps.finite - (steps.finite.sum(axis=0) - steps.finite) / others
+        zeros = steps.zeros * others - (steps.zeros.sum(axis=0) - steps.zeros)
+        return Terms(finite, zeros).value
+
+    @cached_property
+    def _kernel_steps(self) -> tuple[Array, Array]:
+        """By feature, so that what an entry adds lies together."""
+        return np.ascontiguousarray(self.steps.finite.T), np.ascontiguousarray(self.steps.zeros.T)
+
+    def _checked(self, block: Block, trusted: bool) -> Block:
+        """The block as scoring wants it; ``trusted`` values were checked when the data were written."""
+        check_structure(block)
+        if not trusted:
+            check_values(block, "real")
+            if self.threshold is not None:
+                block, _ = distinct(block)
+        if self.binary_only:
+            check_binary(block)
+        return block
+
+
+@kernel
+def _add_entries(indptr, indices, data, by_value, threshold, columns, starts, shift, steps, step_zeros, scores, zeros):
+    """scores[row, class] += what each entry in a selected column is worth; zeros of probability are counted apart."""
+    n_classes = steps.shape[1]
+    for i in range(len(indptr) - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            x = np.float64(data[j])
+            if by_value:
+                if x == 0:
+                    continue
+            elif x > threshold:
+                x = 1.0
+            else:
+                continue
+            p = find(columns, starts, shift, np.int64(indices[j]))
+            if p >= 0:
+                for c in range(n_classes):
+                    scores[i, c] += x * steps[p, c]
+                    zeros[i, c] += step_zeros[p, c]

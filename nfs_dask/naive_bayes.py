@@ -1,0 +1,201 @@
+"""From class counts to models: choose the features, then estimate what each is worth. Pure functions of arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.errors import InputError
+from nfs_dask.model import Evidence, Model
+from nfs_dask.solvers import bernoulli, bisection, multinomial
+from nfs_dask.solvers.gains import exact_sum, gains
+from nfs_dask.solvers.solution import Solution
+
+SOLVERS = ("cuts", "bisection")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What naive Bayes needs to know of the documents."""
+
+    classes: Array  # (C,) sorted labels
+    documents: Array  # (C,) float64, documents of each class under their weights
+    totals: Array  # (C, m) int64 or float64: documents with each feature (Bernoulli), or totals of its values
+
+    @property
+    def seen(self) -> Array:
+        """Positions of the classes that have documents."""
+        return np.flatnonzero(self.documents > 0)
+
+    @property
+    def seen_totals(self) -> Array:
+        return self.totals if len(self.seen) == len(self.classes) else self.totals[self.seen]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many features to choose, and what to assume of what was not seen."""
+
+    k: int
+    alpha: float = 1.0
+    always: Array | None = None  # features that are chosen in any case; they count in k
+    fit_prior: bool = True
+    class_prior: Array | None = None
+    solver: str = "cuts"  # one of SOLVERS
+    binarize: float | None = None
+
+
+def fit_bernoulli(counts: Counts, settings: Settings) -> Model:
+    """The best sparse Bernoulli model: exact for any number of classes.
+
+    >>> counts = Counts(np.array(["ham", "spam"]), np.array([10.0, 10.0]), np.array([[8, 5, 1], [1, 5, 6]]))
+    >>> fit_bernoulli(counts, Settings(k=1, alpha=0.0)).support.tolist()
+    [0]
+    """
+    documents, alpha = counts.documents[counts.seen], settings.alpha
+    scored = bernoulli.score(counts.seen_totals, documents, alpha)
+    solution = bernoulli.solve(scored, settings.k, always=settings.always)
+    f = counts.seen_totals[:, solution.support] + alpha
+    n = (documents + 2 * alpha)[:, None]
+    present, absent = _log(f) - np.log(n), _log(n - f) - np.log(n)
+    evidence = _evidence(solution, bernoulli.null_objective(scored), float(n.sum()), None)
+    return _model(
+        "bernoulli",
+        counts,
+        settings,
+        solution.support,
+        evidence,
+        present=_spread(_possible(present), counts),
+        absent=_spread(_possible(absent), counts),
+        threshold=0.0 if settings.binarize is None else float(settings.binarize),
+        binary_only=settings.binarize is None,
+    )
+
+
+def fit_multinomial(counts: Counts, settings: Settings) -> Model:
+    """A sparse multinomial model, with a bound for how much better any other one can be.
+
+    >>> counts = Counts(np.arange(2), np.array([9.0, 9.0]), np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]]))
+    >>> model = fit_multinomial(counts, Settings(k=2, alpha=0.0))
+    >>> model.support.tolist(), model.evidence.gap
+    ([4, 6], 0.0)
+    """
+    counted = multinomial.count(counts.seen_totals, settings.alpha)
+    g = counted.cells.totals.sum(axis=0) + len(counted.cells.totals) * settings.alpha
+    total = exact_sum(g * counted.cells.sizes)
+    null = exact_sum(_xlogx(g) * counted.cells.sizes) - float(_xlogx(np.array(total)))
+    solution = _solve_multinomial(counts, counted, settings)
+    point = np.zeros(len(counts.classes))
+    point[counts.seen] = solution.point
+    f = counts.seen_totals[:, solution.support] + settings.alpha
+    return _model(
+        "multinomial",
+        counts,
+        settings,
+        solution.support,
+        _evidence(solution, null, total, point),
+        present=_spread(_possible(_log_shares(f, total)), counts),
+    )
+
+
+def bernoulli_scores(counts: Counts, alpha: float) -> Array:
+    """Gain of each feature, (m,) float64; 0 for features absent from the documents."""
+    return bernoulli.score(counts.seen_totals, counts.documents[counts.seen], alpha).scores
+
+
+def multinomial_scores(counts: Counts, alpha: float, point: Array) -> Array:
+    """Gain of each feature at the dual point (C,), (m,) float64; 0 for features absent from the documents."""
+    counted = multinomial.count(counts.seen_totals, alpha)
+    cells = counted.cells.totals
+    gain = np.where(cells.any(axis=0), gains(cells + float(alpha), point[counts.seen]), 0.0)
+    return gain if counted.codes is None else gain[counted.codes]
+
+
+def _solve_multinomial(counts: Counts, counted: multinomial.Counted, settings: Settings) -> Solution:
+    if settings.solver == "cuts":
+        return multinomial.solve(counted, settings.k, always=settings.always)
+    if len(counts.seen) != 2 or (settings.always is not None and len(settings.always)):
+        raise InputError(
+            f'solver="bisection" is for two classes and without always=, here are {len(counts.seen)} classes and '
+            f'{0 if settings.always is None else len(settings.always)} forced features; take solver="cuts"'
+        )
+    return bisection.solve(counts.seen_totals, settings.k, alpha=settings.alpha)
+
+
+def _log_shares(f: Array, total: float) -> Array:
+    """Log of (B/S) f_c / B_c, (C, k): every class has the same share of its mass on the support.
+
+    A class without mass there is like all others together.
+    """
+    f = np.asarray(f, np.float64)
+    masses = np.array([exact_sum(row) for row in f])
+    mass = exact_sum(masses)
+    if mass == 0:
+        return np.full(f.shape, -np.inf)
+    shares = _log(f) - _log(masses[:, None], otherwise=0.0) + np.log(mass / total)
+    shares[masses == 0] = _log(f.sum(axis=0)) - np.log(total)
+    return np.asarray(shares)
+
+
+def _possible(logs: Array) -> Array:
+    """The same, where what is impossible in every class says nothing."""
+    return np.where(np.isneginf(logs).all(axis=0), 0.0, logs)
+
+
+def _spread(logs: Array, counts: Counts) -> Array:
+    """Rows for all classes; those that were not seen are ruled out by their priors."""
+    out = np.zeros((len(counts.classes), logs.shape[1]))
+    out[counts.seen] = logs
+    return out
+
+
+def _model(
+    method: str, counts: Counts, settings: Settings, support: Array, evidence: Evidence, **estimates: Any
+) -> Model:
+    return Model(
+        method=method,
+        classes=counts.classes,
+        class_count=counts.documents,
+        class_log_prior=_log_prior(counts, settings),
+        n_features=counts.totals.shape[1],
+        alpha=settings.alpha,
+        support=support,
+        evidence=evidence,
+        **estimates,
+    )
+
+
+def _log_prior(counts: Counts, settings: Settings) -> Array:
+    """Log of the priors; classes without documents are never predicted."""
+    if settings.class_prior is not None:
+        prior = np.asarray(settings.class_prior, np.float64)
+    elif settings.fit_prior:
+        prior = counts.documents / counts.documents.sum()
+    else:
+        prior = np.full(len(counts.classes), 1 / len(counts.classes))
+    return _log(np.where(counts.documents > 0, prior, 0.0))
+
+
+def _evidence(solution: Solution, null: float, total: float, point: Array | None) -> Evidence:
+    return Evidence(
+        objective=null + solution.value,
+        gap=solution.gap,
+        certified=solution.certified(total),
+        point=point,
+        n_evaluations=solution.n_evaluations,
+    )
+
+
+def _log(x: Array, otherwise: float = -np.inf) -> Array:
+    """Logarithms, and ``otherwise`` at 0, without a warning."""
+    x = np.asarray(x, np.float64)
+    return np.log(x, out=np.full(x.shape, otherwise), where=x > 0)
+
+
+def _xlogx(x: Array) -> Array:
+    return np.asarray(x * _log(x, otherwise=0.0))
+
+

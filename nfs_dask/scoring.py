@@ -1,0 +1,109 @@
+"""Scoring documents with a model: a map over blocks, wherever they lie.
+
+In memory the result is an array; of a Dask collection, a lazy one with a chunk for each row of chunks; of a dataset, an
+array in memory, made by the engine block by block.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from nfs_dask.block import Array, Block
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.base import Engine
+from nfs_dask.engine.choose import choose_engine
+from nfs_dask.model import Model
+from nfs_dask.sources.base import Source
+from nfs_dask.sources.collections import CollectionSource, is_collection
+from nfs_dask.sources.memory import MatrixSource
+
+What = Literal["predict", "predict_proba", "predict_log_proba", "decision_function", "joint_log_likelihood"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Blocks of a source that one task scores."""
+
+    source: Source
+    model: Model
+    what: What
+    start: int
+    stop: int
+
+
+def score(X: Any, model: Model, what: What, engine: Engine | None = None) -> Any:
+    """What a model says of each row of X, by the name of one of its methods.
+
+    Parameters
+    ----------
+    X : matrix in memory, dask array or DataFrame, or Dataset
+    what
+        Which method of `Model`.
+    engine
+        Where the blocks of a dataset are read.
+
+    Returns
+    -------
+    (n_rows,) or (n_rows, C)
+        A dask array for a Dask collection, else numpy.
+    """
+    if isinstance(X, Dataset):
+        return _score_dataset(X, model, what, engine)
+    if is_collection(X):
+        return _score_lazily(X, model, what)
+    source = MatrixSource(X)
+    return score_run(Run(source, model, what, 0, source.n_blocks))
+
+
+def score_run(run: Run) -> Array:
+    """One task: the scores of some blocks, put together."""
+    return _together(list(_scores(run)))
+
+
+def score_block(model: Model, block: Block, what: What) -> Array:
+    """One lazy chunk."""
+    return np.asarray(getattr(model, what)(block))
+
+
+def _scores(run: Run) -> Iterator[Array]:
+    for block in run.source.blocks(run.start, run.stop):
+        yield np.asarray(getattr(run.model, run.what)(block, run.source.trusted))
+
+
+def _together(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _score_dataset(dataset: Dataset, model: Model, what: What, engine: Engine | None) -> Array:
+    source = dataset.source
+    runs = [Run(source, model, what, block, block + 1) for block in range(source.n_blocks)]
+    with choose_engine(engine, source).mapping(source) as mapping:
+        return _together(mapping(score_run, runs))
+
+
+def _score_lazily(X: Any, model: Model, what: What) -> Any:
+    import dask.array as da
+    from dask.highlevelgraph import HighLevelGraph
+
+    blocks = CollectionSource(X).delayed
+    name = f"nfs-{what.replace('_', '-')}-{uuid.uuid4().hex}"
+    classes = model.n_classes
+    flat = what == "predict" or (what == "decision_function" and classes == 2)
+    rest: tuple[int, ...] = () if flat else (0,)
+    shared = f"{name}-model"  # one task, so that the model is in the graph once
+    layer: dict[Any, Any] = {shared: model}
+    layer |= {(name, i, *rest): (score_block, shared, block.key, what) for i, block in enumerate(blocks)}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=blocks[:1])
+    dtype = model.classes.dtype if what == "predict" else np.dtype(np.float64)
+    return da.Array(graph, name, (heights(X), *(() if flat else ((classes,),))), dtype=dtype)
+
+
+def heights(X: Any) -> tuple[float, ...]:
+    """Rows of each chunk of a Dask collection; NaN where they are not known."""
+    return tuple(X.chunks[0]) if hasattr(X, "chunks") else (math.nan,) * X.npartitions
