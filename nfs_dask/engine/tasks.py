@@ -10,6 +10,8 @@ import io
 import itertools
 import json
 import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -29,7 +31,7 @@ from nfs_dask.block import (
 )
 from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
 from nfs_dask.engine.spool import Entries, SpoolFile, SpoolWriter, Tiling, as_block
-from nfs_dask.errors import NfsDaskError
+from nfs_dask.errors import NfsDaskError, StoreError
 from nfs_dask.sources.base import Source
 from nfs_dask.statistics.base import Coverage, State, Statistic
 from nfs_dask.storage import states
@@ -140,15 +142,29 @@ def _save(job: Job, run: int, fold: Fold) -> None:
 
 
 def _restore(job: Job, run: int) -> Fold | None:
-    if job.checkpoints is None or not job.checkpoints.exists(_checkpoint(run)):
+    name = _checkpoint(run)
+    if job.checkpoints is None or not job.checkpoints.exists(name):
         return None
-    with np.load(io.BytesIO(job.checkpoints.read(_checkpoint(run))), allow_pickle=False) as stored:
+    damaged = f"{job.checkpoints.path(name)} is damaged; delete it, and the blocks it covers are read again"
+    try:
+        fold = _load(job.checkpoints.read(name))
+    except (ValueError, LookupError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise StoreError(damaged) from error
+    start, stop = job.plan.runs[run]
+    inside = all(start <= a < b <= stop for a, b in fold.coverage.ranges)
+    if not inside or any(a.shape[-1:] != (job.plan.n_features,) for a in fold.state.arrays.values()):
+        raise StoreError(damaged)
+    return fold
+
+
+def _load(content: bytes) -> Fold:
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
         header = json.loads(bytes(stored["header"]))
         state = State()
         for key in stored.files:
             part, _, name = key.partition("/")
             if name:
-                getattr(state, part)[name] = stored[key]
+                {"arrays": state.arrays, "totals": state.totals}[part][name] = stored[key]
     return Fold(state, Coverage(tuple((a, b) for a, b in header["coverage"])), header["mended"])
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nfs_dask.engine.plan import Plan
-from nfs_dask.errors import InputError, ResumeError, StoreError
+from nfs_dask.errors import InputError, NfsDaskError, ResumeError, StoreError
 from nfs_dask.sources.base import Source
 from nfs_dask.statistics.base import Statistic
 from nfs_dask.storage.folder import Folder
@@ -63,12 +63,19 @@ class Workplace:
         """The plan an earlier process began with; a resumed pass keeps it."""
         if self._pass is None or not self._pass.exists("plan.json"):
             return None
-        plan = Plan.from_json(json.loads(self._pass.read("plan.json")))
-        _refuse_difference(self._pass, dict(plan.statistic), self.statistic, "settings")
+        with _reading(self._pass, "plan.json") as content:
+            plan = Plan.from_json(content)
+            then = dict(plan.statistic)
+        _refuse_difference(self._pass, then, self.statistic, "settings")
         return plan
 
     def begin(self, plan: Plan) -> None:
         """Note the plan, so that the pass can be resumed."""
+        if self.run is not None and plan.resources.spool != self.run.location:
+            raise InputError(
+                f"not all workers can write to the run folder {self.run.location}; name one that they share, "
+                "or do without"
+            )
         if self._pass is not None and not self._pass.exists("plan.json"):
             self._pass.write("plan.json", json.dumps(plan.to_json()).encode())
 
@@ -142,10 +149,24 @@ def _enter_run(run: Folder, source: Source) -> None:
     if not run.exists("run.json"):
         run.write("run.json", json.dumps({"format": FORMAT, "data": identity}).encode())
         return
-    recorded = json.loads(run.read("run.json"))
-    if recorded.get("format") != FORMAT:
-        raise StoreError(f"{run.location} is a run of format {recorded.get('format')}; this version reads {FORMAT}")
-    _refuse_difference(run, recorded["data"], identity, "data")
+    with _reading(run, "run.json") as recorded:
+        written, data = recorded["format"], dict(recorded.get("data", {}))
+    if written != FORMAT:
+        raise StoreError(f"{run.location} is a run of format {written}; this version reads {FORMAT}")
+    _refuse_difference(run, data, identity, "data")
+
+
+@contextmanager
+def _reading(folder: Folder, name: str) -> Iterator[Any]:
+    """The content of a JSON file of a run, with errors about it put into words."""
+    try:
+        yield json.loads(folder.read(name))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, NfsDaskError):
+            raise
+        raise StoreError(
+            f"{folder.path(name)} is damaged or not of this package; start a new run in another folder"
+        ) from error
 
 
 def _refuse_difference(folder: Folder, then: dict[str, Any], now: dict[str, Any], what: str) -> None:
