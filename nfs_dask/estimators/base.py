@@ -21,6 +21,7 @@ from nfs_dask.estimators.inputs import (
     check_prior,
     forced_columns,
     note_features,
+    numeric,
     open_labelled,
 )
 from nfs_dask.estimators.predicting import PredictingMixin
@@ -77,6 +78,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
             Strings, integers or booleans. A Dataset brings its own.
         sample_weight : (n,) weights of zero or more, optional
         """
+        X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
         statistic = dataset.class_counts()  # refuses data without labels, or with one class only
@@ -97,6 +99,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         classes : (C,) labels, optional
             All classes there will be; needed at the first call. A class that has had no document yet is not predicted.
         """
+        X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
         first = not hasattr(self, "_state")
         declared = self._declared(classes, first)
@@ -119,6 +122,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
             The documents, as they were given.
         """
         check_fitted(self)
+        X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=False)
         settings = self._settings(dataset.source, len(self.classes_))
@@ -237,8 +241,8 @@ def _refuse_empty_classes(classes: Array, state: State) -> None:
     empty = classes[state.totals["weight"] == 0]
     if len(empty):
         raise InputError(
-            f"class {empty[0].item()!r} has no documents, or only documents of weight 0; leave the class out, or declare it "
-            "with partial_fit(..., classes=...)"
+            f"class {empty[0].item()!r} has no documents, or only some of weight zero; leave the class out, or "
+            "declare it with partial_fit(..., classes=...)"
         )
 
 

@@ -37,6 +37,13 @@ def open_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset
     return Dataset(open_source(X, _column(y), sample_weight))
 
 
+def numeric(X: Any) -> Any:
+    """X itself, but an array of Python objects as numbers."""
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O":
+        return X.astype(np.float64)
+    return X
+
+
 def _column(y: Any) -> Any:
     """A column of a matrix as labels, with scikit-learn's warning."""
     from sklearn.utils import column_or_1d

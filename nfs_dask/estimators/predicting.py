@@ -7,7 +7,7 @@ from typing import Any
 from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.inputs import check_features, check_fitted
+from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
 from nfs_dask.model import Model
 from nfs_dask.scoring import What, score
 
@@ -69,6 +69,7 @@ class PredictingMixin:
 
     def _score(self, X: Any, what: What) -> Array | Any:
         check_fitted(self)
+        X = numeric(X)
         check_features(self, X)
         return score(X, self.model_, what, self.engine)
 

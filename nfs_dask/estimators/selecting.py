@@ -9,7 +9,7 @@ import numpy as np
 from nfs_dask.block import Array
 from nfs_dask.columns import restore, select
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.inputs import check_features, check_fitted
+from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
 from nfs_dask.model import Model
 
 
@@ -67,6 +67,7 @@ class SelectingMixin:
         (n, k) matrix
         """
         check_fitted(self)
+        X = numeric(X)
         check_features(self, X)
         return select(X, self.model_.support, self.engine)
 
