@@ -1,6 +1,6 @@
 """Sparse Bernoulli naive Bayes, solved exactly for any number of classes: the k features of largest gain.
 
-    z_i = sum_c n_c KL( Bern(f_c[i] / n_c) || Bern(g_i / n) )
+z_i = sum_c n_c KL( Bern(f_c[i] / n_c) || Bern(g_i / n) )
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ class Minimum:
 
     def map(self, column: Callable[[Array], Array]) -> Minimum:
         """The same with other numbers for the columns."""
-        cuts = (replace(cut, choice=cut.choice.map(column)) for cut in (self.best, self.low, self.high))
-        return Minimum(*cuts, self.n_evaluations)
+        best, low, high = (replace(cut, choice=cut.choice.map(column)) for cut in (self.best, self.low, self.high))
+        return Minimum(best, low, high, self.n_evaluations)
 
 
 Evaluate = Callable[[Array, Cut | None, Cut | None], Cut]  # point, and the ends known so far

@@ -53,6 +53,12 @@ def set_gain(totals: Array, counts: Array) -> tuple[float, Array]:
     return exact_sum(gains(totals, point) * counts), point
 
 
+@numba.njit(nogil=True)
+def _log_ratio(p, d, a):
+    """log(p / a) where d = p - a is known better than p is."""
+    return math.log1p(d / a) if d > -0.5 * a else math.log(p / a)
+
+
 @kernel
 def _gains_two(totals, point, out):
     a, b = point[0], point[1]
@@ -60,11 +66,12 @@ def _gains_two(totals, point, out):
         f, e = totals[0, i], totals[1, i]
         h = 0.0
         if f + e > 0:
-            d = (f * b - e * a) / (f + e)  # p - a
+            g = f + e
+            d = (f * b - e * a) / g  # p - a
             if f > 0:
-                h += f * math.log1p(d / a) if a > 0 else np.inf
+                h += f * _log_ratio(f / g, d, a) if a > 0 else np.inf
             if e > 0:
-                h += e * math.log1p(-d / b) if b > 0 else np.inf
+                h += e * _log_ratio(e / g, -d, b) if b > 0 else np.inf
         out[i] = max(h, 0.0)
 
 

@@ -24,6 +24,7 @@ _ACTIVE = 1e-7  # weight from which on a set counts as carrying some
 _POLISHED = 4  # Newton steps
 _MOST = 300  # evaluations
 _FORGET = 1e-9  # weight below which a set leaves the master, once there are many
+_FARTHEST = 1e-250  # share of a class, relative to its start, that is as good as none
 _MANY = 40  # sets
 
 
@@ -44,9 +45,10 @@ def solve_many(problem: Problem, k: int, swaps: bool, start: Array | None = None
     best, planes, weights, n = _minimise(problem, k, problem.start if start is None else start)
     mixed = [(float(w), plane.choice) for w, plane in zip(weights, planes, strict=True) if w > _FORGET]
     total = sum(w for w, _ in mixed)
-    choice, value = best_of(problem, [plane.choice for plane in planes])
-    better = ascend(problem.totals, problem.sizes, problem.n_forced, choice, best.point) if swaps else choice
-    choice, value = best_of(problem, [choice, better])
+    candidates = [plane.choice for plane in planes]
+    if swaps:
+        candidates += [ascend(problem, choice, best.point) for _, choice in mixed]
+    choice, value = best_of(problem, candidates)
     gain = problem.gains(best.point)
     bound = exact_sum(gain[best.choice.cells] * best.choice.counts)
     return Found(
@@ -63,20 +65,22 @@ def solve_many(problem: Problem, k: int, swaps: bool, start: Array | None = None
 def _minimise(problem: Problem, k: int, start: Array) -> tuple[Plane, list[Plane], Array, int]:
     """The lowest plane's foot, the planes of the last master, and their weights."""
     best = _plane(problem, k, start)
-    planes, weights, n, pull = [best], np.ones(1), 1, 1e-2
-    while n < _MOST:
+    planes, weights, n, inside = [best], np.ones(1), 1, 1e-2
+    while n < _MOST and best.height > 0:
         weights, floor, point = mix(planes, best.point)
         if best.height - floor <= CLOSED * best.height:
             break
-        border = bool((point < 1e-12 * start).any())
-        if border:  # a class without mass in all sets: look just inside
-            point = (1 - pull) * point + pull * start
-            pull /= 10
+        nearer = False
+        if (point < inside * start).any():  # a class with hardly any mass in all sets: look from inside, ever closer
+            point = np.maximum(point, inside * start)
+            point /= point.sum()
+            nearer = inside > _FARTHEST
+            inside = max(inside**2, _FARTHEST)
         plane = _plane(problem, k, point)
         n += 1
         best = plane if plane.height < best.height else best
         if _known(plane, planes):
-            if border and pull > np.finfo(float).eps:
+            if nearer:
                 continue
             break
         if len(planes) > _MANY:
@@ -146,7 +150,7 @@ class _Master:
                 step, decrement = self._newton(weights, barrier)
                 if decrement <= 1e-8:
                     break
-                weights = self._move(weights, step, decrement)
+                weights = self._move(weights, step, barrier)
         return weights
 
     def polish(self, weights: Array) -> tuple[Array, Array]:
@@ -164,6 +168,8 @@ class _Master:
         for _ in range(_POLISHED):
             total = masses.sum(axis=0) @ w
             shares = masses @ w / total
+            if not (shares > 0).all():
+                return weights, point
             levels = heights - masses.T @ log_point
             height = w @ levels
             error = np.concatenate((height - levels, np.log(shares / self.reference) - log_point, [1 - w.sum()]))
@@ -208,8 +214,15 @@ class _Master:
         step = ahead - solved[1] * (weights @ ahead) / (weights @ solved[1])
         return step, float(step @ step + ((root @ step) ** 2).sum() / barrier)
 
-    def _move(self, weights: Array, step: Array, decrement: float) -> Array:
-        """Damped as self-concordance asks for: full steps near the solution."""
-        length = 1.0 if decrement < 0.0625 else 1 / (1 + decrement**0.5)
-        moved = weights * (1 + length * step)
-        return moved / moved.sum()
+    def _move(self, weights: Array, step: Array, barrier: float) -> Array:
+        """A step that stays inside and does not lose, beyond rounding."""
+        length = min(1.0, 0.95 / max(float(-step.min()), 0.95))
+        before = self.value(weights)
+        slack = 10 * np.finfo(float).eps * float(self.heights.max())
+        while True:
+            moved = weights * (1 + length * step)
+            moved /= moved.sum()
+            gained = self.value(moved) - before + barrier * float(np.log(moved / weights).sum())
+            if gained >= -slack or length < 1e-6:
+                return moved
+            length /= 2

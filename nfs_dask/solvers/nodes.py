@@ -29,15 +29,15 @@ class Nodes:
 
     def run(self) -> None:
         """Evaluate nodes until every bracket is closed."""
-        if len(self.ks):
-            self._evaluate(self.problem.start)
+        nodes = [self.problem.start]
         for n in range(1, _MOST_ROUNDS):
-            for t in self._wanted(n):
-                self._evaluate(point_at(t))
             if not self.open.any():
                 break
+            for point in nodes:
+                self._evaluate(point)
+            nodes = self._wanted(n)
 
-    def _wanted(self, n: int) -> list[float]:
+    def _wanted(self, n: int) -> list[Array]:
         """For each bracket that holds open k, the median of where they would go next."""
         open_ = np.flatnonzero(self.open)
         t = self.proposal[open_]
@@ -48,8 +48,8 @@ class Nodes:
         order = np.lexsort((t, bracket))
         bracket, t = bracket[order], t[order]
         starts = np.flatnonzero(np.concatenate(([True], bracket[1:] != bracket[:-1])))[: len(t)]
-        ends = np.append(starts[1:], len(t))
-        return [float(t[(start + end) // 2]) for start, end in zip(starts, ends, strict=True)]
+        ends = np.append(starts[1:], len(t))[: len(starts)]
+        return [point_at(t[(start + end) // 2]) for start, end in zip(starts, ends, strict=True)]
 
     def _evaluate(self, point: Array) -> None:
         height, masses = self._sums(point)
@@ -60,7 +60,9 @@ class Nodes:
         self.value[better], self.value_point[better] = value[better], point
         better = height < self.bound
         self.bound[better], self.bound_point[better] = height[better], point
-        self._tighten(t, point[0] * masses[1] - point[1] * masses[0], np.vstack((np.full(len(height), t), height, masses)))
+        self._tighten(
+            t, point[0] * masses[1] - point[1] * masses[0], np.vstack((np.full(len(height), t), height, masses))
+        )
 
     def _sums(self, point: Array) -> tuple[Array, Array]:
         """Sum of the k largest gains and masses (2, ) of those features, for each k."""
@@ -85,6 +87,7 @@ class Nodes:
         self.proposal[touched] = proposal
         self.floor[touched] = np.maximum(self.floor[touched], floor)
         closed = self.bound - self.floor <= self.tolerance * self.bound
+        finite = np.where(np.isfinite(self.proposal), self.proposal, np.nan)
         for end in (self.low[:, 0], self.high[:, 0]):
-            closed |= np.abs(self.proposal - end) <= near(self.proposal)
+            closed |= np.abs(finite - end) <= near(finite)
         self.open &= ~closed

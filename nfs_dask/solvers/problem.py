@@ -48,9 +48,7 @@ class Problem:
     def only(self, columns: Array) -> Problem:
         """The problem on some of the columns, forced ones among them; ascending."""
         free = columns[: len(columns) - self.n_forced]
-        return replace(
-            self, totals=self.totals[:, columns], sizes=self.sizes[columns], origin=self.origin[free]
-        )
+        return replace(self, totals=self.totals[:, columns], sizes=self.sizes[columns], origin=self.origin[free])
 
     def wanted(self, choice: Choice) -> Array:
         """How many features ``choice`` takes of each original cell, forced ones not counted; (n_cells, ) int64."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nfs_dask.solvers.gains import divergence, gains, set_gain
+from nfs_dask.solvers.problem import Problem
 from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.topk import Choice, top
 
@@ -13,24 +14,25 @@ _ROUNDS = 100
 _POOL = 64  # candidates to come in, beyond three for each feature that is in
 
 
-def ascend(totals: Array, sizes: Array, n_forced: int, choice: Choice, point: Array) -> Choice:
-    """The best support found by single exchanges; the last ``n_forced`` columns stay in. ``point`` is the dual point."""
+def ascend(problem: Problem, choice: Choice, point: Array) -> Choice:
+    """The best support found by single exchanges of features that are not forced; ``point`` is the dual point."""
     for _ in range(_ROUNDS):
-        better = _exchange(totals, sizes, n_forced, choice, point)
+        better = _exchange(problem, choice, point)
         if better is None:
             break
         choice = better
     return choice
 
 
-def _exchange(totals: Array, sizes: Array, n_forced: int, choice: Choice, point: Array) -> Choice | None:
+def _exchange(problem: Problem, choice: Choice, point: Array) -> Choice | None:
+    totals, sizes = problem.totals, problem.sizes
     value, own = set_gain(totals[:, choice.cells], choice.counts)
     point = own if own.all() else point  # gains at the set's own point say most, but may be infinite at the border
     gain = gains(totals, point)
     counts = choice.spread(len(sizes))
     room = np.flatnonzero(counts < sizes)
     incoming = room[top(gain[room], np.ones(len(room), np.int64), 3 * int(counts.sum()) + _POOL).cells]
-    outgoing = choice.cells[choice.cells < len(sizes) - n_forced]
+    outgoing = choice.cells[choice.cells < len(sizes) - problem.n_forced]
     if not len(incoming) or not len(outgoing):
         return None
     height = choice.sum(gain) + gain[incoming] - gain[outgoing][:, None]

@@ -48,8 +48,12 @@ class Ties:
 def find_ties(gain: Array, totals: Array, sizes: Array, point: Array, k: int, choice: Choice, also: Array) -> Ties:
     """What is tied at ``point``, where ``choice`` is a best set under ``gain``; ``also`` are cells known to be tied."""
     last = gain[choice.cells].min()
-    tied = np.union1d(also, np.flatnonzero(np.abs(gain - last) <= TIED * last))
-    tied = tied[np.isfinite(gain[tied])]
+    if not np.isfinite(last):  # all of them forced: no place is left
+        nothing = np.zeros(0, np.intp)
+        return Ties(choice, nothing, sizes[nothing], 0)
+    free = np.isfinite(gain)  # forced columns are not
+    tied = np.flatnonzero(free & (np.abs(np.where(free, gain, 0.0) - last) <= TIED * last))
+    tied = np.union1d(also[free[also]], tied)
     sure = np.flatnonzero(gain > last)
     sure = sure[~np.isin(sure, tied)]
     slope = point[0] * totals[1, tied] - point[1] * totals[0, tied]

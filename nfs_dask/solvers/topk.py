@@ -29,7 +29,7 @@ class Choice:
 
     def sum(self, values: Array) -> Array:
         """Sum over the features of ``values`` (..., M)."""
-        return (values[..., self.cells] * self.counts).sum(axis=-1)  # type: ignore[no-any-return]
+        return (values[..., self.cells] * self.counts).sum(axis=-1)
 
 
 def top(gain: Array, sizes: Array, k: int) -> Choice:

@@ -36,10 +36,9 @@ def recover(problem: Problem, k: int, minimum: Minimum, swaps: bool) -> Found:
     candidates = [minimum.best.choice, minimum.low.choice, minimum.high.choice]
     if ties.n:
         candidates.append(walk(ties, gain, problem.totals, point))
-    choice, value = best_of(problem, candidates)
     if swaps:
-        better = ascend(problem.totals, problem.sizes, problem.n_forced, choice, point)
-        choice, value = best_of(problem, [choice, better])
+        candidates += [ascend(problem, choice, point) for choice in candidates]
+    choice, value = best_of(problem, candidates)
     top = minimum.best.choice
     return Found(
         choice=choice,

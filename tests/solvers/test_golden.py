@@ -123,7 +123,9 @@ def test_selected_sizes_of_a_larger_table(golden):
     F = np.stack([file["big_fp"], file["big_fm"]])
     for totals in (F, F.astype(np.int64)):
         counted = multinomial.count(totals)
-        for k, psi, alpha, walked in zip(*(file[f"big_{n}"] for n in ("k", "psi_gain", "alpha", "tie_walk")), strict=True):
+        for k, psi, alpha, walked in zip(
+            *(file[f"big_{n}"] for n in ("k", "psi_gain", "alpha", "tie_walk")), strict=True
+        ):
             solution = multinomial.solve(counted, k)
             assert solution.bound == pytest.approx(psi, rel=1e-12)
             assert solution.value >= walked * (1 - 1e-12)
