@@ -58,10 +58,10 @@ def fit_bernoulli(counts: Counts, settings: Settings) -> Model:
     documents, alpha = counts.documents[counts.seen], settings.alpha
     scored = bernoulli.score(counts.seen_totals, documents, alpha)
     solution = bernoulli.solve(scored, settings.k, always=settings.always)
-    f = counts.seen_totals[:, solution.support] + alpha
-    n = (documents + 2 * alpha)[:, None]
-    present, absent = _log(f) - np.log(n), _log(n - f) - np.log(n)
-    evidence = _evidence(solution, bernoulli.null_objective(scored), float(n.sum()), None)
+    f, n = counts.seen_totals[:, solution.support], documents[:, None]
+    log_n = np.log(n + 2 * alpha)
+    present, absent = _log(f + alpha) - log_n, _log(n - f + alpha) - log_n  # in this order n - f is exact
+    evidence = _evidence(solution, bernoulli.null_objective(scored), float(documents.sum()), None)
     return _model(
         "bernoulli",
         counts,
