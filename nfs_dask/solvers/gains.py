@@ -14,7 +14,7 @@ import numpy as np
 from nfs_dask.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
-_MOST_EXACT = 1 << 20  # terms; beyond, the pairwise sum of numpy is as good as reals deserve
+_MOST_EXACT = 1 << 17  # terms; beyond, the pairwise sum of numpy is as good as reals deserve
 
 
 def gains(totals: Array, point: Array) -> Array:
