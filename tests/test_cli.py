@@ -159,6 +159,28 @@ def test_a_file_that_cannot_be_opened_is_3(tmp_path, matrix):
     assert "nowhere.npy: No such file" in result.stderr
 
 
+def test_a_place_that_does_not_answer_is_3():
+    result = run("info", "http://127.0.0.1:9/x.zarr")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("Error: http://127.0.0.1:9/x.zarr: Cannot connect")
+
+
+def test_a_full_disk_is_3_and_leaves_nothing(tmp_path, matrix, full_disk):
+    sp.save_npz(tmp_path / "x.npz", matrix)
+    with full_disk(500):
+        result = run("ingest", tmp_path / "x.npz", tmp_path / "x.zarr")
+    assert result.exit_code == 3
+    assert str(tmp_path) in result.stderr and result.stderr.endswith(": File too large\n")
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
+def test_a_closed_standard_output_is_no_bug(store, monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    with pytest.raises(SystemExit) as ended:
+        cli(["info", str(store)])
+    assert ended.value.code == 0
+
+
 def test_a_bug_ends_in_a_traceback(monkeypatch, store):
     monkeypatch.setattr("nfs_dask.dataset.open_dataset", lambda *a, **k: 1 // 0)
     with pytest.raises(ZeroDivisionError):

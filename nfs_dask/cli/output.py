@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import sys
@@ -91,12 +92,19 @@ def reporting(ctx: click.Context) -> Iterator[None]:
     except NfsDaskError as error:
         _fail(ctx, str(error), type(error).__name__, error.exit_code)
     except OSError as error:
-        if error.filename is None:  # not about a file somebody named
+        if error.errno == errno.EPIPE:  # whoever read our output has seen enough; click ends quietly
             raise
-        _fail(ctx, f"{error.filename}: {error.strerror}", type(error).__name__, 3)
+        _fail(ctx, _described(error), type(error).__name__, 3)
     except KeyboardInterrupt:
         kept = ctx.meta.get(_KEPT, "nothing was written")
         _fail(ctx, f"interrupted; {kept}", "KeyboardInterrupt", 130)
+
+
+def _described(error: OSError) -> str:
+    """What the system or a remote place said, and about which file where it said that."""
+    if error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return error.strerror or str(error) or type(error).__name__
 
 
 def _fail(ctx: click.Context, message: str, kind: str, exit_code: int) -> None:
@@ -120,7 +128,11 @@ def _plain(value: Any) -> Any:
 def _console() -> Console:
     from rich.console import Console
 
-    return Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    return Console(markup=False, highlight=False, width=None if _is_terminal() else _PIPE_WIDTH)
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()  # None: it was closed before we began
 
 
 class _StandardError(logging.StreamHandler[TextIO]):

@@ -139,12 +139,22 @@ def _dense(job: Job, source: Source, executor: Executor, place: Workplace, kept:
     """Fold whole states; the client holds the last one."""
     fold = executor.fold(job, source, _label(job))
     _check(fold, job)
-    target = _reserve(job, place, kept)
-    for folder in (target, place.results):
-        if folder is not None:
-            states.write_state(folder, fold.state, job.plan.n_features, _facts(job))
-    _commit(job, place, kept, target)
+    if place.results is not None:
+        states.write_state(place.results, fold.state, job.plan.n_features, _facts(job))
+    _keep(fold.state, job, place, kept)
     return MemoryPanels(fold.state, job.plan.n_features)
+
+
+def _keep(state: State, job: Job, place: Workplace, kept: Kept | None) -> None:
+    """Store the state beside the data; that it cannot be is no reason to lose it."""
+    target = _reserve(job, place, kept)
+    if target is None:
+        return
+    try:
+        states.write_state(target, state, job.plan.n_features, _facts(job))
+        _commit(job, place, kept, target)
+    except OSError as error:
+        logger.warning("statistics are not kept beside the data: %s", error)
 
 
 def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kept: Kept | None) -> Panels:

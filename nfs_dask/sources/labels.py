@@ -217,6 +217,8 @@ def _as_classes(values: list[Any]) -> Array:
     if not values:
         return np.empty(0, np.int64)
     if all(isinstance(v, str) for v in values):
+        if cut := [v for v in values if v.endswith("\0")]:  # numpy would drop it, and could make two labels one
+            raise InputError(f"y holds the label {cut[0]!r}; no label may end in a NUL character, strip it")
         return np.array(values, np.str_)
     if all(isinstance(v, (bool, np.bool_)) for v in values):
         return np.array(values, bool)

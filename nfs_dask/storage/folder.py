@@ -6,6 +6,7 @@ Credentials and end points come from the environment or fsspec's configuration o
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import shutil
@@ -55,10 +56,13 @@ class Folder:
             raise InputError(f"{self.location} cannot be used: {error}") from error
         try:
             yield fs
-        except (OSError, NfsDaskError):
+        except (NfsDaskError, FileNotFoundError, FileExistsError):
             raise
         except Exception as error:
-            raise OSError(f"{self.location}: {str(error) or 'it cannot do that'} ({type(error).__name__})") from error
+            if getattr(error, "filename", None) is not None:  # it says which place it is about
+                raise
+            kind = PermissionError if isinstance(error, PermissionError) else OSError
+            raise kind(f"{self.location}: {str(error) or 'it cannot do that'} ({type(error).__name__})") from error
 
     def exists(self, name: str) -> bool:
         if not self.remote:
@@ -136,7 +140,7 @@ class Folder:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
         try:
-            with open(partial, "wb") as file:
+            with _named(path), open(partial, "wb") as file:
                 yield file
             os.replace(partial, path)
         finally:
@@ -177,11 +181,12 @@ class Folder:
                     fs.pipe_file(self.path(name), content, mode="create")
                 return True
             partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-            partial.write_bytes(content)
             try:
+                with _named(path):
+                    partial.write_bytes(content)
                 os.link(partial, path)  # unlike a rename, refuses an existing name
             finally:
-                partial.unlink()
+                partial.unlink(missing_ok=True)
             return True
         except FileExistsError:
             return False
@@ -215,6 +220,17 @@ class Folder:
                     fs.rm_file(path)
             elif fs.exists(self.location):
                 fs.rm(self.location, recursive=True)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Let the system say which file there was no room for."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def _range(start: int | None, stop: int | None, size: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -32,9 +33,16 @@ class WrittenNames:
 
 def in_chunks(names: Iterable[str | Sequence[str]], size: int) -> Iterator[list[str]]:
     """Names in lists of ``size``, from single names or from lists of them."""
-    single = (name for item in names for name in ([item] if isinstance(item, str) else item))
+    single = (name for item in names for name in ([item] if isinstance(item, str) else _texts(item)))
     while chunk := list(islice(single, size)):
         yield chunk
+
+
+def _texts(names: Any) -> Iterator[str]:
+    for name in names if isinstance(names, (list, tuple, np.ndarray)) else [names]:
+        if not isinstance(name, str):
+            raise InputError(f"a feature is named {name!r}, which is not text; give strings, [str(n) for n in names]")
+        yield name
 
 
 def write_names(folder: Folder, header: Header, names: Iterable[str | Sequence[str]]) -> WrittenNames:

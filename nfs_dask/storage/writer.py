@@ -345,8 +345,23 @@ def _plain_classes(classes: Array | None) -> tuple[str | None, tuple[Any, ...]]:
     values = np.asarray(classes).tolist()
     for name, kind in (("str", str), ("bool", bool), ("int", int), ("float", float)):
         if all(type(value) is kind for value in values):
+            _refuse_unstorable(values)
             return name, tuple(values)
-    raise InputError(f"labels of several types, such as {values[:3]}; use strings, or whole numbers, for all of them")
+    raise InputError(
+        f"labels such as {values[:3]} cannot be stored; give strings, whole numbers or booleans, and one type of them"
+    )
+
+
+def _refuse_unstorable(classes: list[Any]) -> None:
+    """Labels go into arrays of UTF-8 or of int64."""
+    for value in classes:
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InputError(f"the label {value} does not fit 64 bits; give smaller numbers, or strings")
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise InputError(f"the label {value!r} is not valid text; remove its surrogates") from None
 
 
 def _merged_classes(old: Header, classes: Array | None) -> tuple[tuple[Any, ...], Array | None]:

@@ -95,6 +95,7 @@ def test_continuous_targets_are_refused(y):
         (np.array([[1], [2, 3]], object), "compound"),
         (np.array([1j, 2j]), "complex"),
         (np.array(["2020-01-01"], "M8[D]"), "datetime64"),
+        (np.array(["a", "a\0"], object), r"label 'a\\x00'; no label may end in a NUL"),
     ],
 )
 def test_what_is_not_a_label_is_refused(y, message):

@@ -248,3 +248,16 @@ def test_missing_credentials_are_an_error_of_the_place(s3: str, monkeypatch: pyt
 def test_a_protocol_nobody_knows_is_named() -> None:
     with pytest.raises(InputError, match="zork://somewhere cannot be used"):
         Folder("zork://somewhere").exists("x")
+
+
+def test_the_file_without_room_is_named_and_nothing_is_left(tmp_path: Path, full_disk: Any) -> None:
+    folder = Folder(str(tmp_path))
+    for write in (folder.write, folder.write_new):
+        with full_disk(1000), pytest.raises(OSError, match=f"too large: '{tmp_path}/x'"):
+            write("x", bytes(5000))
+    assert folder.names() == []
+
+
+def test_a_place_that_nobody_answers_for_is_named() -> None:
+    with pytest.raises(OSError, match=r"^http://127\.0\.0\.1:9/s: Cannot connect"):
+        Folder("http://127.0.0.1:9/s").names()

@@ -149,6 +149,17 @@ def test_a_pass_does_without_a_place_to_keep_things(place: str, panels: int) -> 
         assert_same(result.state, SerialEngine().reduce(COUNTS, corpus).state, exact=True)
 
 
+def test_a_full_disk_does_not_lose_the_result_of_a_pass(tmp_path: Path, full_disk: Any, caplog: Any) -> None:
+    corpus = GeneratedCorpus(200, 2000, 3, words_per_document=5, block_rows=50)
+    kept = Kept(Folder(str(tmp_path)), "abc")
+    with full_disk(300):
+        result = SerialEngine().reduce(COUNTS, corpus, kept=kept)
+    assert_same(result.state, SerialEngine().reduce(COUNTS, corpus).state, exact=True)
+    assert "not kept" in caplog.text and "too large" in caplog.text
+    assert kept.find(COUNTS) is None
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("panels", [1, 3])
 def test_a_pass_that_fails_keeps_nothing(tmp_path: Path, panels: int) -> None:
     class Broken(GeneratedCorpus):

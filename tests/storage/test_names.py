@@ -85,3 +85,10 @@ def test_a_column_outside_is_refused(tmp_path):
     write_store(example(), tmp_path / "s")
     with pytest.raises(InputError, match="column 40 was asked for; the data have 40 columns"):
         ZarrSource(tmp_path / "s").names(np.array([1, 40]))
+
+
+@pytest.mark.parametrize("names", [range(40), [None] * 40, np.arange(40), [[1, 2], [3]], [b"w"] * 40])
+def test_names_that_are_not_text_are_refused(tmp_path, names):
+    with pytest.raises(InputError, match="a feature is named .*, which is not text; give strings"):
+        write_store(example(), tmp_path / "s", names=names, layout=SMALL)
+    assert list(tmp_path.iterdir()) == []

@@ -478,3 +478,17 @@ def test_a_relative_path_is_a_place_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_store(example(), "s")
     assert os.path.exists(tmp_path / "s/zarr.json")
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (np.array([0, 1, 2**64 - 1], np.uint64), "the label 18446744073709551615 does not fit 64 bits"),
+        (np.array(["a", "b", "\ud800"]), "not valid text; remove its surrogates"),
+        (np.array([b"a", b"b", b"c"]), r"labels such as \[b'a', .* cannot be stored; give strings"),
+    ],
+)
+def test_labels_that_no_store_holds_are_refused(tmp_path, classes, message):
+    with pytest.raises(InputError, match=message):
+        write_store(example(classes=classes), tmp_path / "s", layout=SMALL)
+    assert list(tmp_path.iterdir()) == []
