@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from nfs_dask.estimators.bernoulli import SparseBernoulliNB
+    from nfs_dask.estimators.files import load_model
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
 
 _HOME = {
@@ -42,6 +43,7 @@ _HOME = {
     "SparseMultinomialNB": "nfs_dask.estimators.multinomial",
     "StoreError": "nfs_dask.errors",
     "ingest": "nfs_dask.dataset",
+    "load_model": "nfs_dask.estimators.files",
     "open_dataset": "nfs_dask.dataset",
     "plan": "nfs_dask.dataset",
 }
@@ -62,6 +64,7 @@ __all__ = [
     "StoreError",
     "__version__",
     "ingest",
+    "load_model",
     "open_dataset",
     "plan",
 ]

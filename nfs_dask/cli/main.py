@@ -8,10 +8,12 @@ import click
 
 from nfs_dask.cli.demo import demo
 from nfs_dask.cli.doctor import doctor
+from nfs_dask.cli.fit import fit
 from nfs_dask.cli.info import info
 from nfs_dask.cli.ingest import ingest
 from nfs_dask.cli.output import reporting
 from nfs_dask.cli.plan import plan
+from nfs_dask.cli.predict import evaluate, predict
 
 
 class _Commands(click.Group):
@@ -45,10 +47,12 @@ def cli() -> None:
     nfs-dask ingest matrix.npz --labels y.npy mail.zarr
     nfs-dask info mail.zarr                           what is in it
     nfs-dask plan mail.zarr --workers 4               what a pass would take
+    nfs-dask fit mail.zarr spam.model -k 100          a classifier over the best 100 features
+    nfs-dask evaluate spam.model test-mail.zarr       how often it is right
 
     Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 refused or failed by the cluster; 130 interrupted.
     """
 
 
-for command in (demo, ingest, info, plan, doctor):
+for command in (demo, ingest, info, plan, fit, predict, evaluate, doctor):
     cli.add_command(command)

@@ -84,20 +84,20 @@ class ClusterOptions:
             yield client
 
     @contextmanager
-    def engine(self, source: Source) -> Iterator[Engine]:
+    def engine(self, source: Source, run: str | None = None) -> Iterator[Engine]:
         """The engine that was asked for; where none was, this process for small data, and others of this machine.
 
-        Never threads of this process: an interruption would have to wait for them.
+        Never threads of this process: an interruption would have to wait for them. ``run`` is the engine's run folder.
         """
         from nfs_dask.engine.choose import choose_engine
         from nfs_dask.engine.distributed import DaskEngine
+        from nfs_dask.engine.serial import SerialEngine
 
-        chosen = choose_engine(None, source)
-        if self == ClusterOptions() and not isinstance(chosen, DaskEngine):
-            yield chosen
+        if self == ClusterOptions() and not isinstance(choose_engine(None, source), DaskEngine):
+            yield SerialEngine(run=run)
             return
         with self._checked_client() as client, client.as_current():
-            yield DaskEngine(workers=self.workers)
+            yield DaskEngine(workers=self.workers, run=run)
 
     @contextmanager
     def _checked_client(self) -> Iterator[Any]:
@@ -143,3 +143,76 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_CLUSTER):
         decorated = option(decorated)
     return decorated
+
+
+def kept(value: str) -> int | float | str:
+    """What was written for -k: a whole number, a share, or a word."""
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+_METHOD = (
+    click.option(
+        "--method",
+        type=click.Choice(["multinomial", "bernoulli"]),
+        default="multinomial",
+        show_default=True,
+        help="Model.",
+    ),
+    click.option(
+        "-k", "k", default="10", show_default=True, metavar="K", help='Features: how many, a share, or "all".'
+    ),
+    click.option("--alpha", type=float, default=1.0, show_default=True, help="Smoothing, added to each count."),
+    click.option("--binarize", type=float, metavar="T", help="Bernoulli: values above T count as present."),
+    click.option("--solver", type=click.Choice(["cuts", "bisection"]), help="Multinomial: the paper's is bisection."),
+    click.option("--always", multiple=True, metavar="NAME", help="A feature that is chosen in any case; repeatable."),
+    click.option("--no-fit-prior", is_flag=True, help="Take all classes to be as likely before a document is read."),
+    click.option("--class-prior", metavar="P,P,...", help="Priors, in the order of the sorted classes."),
+)
+
+
+def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the parameters of the estimators; it receives one that is not fitted, ``estimator``."""
+
+    @functools.wraps(command)
+    def wrapped(method: str, binarize: float | None, solver: str | None, **arguments: Any) -> Any:
+        common = {
+            "k": kept(arguments.pop("k")),
+            "alpha": arguments.pop("alpha"),
+            "always": list(arguments.pop("always")) or None,
+            "fit_prior": not arguments.pop("no_fit_prior"),
+            "class_prior": _numbers(arguments.pop("class_prior")),
+        }
+        return command(estimator=_estimator(method, binarize, solver, common), **arguments)
+
+    decorated: Callable[..., Any] = wrapped
+    for option in reversed(_METHOD):
+        decorated = option(decorated)
+    return decorated
+
+
+def _estimator(method: str, binarize: float | None, solver: str | None, common: dict[str, Any]) -> Any:
+    if method == "bernoulli":
+        if solver is not None:
+            raise click.UsageError("--solver is for --method multinomial; the Bernoulli model is solved exactly")
+        from nfs_dask.estimators.bernoulli import SparseBernoulliNB
+
+        return SparseBernoulliNB(binarize=binarize, **common)
+    if binarize is not None:
+        raise click.UsageError("--binarize is for --method bernoulli; the multinomial model counts values as they are")
+    from nfs_dask.estimators.multinomial import SparseMultinomialNB
+
+    return SparseMultinomialNB(solver=solver or "cuts", **common)
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"--class-prior {text!r} is not a list of numbers such as 0.2,0.8") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -34,6 +35,7 @@ from nfs_dask.sources.labels import encode, encode_as
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.running import lift, subtract
+from nfs_dask.storage.models import save_model
 
 MOST_FEATURES = 1 << 25  # whose counts are held in memory
 
@@ -101,7 +103,9 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         """
         X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
-        first = not hasattr(self, "_state")
+        first = not hasattr(self, "model_")
+        if not first:
+            self._check_counts()
         declared = self._declared(classes, first)
         note_features(self, X, dataset.source, reset=first)
         settings = self._settings(dataset.source, len(declared))
@@ -122,6 +126,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
             The documents, as they were given.
         """
         check_fitted(self)
+        self._check_counts()
         X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=False)
@@ -133,10 +138,24 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         self._settle(self.classes_, rest, settings, dataset.source, reduction)
         return self
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a folder, in JSON and Zarr; `load_model` reads it.
+
+        Parameters
+        ----------
+        path
+            A new folder or URL, or that of a model, which is then replaced in one step.
+        """
+        check_fitted(self)
+        parameters = self.get_params(deep=False)
+        del parameters["engine"]
+        save_model(self.model_, {name: _plain(value) for name, value in parameters.items()}, path)
+
     @property
     def scores_(self) -> Array:
         """Gain of each feature, (n_features_in_,); worked out from the counts when it is asked for."""
         check_fitted(self)
+        self._check_counts()
         return self._scores(self._counts())
 
     @property
@@ -177,8 +196,8 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         declared, _ = encode(classes)
         if not first and not np.array_equal(declared, self.classes_):
             raise InputError(
-                f"classes={declared.tolist()} is not the same as on the last call, {self.classes_.tolist()}; leave it out, "
-                "or fit a new estimator"
+                f"classes={declared.tolist()} is not the same as on the last call, {self.classes_.tolist()}; leave it "
+                "out, or fit a new estimator"
             )
         return declared
 
@@ -226,6 +245,13 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
     def _counts(self) -> Counts:
         return Counts(self.classes_, self._state.totals["weight"], self._counted(self._state.arrays))
 
+    def _check_counts(self) -> None:
+        if not hasattr(self, "_state"):
+            raise InputError(
+                "this model was loaded from a file, which has no counts of all features in it; fit it again to add or "
+                "take away documents, or to score every feature"
+            )
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
@@ -244,6 +270,11 @@ def _refuse_empty_classes(classes: Array, state: State) -> None:
             f"class {empty[0].item()!r} has no documents, or only some of weight zero; leave the class out, or "
             "declare it with partial_fit(..., classes=...)"
         )
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as a JSON value."""
+    return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple) else value
 
 
 def _provenance(state: State, source: Source, reduction: Reduction) -> dict[str, Any]:

@@ -1,0 +1,109 @@
+"""``nfs-dask fit``: from a dataset to a saved model."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nfs_dask.cli.options import ClusterOptions, cluster_options, method_options
+from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.errors import ResumeError
+from nfs_dask.units import format_seconds
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from nfs_dask.estimators.base import SparseNaiveBayes
+
+
+@click.command()
+@click.argument("store")
+@click.argument("model")
+@method_options
+@click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
+@click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
+@click.option("--run", metavar="RUN", help="A new folder that all workers reach, from which --resume can go on.")
+@click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
+@cluster_options
+@json_option
+def fit(
+    store: str,
+    model: str,
+    estimator: SparseNaiveBayes,
+    label_column: str | None,
+    no_cache: bool,
+    run: str | None,
+    resume: str | None,
+    cluster: ClusterOptions,
+) -> None:
+    """Choose features of STORE, fit a classifier to them, and write it to MODEL.
+
+    Counting is one pass over the data, or none where the counts were kept: another k or alpha reads no documents.
+
+    \b
+    nfs-dask fit mail.zarr spam.model --method multinomial -k 100
+    nfs-dask fit mail.zarr spam.model -k 0.001 --alpha 0.1 --workers 2 --memory-limit 1GiB
+    nfs-dask fit s3://bucket/mail.zarr s3://bucket/spam.model -k 1000 --run s3://bucket/run
+    """
+    if run is not None and resume is not None:
+        raise click.UsageError("--run begins a new run and --resume goes on with an old one; give one of them")
+    from nfs_dask.dataset import open_dataset
+
+    keeps(f"what was counted is kept, go on with --resume {run or resume}" if run or resume else "no model was written")
+    _check_run(run, resume)
+    started = time.perf_counter()
+    dataset = open_dataset(store, labels=label_column, reuse=not no_cache)
+    with cluster.engine(dataset.source, run or resume) as engine:
+        estimator.set_params(engine=engine).fit(dataset)
+    estimator.save(model)
+    values = {
+        "model": model,
+        "method": estimator.model_.method,
+        "rows": estimator.provenance_["rows"],
+        "features": dataset.n_features,
+        "k": len(estimator.model_.support),
+        "classes": estimator.classes_,
+        "objective": estimator.objective_,
+        "upper_bound": estimator.upper_bound_,
+        "gap": estimator.dual_gap_,
+        "certified": estimator.certified_,
+        "counts_reused": estimator.provenance_["reused"],
+        "top_features": {str(label): top for label, top in estimator.top_features(10).items()},
+        "seconds": time.perf_counter() - started,
+    }
+    answer(values, lambda console: show_fit(values, console))
+
+
+def _check_run(run: str | None, resume: str | None) -> None:
+    from nfs_dask.storage.folder import Folder
+
+    if run is not None and Folder.of(run).exists("run.json"):
+        raise ResumeError(f"{run} holds a run already; go on with it by --resume {run}, or name a new folder")
+    if resume is not None and not Folder.of(resume).exists("run.json"):
+        raise ResumeError(f"{resume} holds no run to go on with; begin one with --run {resume}")
+
+
+def show_fit(values: dict[str, Any], console: Console) -> None:
+    """The selected features that say most, and how sure the choice is."""
+    tops = values["top_features"]
+    rows = [
+        [label if i == 0 else "", name, f"{weight:+.3f}"]
+        for label, top in tops.items()
+        for i, (name, weight) in enumerate(top)
+    ]
+    console.print(table("Features that speak for a class most", ["class", "feature", "weight"], rows))
+    certificate = (
+        "no other choice of as many features is better"
+        if values["certified"]
+        else f"no other choice of as many features is better by more than {values['gap']:.3g} nats"
+    )
+    counted = "counts kept from before" if values["counts_reused"] else "one pass over the data"
+    console.print(
+        printable(
+            f"{values['method']}: {values['k']:,} of {values['features']:,} features, {values['rows']:,} documents\n"
+            f"log likelihood {values['objective']:,.3f}; {certificate}\n"
+            f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})"
+        )
+    )
