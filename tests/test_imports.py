@@ -28,7 +28,7 @@ LAYERS = [
     {"sources"},
     {"engine"},
     {"dataset", "corpus", "doctor"},
-    {"summary", "scoring"},
+    {"summary", "scoring", "evaluation"},
     {"columns"},
     {"estimators"},
     {"cli", "testing"},
