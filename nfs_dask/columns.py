@@ -132,6 +132,7 @@ def _select_lazily(X: Any, support: Array) -> Any:
 def _map_chunks(X: Any, task: Callable[..., Any], shared: tuple[Any, ...], width: int) -> Any:
     """A lazy array with one chunk for each row of chunks of X, of the type that its chunks have."""
     import dask.array as da
+    from dask.array.utils import meta_from_array
     from dask.highlevelgraph import HighLevelGraph
 
     parts = X.to_delayed(optimize_graph=False).tolist()  # optimisation would drop the futures of persisted chunks
@@ -140,7 +141,7 @@ def _map_chunks(X: Any, task: Callable[..., Any], shared: tuple[Any, ...], width
     layer: dict[Any, Any] = dict(zip(keys, shared, strict=True))
     layer |= {(name, i, 0): (task, [part.key for part in row], *keys) for i, row in enumerate(parts)}
     graph = HighLevelGraph.from_collections(name, layer, dependencies=parts[0][:1])
-    return da.Array(graph, name, (heights(X), (width,)), meta=X._meta)
+    return da.Array(graph, name, (heights(X), (width,)), meta=meta_from_array(X))
 
 
 def _select_task(chunks: list[Any], support: Array) -> Any:
@@ -172,4 +173,3 @@ def _csr(chunk: Any, columns: Array) -> Any:
 def _restore_task(chunks: list[Any], support: Array, n_features: int) -> Any:
     assert len(chunks) == 1, "restore is given whole rows"
     return _restore_matrix(chunks[0], support, n_features)
-

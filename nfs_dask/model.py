@@ -108,8 +108,8 @@ class Model:
         scores = np.tile(self.start.finite, (block.n_rows, 1))
         zeros = np.tile(self.start.zeros, (block.n_rows, 1))
         entries = (block.indptr, block.indices, block.data)
-        by_value = self.threshold is None
-        _add_entries(*entries, by_value, self.threshold or 0.0, *self.lookup.arguments, *self._kernel_steps, scores, zeros)
+        presence = (self.threshold is None, self.threshold or 0.0)
+        _add_entries(*entries, *presence, *self.lookup.arguments, *self._kernel_steps, scores, zeros)
         scores = Terms(scores, zeros).value
         nowhere = np.isneginf(scores).all(axis=1)
         scores[nowhere] = self.class_log_prior
@@ -175,16 +175,12 @@ def _add_entries(indptr, indices, data, by_value, threshold, columns, starts, sh
     n_classes = steps.shape[1]
     for i in range(len(indptr) - 1):
         for j in range(indptr[i], indptr[i + 1]):
-            x = np.float64(data[j])
-            if by_value:
-                if x == 0:
-                    continue
-            elif x > threshold:
-                x = 1.0
-            else:
+            value = np.float64(data[j])
+            if not (value != 0 if by_value else value > threshold):
                 continue
+            times = value if by_value else 1.0
             p = find(columns, starts, shift, np.int64(indices[j]))
             if p >= 0:
                 for c in range(n_classes):
-                    scores[i, c] += x * steps[p, c]
+                    scores[i, c] += times * steps[p, c]
                     zeros[i, c] += step_zeros[p, c]

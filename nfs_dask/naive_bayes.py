@@ -197,5 +197,3 @@ def _log(x: Array, otherwise: float = -np.inf) -> Array:
 
 def _xlogx(x: Array) -> Array:
     return np.asarray(x * _log(x, otherwise=0.0))
-
-

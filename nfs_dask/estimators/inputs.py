@@ -68,8 +68,7 @@ def note_features(estimator: Any, X: Any, source: Source, *, reset: bool) -> Non
         if reset:
             vars(estimator).pop("feature_names_in_", None)
     else:
-        named = X._meta if is_collection(X) and hasattr(X, "columns") else X
-        validate_data(estimator, named, reset=reset, skip_check_array=True)
+        validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
     if reset:
         estimator.n_features_in_ = source.n_features
     elif source.n_features != estimator.n_features_in_:
@@ -88,8 +87,16 @@ def check_features(estimator: Any, X: Any) -> None:
         return
     if not is_collection(X):
         as_rows(X)  # says what is wrong with things that have no rows and columns
-    named = X._meta if is_collection(X) and hasattr(X, "columns") else X
-    validate_data(estimator, named, reset=False, skip_check_array=True)
+    validate_data(estimator, _named(X), reset=False, skip_check_array=True)
+
+
+def _named(X: Any) -> Any:
+    """Something in memory with the columns of X: scikit-learn knows no Dask data frames."""
+    if is_collection(X) and hasattr(X, "columns"):
+        import pandas as pd
+
+        return pd.DataFrame(columns=X.columns)
+    return X
 
 
 def check_alpha(alpha: Any) -> float:

@@ -116,8 +116,8 @@ class SparseMultinomialNB(SparseNaiveBayes):
             raise InputError(f"solver={self.solver!r}; give one of {', '.join(map(repr, SOLVERS))}")
         if settings.k == 1 < source.n_features:
             warn(
-                "k=1: a single feature can carry no weight in a multinomial model, as all classes have the same total on "
-                "the chosen features; take k=2 or more",
+                "k=1: a single feature can carry no weight in a multinomial model, as all classes have the same total "
+                "on the chosen features; take k=2 or more",
                 DataWarning,
             )
         return replace(settings, solver=self.solver)

@@ -45,7 +45,7 @@ class PredictingMixin:
         return self._score(X, "predict_log_proba")
 
     def predict_joint_log_proba(self, X: Any) -> Any:
-        """log P(c) + log P(x|c) for each class, (n, C); up to a constant of the row where k leaves features out."""
+        """Log P(c) + log P(x|c) for each class, (n, C); up to a constant of the row where k leaves features out."""
         return self._score(X, "joint_log_likelihood")
 
     def decision_function(self, X: Any) -> Any:

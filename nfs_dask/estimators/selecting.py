@@ -48,7 +48,8 @@ class SelectingMixin:
             raise InputError("input_features is not equal to feature_names_in_; leave it out")
         if len(given) != self.n_features_in_:
             raise InputError(
-                f"input_features should have length equal to number of features ({self.n_features_in_}), got {len(given)}"
+                f"input_features should have length equal to number of features ({self.n_features_in_}), "
+                f"got {len(given)}; give one name for each"
             )
         return given[self.model_.support]
 

@@ -45,7 +45,7 @@ def check_binary(block: Block) -> None:
 
 
 @kernel
-def _first_other(data):
+def _first_other(data: Array) -> int:
     """Position of the first value that is neither 0 nor 1; -1 if none."""
     for j in range(len(data)):
         if data[j] != 0 and data[j] != 1:

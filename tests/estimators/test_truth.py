@@ -36,9 +36,7 @@ def ours_and_theirs(method, **parameters):
 
 
 def assert_same_model(ours, theirs, X):
-    np.testing.assert_allclose(
-        ours.predict_joint_log_proba(X), theirs.predict_joint_log_proba(X), rtol=1e-9, atol=1e-9
-    )
+    np.testing.assert_allclose(ours.predict_joint_log_proba(X), theirs.predict_joint_log_proba(X), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     np.testing.assert_array_equal(ours.classes_, theirs.classes_)
