@@ -336,7 +336,9 @@ def tile_shift(n_features: int, n_classes: int, panels: int) -> int:
 
 def spooled_entry_nbytes(source: Source, shift: int) -> int:
     """Bytes of one spooled entry: its column within the tile, its value and, for weighted rows, its weight."""
-    value = {"binary": 1, "count": 2}.get(source.kind or "", 8)
+    value = 1 if source.kind == "binary" else 8
+    if source.kind == "count" and source.trusted:  # held in the smallest type, beside columns of four bytes or more
+        value = min(8, max(1, source.block_nbytes // max(1, source.block_entries) - 4))
     return (2 if shift <= 16 else 4) + value + (8 if source.weighted else 0)
 
 
