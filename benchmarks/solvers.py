@@ -2,8 +2,8 @@
 
     python benchmarks/solvers.py [--features 12080000] [--repeats 3] [--scaling]
 
-Counts have the shape of the "tweets" case: a Zipf head of 200,000 words, the rest spread evenly, so that most counts are
-tiny. Reals are the same with noise. ``--scaling`` keeps k/m = 0.05 and lets m grow.
+Counts have the shape of the "tweets" case: a Zipf head of 200,000 words, the rest spread evenly, so that most counts
+are tiny. Reals are the same with noise. ``--scaling`` keeps k/m = 0.05 and lets m grow.
 """
 
 from __future__ import annotations

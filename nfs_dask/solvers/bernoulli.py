@@ -35,7 +35,7 @@ class Scored:
 
     @property
     def scores(self) -> Array:
-        """z of each feature, (m, ) float64; 0 for features absent from the data."""
+        """Gain z of each feature, (m, ) float64; 0 for features absent from the data."""
         present = np.where(self.cells.totals.any(axis=0), self.gain, 0.0)
         return present if self.codes is None else present[self.codes]
 
@@ -60,7 +60,7 @@ def _gains(totals: Array, documents: Array, alpha: float) -> Array:
 
 
 def solve(scored: Scored, k: int, *, always: Sequence[int] | Array | None = None) -> Solution:
-    """The best support of k features, ``always`` ones among them. Of equal gains, those of the lower features are taken.
+    """The best support of k features, ``always`` ones among them; of equal gains, the lower features are taken.
 
     >>> solve(score(np.array([[8, 5, 1], [1, 5, 6]]), np.array([10, 10])), 2).support.tolist()
     [0, 2]

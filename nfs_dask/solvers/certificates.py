@@ -1,7 +1,7 @@
 """Proofs of how good a bound is: points of the second dual, and the rounded-up point.
 
-(D): maximise sum x_i c_i + B(x) log B(x) - sum_c B_c(x) log B_c(x) over 0 <= x <= 1, sum x <= k. Its value at any x is at most
-psi(k), and equal to it at a mixture of best sets whose masses are in the proportions of the dual point.
+(D): maximise sum x_i c_i + B(x) log B(x) - sum_c B_c(x) log B_c(x) over 0 <= x <= 1, sum x <= k. Its value at any x
+is at most psi(k), and equal to it at a mixture of best sets whose masses are in the proportions of the dual point.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def certify(problem: Problem, found: Found, codes: Array | None) -> Certificate:
     amounts = np.zeros(len(problem.sizes))
     for weight, choice in found.mixture:
         amounts[choice.cells] += weight * choice.counts
-    amounts = _settle(problem.totals, problem.sizes, amounts, found.point)
+    amounts = _settle(problem.totals, amounts, found.point)
     whole = np.floor(amounts)
     cells = np.flatnonzero(amounts)
     up = Choice(cells, np.ceil(amounts[cells]).astype(np.int64))
@@ -45,7 +45,7 @@ def certify(problem: Problem, found: Found, codes: Array | None) -> Certificate:
     )
 
 
-def _settle(totals: Array, sizes: Array, amounts: Array, point: Array) -> Array:
+def _settle(totals: Array, amounts: Array, point: Array) -> Array:
     """Move along directions that keep sum x and the proportions of the masses, until at most C amounts are not whole.
 
     All whole amounts stay: only the two that enclose a fraction are bounds for it.
@@ -77,9 +77,6 @@ def _weights(problem: Problem, up: Choice, fractions: Array, codes: Array | None
         if cell >= free:  # forced features are whole
             continue
         one = Choice(up.cells[up.cells == cell], up.counts[up.cells == cell])
-        if codes is None:
-            last = problem.origin[cell]
-        else:
-            last = members(codes, problem.wanted(one), problem.forced)[-1]
-        weights[np.searchsorted(features, last)] = fractions[cell]
+        mine = [problem.origin[cell]] if codes is None else members(codes, problem.wanted(one), problem.forced)
+        weights[np.searchsorted(features, mine[-1])] = fractions[cell]
     return features, weights

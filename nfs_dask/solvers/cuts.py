@@ -1,7 +1,7 @@
 """One k, two classes: the smallest sum of the k largest gains, by curved cuts instead of bisection.
 
-For a set D that is best at a point, q_D(t) = G(D) + B KL(p_D || sigma(t)) touches the sum of the k largest gains there and
-bounds it from below everywhere. The next point minimises the larger of two such curves, one from either side.
+For a set D that is best at a point, q_D(t) = G(D) + B KL(p_D || sigma(t)) touches the sum of the k largest gains there
+and bounds it from below everywhere. The next point minimises the larger of two such curves, one from either side.
 """
 
 from __future__ import annotations

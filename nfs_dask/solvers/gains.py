@@ -1,7 +1,7 @@
 """The gain of a feature against a dual point: h_i(a) = g_i KL(p_i || a), in forms that keep their digits.
 
-``totals`` is (C, M): what feature i has in class c. A point a is (C, ) with sum 1; for two classes its entries are a and
-1 - a, each to full precision.
+``totals`` is (C, M): what feature i has in class c. A point a is (C, ) with sum 1; for two classes its entries are a
+and 1 - a, each to full precision.
 """
 
 from __future__ import annotations

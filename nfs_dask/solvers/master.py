@@ -11,7 +11,8 @@ from nfs_dask.solvers.gains import divergence
 from nfs_dask.solvers.solution import Array
 
 _LEAST = 1e-15  # last barrier, relative
-_ACTIVE = 1e-7  # weight from which on a set counts as carrying some
+_LEVEL = 1e-5  # how much lower, relatively, a plane may be that could carry a little weight
+_ACTIVE = 3e-8  # weight from which on a set counts as carrying some
 _POLISHED = 4  # Newton steps
 
 
@@ -44,39 +45,48 @@ class Master:
         return weights
 
     def polish(self, weights: Array) -> tuple[Array, Array]:
-        """Newton steps on the equations of the sets that carry weight: all planes equally high, shares as the point's.
+        """The last digits of weights, to which the height at a corner is sensitive, and the lowest point.
 
-        The barrier leaves the last digits of the weights open, to which the height at a corner is sensitive.
+        Sets of hardly any weight may or may not take part; whichever way leaves the smallest gap is right.
         """
         mixed = self.masses @ weights
         point = mixed / mixed.sum()
-        active = np.flatnonzero(weights > _ACTIVE)
         present = np.flatnonzero(mixed)
-        masses, reference = self.masses[present][:, active] / mixed.sum(), self.reference[present]
-        w, logs = weights[active], np.log(point[present] / reference)
-        for _ in range(_POLISHED if len(active) > 1 else 0):
-            shares = masses @ w / masses.sum(axis=0).dot(w)
-            if not (shares > 0).all():
-                return weights, point
-            step = _equalise(masses, self.heights[active] / mixed.sum(), w, logs, np.log(shares / reference))
-            w = np.maximum(w + step[: len(w)], 0.0)
-            logs = logs + step[len(w) : -1]
-        polished, exact = np.zeros_like(weights), np.zeros_like(point)
-        polished[active] = w / w.sum()
-        exact[present] = reference * np.exp(logs)
-        exact /= exact.sum()
-        better = np.isfinite(exact).all() and self._height(exact, present) <= self._height(point, present)
-        return (polished, exact) if better else (weights, point)
+        levels = self._levels(point, present)
+        best = (weights, point, levels.max() - self.value(weights))
+        for active in (weights > _ACTIVE, (weights > _ACTIVE) | (levels > levels.max() * (1 - _LEVEL))):
+            polished, exact = self._solve_equations(weights, np.flatnonzero(active), present)
+            gap = self._levels(exact, present).max() - self.value(polished)
+            if gap < best[2]:
+                best = (polished, exact, gap)
+        return best[0], best[1]
 
-    def _height(self, point: Array, present: Array) -> float:
-        """The largest plane at a point: a lower bound of the best height."""
+    def _levels(self, point: Array, present: Array) -> Array:
+        """Heights of all planes at a point; the largest is a lower bound of the best height."""
         logs = np.log(point[present] / self.reference[present])
-        return float((self.heights - self.masses[present].T @ logs).max())
+        return np.asarray(self.heights - self.masses[present].T @ logs)
+
+    def _solve_equations(self, weights: Array, active: Array, present: Array) -> tuple[Array, Array]:
+        """Newton steps towards all active planes equally high, with the shares of their mixture as the point's."""
+        masses = self.masses[present][:, active]
+        scale = (masses @ weights[active]).sum()
+        masses, heights, reference = masses / scale, self.heights[active] / scale, self.reference[present]
+        w = weights[active] / weights[active].sum()
+        logs = wanted = _log_shares(masses, w, reference)
+        for _ in range(_POLISHED):
+            step = _equalise(masses, heights, w, logs, wanted)
+            w, logs = np.maximum(w + step[: len(w)], 0.0), logs + step[len(w) : -1]
+            w /= w.sum()
+            wanted = _log_shares(masses, w, reference)
+        polished, exact = np.zeros_like(weights), np.zeros(len(self.reference))
+        polished[active] = w
+        exact[present] = np.maximum(reference * np.exp(np.clip(logs, -600, 600)), np.finfo(float).tiny)
+        return polished, exact / exact.sum()
 
     def _newton(self, weights: Array, barrier: float) -> tuple[Array, float]:
         """Newton step on sum w = 1, in units of the weights, and its decrement in units of the barrier.
 
-        The matrix is 1 + U'U / barrier with U of at most C rows: its singular vectors keep the digits that it would lose.
+        The matrix is 1 + U'U / barrier with U of at most C rows; its singular vectors keep the digits it would lose.
         """
         present = self.masses.any(axis=1)
         masses = self.masses[present]
@@ -106,12 +116,19 @@ class Master:
             length /= 2
 
 
+def _log_shares(masses: Array, w: Array, reference: Array) -> Array:
+    mixed = masses @ w
+    return np.log(np.maximum(mixed / mixed.sum(), np.finfo(float).tiny) / reference)
+
+
 def _equalise(masses: Array, heights: Array, w: Array, logs: Array, wanted: Array) -> Array:
     """Newton step in the weights, the logs of the point, and the common height."""
     levels = heights - masses.T @ logs
     height = w @ levels
     error = np.concatenate((height - levels, wanted - logs, [1 - w.sum()]))
-    by_weight = masses / (masses @ w)[:, None] - masses.sum(axis=0) / masses.sum(axis=0).dot(w)
+    by_weight = masses / np.maximum(masses @ w, np.finfo(float).tiny)[:, None] - masses.sum(axis=0) / masses.sum(
+        axis=0
+    ).dot(w)
     matrix = np.block(
         [
             [np.zeros((len(w), len(w))), -masses.T, -np.ones((len(w), 1))],

@@ -1,8 +1,8 @@
 """Many classes: cutting planes over the simplex, with a master that is the second dual over mixtures of sets.
 
-Each set D that is best at a point gives a plane in the logarithms of the point. The lowest point under all planes is dual to
-the best mixture x = sum w_D 1_D of the sets, of which (D)(x) is a lower value and whose proportions are the next point. The
-master is solved by Newton steps on w with a logarithmic barrier; it has as many variables as there are sets.
+Each set D that is best at a point gives a plane in the logarithms of the point. The lowest point under all planes is
+dual to the best mixture x = sum w_D 1_D of the sets, of which (D)(x) is a lower value and whose proportions are the
+next point.
 """
 
 from __future__ import annotations

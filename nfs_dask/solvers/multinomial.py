@@ -54,7 +54,7 @@ def solve(
     """A support of k features, its gain, and a bound of all such gains.
 
     ``always`` features are in the support and count in k. ``swaps``: improve the support by single exchanges
-    (default: for k up to 50). ``certificate``: find a point of the second dual too. ``start`` is a guess of the dual point.
+    (default: for k up to 50). ``certificate``: find a point of the second dual. ``start``: a guess of the dual point.
 
     >>> solution = solve(count(np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]])), 2)
     >>> solution.support.tolist(), round(solution.value, 6), solution.gap

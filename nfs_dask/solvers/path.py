@@ -1,7 +1,7 @@
 """All k at once, or chosen ones: one sort of the gains at a node serves every k.
 
-For each k a node gives an upper value, a support, and on which side of it the dual point is. Every k keeps the two nodes
-around its dual point; the curves through them bound it from below. New nodes go where most unfinished k want one.
+For each k a node gives an upper value, a support, and on which side of it the dual point is. Every k keeps the two
+nodes around its dual point; the curves through them bound it from below. New nodes go where most unfinished k want one.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Path:
 def solve_path(counted: Counted, ks: Sequence[int] | Array | None = None, tolerance: float = TOLERANCE) -> Path:
     """Solve for many k; all of 0 to m if ``ks`` is not given.
 
-    Bounds are within ``tolerance`` of the smallest ones, relatively. Where features share their counts, a support that is
-    not within ``tolerance`` of its bound is looked for among the ties too.
+    Bounds are within ``tolerance`` of the smallest ones, relatively. Where features share their counts, a support that
+    is not within ``tolerance`` of its bound is looked for among the ties too.
 
     >>> from nfs_dask.solvers.multinomial import count
     >>> path = solve_path(count(np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]])))

@@ -10,8 +10,8 @@ from nfs_dask.solvers.solution import Array
 def log_odds(documents_with: Array, documents: Array, alpha: float = 1.0) -> Array:
     """Largest absolute log odds ratio of each feature, (m, ): of one class against the others together.
 
-    ``documents_with`` (C, m) documents with each feature, ``documents`` (C, ) all of a class; ``alpha`` is added to each,
-    and twice to all of a class.
+    ``documents_with`` (C, m) documents with each feature, ``documents`` (C, ) all of a class; ``alpha`` is added to
+    each, and twice to all of a class.
 
     >>> log_odds(np.array([[8, 5], [1, 5]]), np.array([10, 10]), alpha=0).round(6).tolist()
     [3.583519, 0.0]

@@ -1,6 +1,6 @@
 """Which columns can matter: bounds of gains on an interval of points, and bounds without logarithms for a first sieve.
 
-For two classes. A gain is convex in the point, so on [lo, hi] its maximum is at an end and its minimum is 0 or at an end.
+For two classes. A gain is convex in the point: on [lo, hi] its maximum is at an end, its minimum is 0 or at an end.
 """
 
 from __future__ import annotations
@@ -69,15 +69,12 @@ def reaching(totals: Array, points: Array, floor: float) -> Array:
 
 @numba.njit(nogil=True)
 def _lower(f, e, a, b):
-    """A lower bound of a gain: its square distance, by the flattest curvature between p and the point."""
+    """A lower bound of a gain: its square distance, by the least curvature between p and the point."""
     g = f + e
     p = f / g
     d = (f * b - e * a) / g
-    if (p - 0.5) * (a - 0.5) < 0:
-        steepest = 0.25
-    else:
-        steepest = max(p * (1 - p), a * b)
-    return 0.5 * g * d * d / steepest
+    widest = 0.25 if (p - 0.5) * (a - 0.5) < 0 else max(p * (1 - p), a * b)  # variance between p and the point
+    return 0.5 * g * d * d / widest
 
 
 @kernel

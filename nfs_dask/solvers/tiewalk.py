@@ -1,8 +1,8 @@
 """Features tied at the dual point: the best way to choose among them, for two classes.
 
 Every set of the sure features and r of the tied ones is a best set at the dual point, but their gains differ. Sorted
-by slope, the r lowest, the r highest and all mixtures "r - j lowest, j highest" are looked at: along a stretch where both
-cuts stay inside one cell the gain is concave in j, so that its top is found by bisection.
+by slope, the r lowest, the r highest and all mixtures "r - j lowest, j highest" are looked at: along a stretch where
+both cuts stay inside one cell the gain is concave in j, so that its top is found by bisection.
 """
 
 from __future__ import annotations
