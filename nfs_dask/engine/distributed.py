@@ -7,6 +7,7 @@ of them. Errors of ours come back as values, because Dask would repeat a raised 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import uuid
@@ -33,6 +34,7 @@ logger = logging.getLogger("nfs_dask")
 RETRIES = 3  # of a task that raised something unforeseen
 SMALL_JOB = 16 << 10  # bytes
 TICK_SECONDS = 0.5  # between two messages of one task
+STOP_SECONDS = 10.0  # that running tasks are waited for when they were cancelled
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,21 @@ def worker_tick(topic: str) -> Tick:
     return tick
 
 
+async def until_stopped(seconds: float, dask_worker: Any) -> None:
+    """Wait on a worker for cancelled tasks that are running there; Dask does not interrupt them."""
+    deadline = time.monotonic() + seconds
+    await asyncio.sleep(0.1)  # the cancellation is on its way
+    while time.monotonic() < deadline and _runs_cancelled(dask_worker):
+        await asyncio.sleep(0.05)
+
+
+def _runs_cancelled(worker: Any) -> bool:
+    with worker.active_threads_lock:
+        running = set(worker.active_threads.values())
+    tasks = [worker.state.tasks.get(key) for key in running]
+    return any(task is None or task.state in ("cancelled", "resumed") for task in tasks)
+
+
 class ClusterExecutor:
     """Submits the tasks of one pass, and takes back whatever is unfinished when the pass ends."""
 
@@ -148,10 +165,13 @@ class ClusterExecutor:
         self._futures: list[Any] = []
 
     def close(self) -> None:
-        """Cancel what has not finished."""
+        """Cancel what has not finished; what is running still writes, so wait until it has stopped."""
         futures, self._futures = self._futures, []
+        unfinished = not all(future.done() for future in futures)
         if futures and self._client.status == "running":
             self._client.cancel(futures, force=True)
+            if unfinished:
+                self._client.run(until_stopped, STOP_SECONDS, on_error="ignore")
 
     def resources(self, places: Sequence[Folder]) -> Resources:
         return measure(self._client, self._workers, places)
@@ -166,7 +186,11 @@ class ClusterExecutor:
     def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         with self._watched(len(items), label_of(function), "tasks") as progress:
             futures = [self._submit(run_item, function, item, name=function.__name__) for item in items]
-            return self._collect(futures, progress)
+            try:
+                return self._collect(futures, progress)
+            except BaseException:
+                self.close()  # before the caller removes what the others have written
+                raise
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         with self._watched(source.n_blocks, label):

@@ -347,3 +347,33 @@ class Slow(Halved):
     def blocks(self, start: int, stop: int) -> Any:
         time.sleep(0.15)
         return self.inner.blocks(start, stop)
+
+
+def test_when_one_item_fails_the_others_have_stopped_writing(cluster: Client, tmp_path: Path) -> None:
+    def write(item: int) -> None:
+        import time
+        from pathlib import Path
+
+        from nfs_dask.errors import InputError
+
+        Path(place, f"begun-{item}").touch()
+        while item == 0 and not Path(place, "begun-1").exists():
+            time.sleep(0.01)
+        if item == 0:
+            raise InputError("enough")
+        for i in range(10):
+            time.sleep(0.1)
+            Path(place, f"late-{i}").touch()
+
+    place = str(tmp_path)
+    with (
+        cluster.as_current(),
+        DaskEngine().mapping(GeneratedCorpus(10, 100)) as mapping,
+        pytest.raises(InputError, match="enough"),
+    ):
+        try:
+            mapping(write, [0, 1])
+        finally:
+            then = sorted(tmp_path.iterdir())
+            time.sleep(0.5)
+            assert sorted(tmp_path.iterdir()) == then
