@@ -38,6 +38,7 @@ def value_of(problem: Problem, choice: Choice) -> float:
 
 def best_of(problem: Problem, choices: list[Choice]) -> tuple[Choice, float]:
     """The first of the sets with the largest gain, and that gain."""
+    choices = list({id(choice): choice for choice in choices}.values())  # the ends of a bracket are often one set
     values = [value_of(problem, choice) for choice in choices]
     best = int(np.argmax(values))
     return choices[best], values[best]
