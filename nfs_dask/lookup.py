@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from nfs_dask.block import Array, Block
 from nfs_dask.kernels import kernel
 
 
+MANY = 1 << 15  # stretches; their starts still fit the cache of a core
+
+
 @dataclass(frozen=True)
 class Lookup:
     """Sorted columns, with an index of where those of each stretch of ``2**shift`` columns begin.
 
-    >>> Lookup.of(np.array([3, 40, 41]), 64).starts.tolist()
-    [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 3, 3, 3, 3]
+    >>> Lookup.of(np.array([1, 3, 4]), 6).starts.tolist()
+    [0, 0, 1, 1, 2, 3, 3]
     """
 
     columns: Array  # (k,) int64, ascending
@@ -25,50 +27,40 @@ class Lookup:
 
     @classmethod
     def of(cls, columns: Array, n_features: int) -> Lookup:
-        """An index of about twice as many stretches as there are columns."""
+        """An index of twice as many stretches as there are columns, and enough for most of them to be empty."""
         shift = 0
-        while n_features >> shift > 2 * len(columns) + 16:
+        while n_features >> shift > max(2 * len(columns), MANY):
             shift += 1
         edges = np.arange((max(n_features, 1) - 1 >> shift) + 2, dtype=np.int64) << shift
         return cls(columns, shift, np.searchsorted(columns, edges).astype(np.int64))
 
+    def positions(self, columns: Array) -> Array:
+        """Where each of some columns is among the sorted ones, int64; -1 for those that are not there."""
+        out = np.empty(len(columns), np.int64)
+        _locate(columns, self.columns, self.starts, self.shift, out)
+        return out
+
     def take(self, block: Block) -> tuple[Array, Array, Array]:
         """The entries of a block in these columns, as CSR whose columns are positions among them."""
-        indptr = np.zeros(block.n_rows + 1, np.int64)
-        indices, data = np.empty(block.nnz, np.int64), np.empty_like(block.data)
-        n = _take(block.indptr, block.indices, block.data, *self.arguments, indptr, indices, data)
-        return indptr, indices[:n].copy(), data[:n].copy()
-
-    @property
-    def arguments(self) -> tuple[Array, Array, int]:
-        """What `find` needs, for kernels."""
-        return self.columns, self.starts, self.shift
-
-
-@numba.njit(nogil=True)
-def find(columns, starts, shift, column):
-    """Position of a column among the sorted ones; -1 if it is not there."""
-    stretch = column >> shift
-    low, high = starts[stretch], starts[stretch + 1]
-    while low < high:
-        middle = (low + high) >> 1
-        if columns[middle] < column:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < starts[stretch + 1] and columns[low] == column else -1
+        positions = self.positions(block.indices)
+        kept = positions >= 0
+        through = np.concatenate(([0], np.cumsum(kept)))
+        return through[block.indptr], positions[kept], block.data[kept]
 
 
 @kernel
-def _take(indptr, indices, data, columns, starts, shift, out_indptr, out_indices, out_data):
-    """Copy the entries that are found; returns how many."""
-    n = 0
-    for i in range(len(indptr) - 1):
-        for j in range(indptr[i], indptr[i + 1]):
-            p = find(columns, starts, shift, np.int64(indices[j]))
-            if p >= 0:
-                out_indices[n] = p
-                out_data[n] = data[j]
-                n += 1
-        out_indptr[i + 1] = n
-    return n
+def _locate(wanted, columns, starts, shift, out):
+    """Positions of the wanted columns.
+
+    Halves what is left of a stretch without a branch on it: one that cannot be predicted costs more than the rest.
+    """
+    for j in range(len(wanted)):
+        column = np.int64(wanted[j])
+        stretch = column >> shift
+        low = starts[stretch]
+        size = starts[stretch + 1] - low
+        while size > 1:
+            half = size >> 1
+            low = low + half if columns[low + half] <= column else low
+            size -= half
+        out[j] = low if size > 0 and columns[low] == column else -1

@@ -12,7 +12,7 @@ import numpy as np
 
 from nfs_dask.block import Array, Block, check_structure, check_values, distinct
 from nfs_dask.kernels import kernel
-from nfs_dask.lookup import Lookup, find
+from nfs_dask.lookup import Lookup
 from nfs_dask.statistics.binary import check_binary
 
 
@@ -107,9 +107,8 @@ class Model:
         block = self._checked(block, trusted)
         scores = np.tile(self.start.finite, (block.n_rows, 1))
         zeros = np.tile(self.start.zeros, (block.n_rows, 1))
-        entries = (block.indptr, block.indices, block.data)
-        presence = (self.threshold is None, self.threshold or 0.0)
-        _add_entries(*entries, *presence, *self.lookup.arguments, *self._kernel_steps, scores, zeros)
+        entries = (block.indptr, self.lookup.positions(block.indices), block.data)
+        _add_entries(*entries, self.threshold is None, self.threshold or 0.0, *self._kernel_steps, scores, zeros)
         scores = Terms(scores, zeros).value
         nowhere = np.isneginf(scores).all(axis=1)
         scores[nowhere] = self.class_log_prior
@@ -170,17 +169,17 @@ class Model:
 
 
 @kernel
-def _add_entries(indptr, indices, data, by_value, threshold, columns, starts, shift, steps, step_zeros, scores, zeros):
-    """scores[row, class] += what each entry in a selected column is worth; zeros of probability are counted apart."""
+def _add_entries(indptr, positions, data, by_value, threshold, steps, step_zeros, scores, zeros):
+    """scores[row, class] += what each entry of a selected feature is worth; zeros of probability are counted apart."""
     n_classes = steps.shape[1]
     for i in range(len(indptr) - 1):
         for j in range(indptr[i], indptr[i + 1]):
-            value = np.float64(data[j])
-            if not (value != 0 if by_value else value > threshold):
+            p = positions[j]
+            if p < 0:
                 continue
-            times = value if by_value else 1.0
-            p = find(columns, starts, shift, np.int64(indices[j]))
-            if p >= 0:
+            value = np.float64(data[j])
+            if value != 0 if by_value else value > threshold:
+                times = value if by_value else 1.0
                 for c in range(n_classes):
                     scores[i, c] += times * steps[p, c]
                     zeros[i, c] += step_zeros[p, c]
