@@ -9,7 +9,6 @@ import numpy as np
 from nfs_dask.block import Array, Block
 from nfs_dask.kernels import kernel
 
-
 MANY = 1 << 15  # stretches; their starts still fit the cache of a core
 
 
