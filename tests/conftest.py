@@ -33,6 +33,23 @@ def full_disk() -> Callable[[int], AbstractContextManager[None]]:
     return limited
 
 
+_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "golden"
+
+
+@pytest.fixture(scope="session")
+def golden() -> Callable[[str], Any]:
+    """Reads a file of reference vectors by name: from NFS_DASK_GOLDEN, or from ../shared/golden beside the checkout."""
+    folder = Path(os.environ.get("NFS_DASK_GOLDEN", _BESIDE))
+    if not folder.is_dir():
+        pytest.skip(f"no reference vectors in {folder}; set NFS_DASK_GOLDEN to their folder")
+
+    def read(name: str) -> Any:
+        path = folder / name
+        return dict(np.load(path)) if path.suffix == ".npz" else json.loads(path.read_text())["cases"]
+
+    return read
+
+
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
     """The end point of a server on loopback that speaks S3."""
