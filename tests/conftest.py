@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
