@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nfs_dask.estimators.bernoulli import SparseBernoulliNB
     from nfs_dask.estimators.files import load_model
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
+    from nfs_dask.paths import path
 
 _HOME = {
     "ClusterError": "nfs_dask.errors",
@@ -45,6 +46,7 @@ _HOME = {
     "ingest": "nfs_dask.dataset",
     "load_model": "nfs_dask.estimators.files",
     "open_dataset": "nfs_dask.dataset",
+    "path": "nfs_dask.paths",
     "plan": "nfs_dask.dataset",
 }
 
@@ -66,6 +68,7 @@ __all__ = [
     "ingest",
     "load_model",
     "open_dataset",
+    "path",
     "plan",
 ]
 

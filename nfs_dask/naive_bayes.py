@@ -84,9 +84,7 @@ def fit_multinomial(counts: Counts, settings: Settings) -> Model:
     ([4, 6], 0.0)
     """
     counted = multinomial.count(counts.seen_totals, settings.alpha)
-    g = counted.cells.totals.sum(axis=0) + len(counted.cells.totals) * settings.alpha
-    total = exact_sum(g * counted.cells.sizes)
-    null = exact_sum(_xlogx(g) * counted.cells.sizes) - float(_xlogx(np.array(total)))
+    null, total = null_multinomial(counted)
     solution = _solve_multinomial(counts, counted, settings)
     point = np.zeros(len(counts.classes))
     point[counts.seen] = solution.point
@@ -99,6 +97,13 @@ def fit_multinomial(counts: Counts, settings: Settings) -> Model:
         _evidence(solution, null, total, point),
         present=_spread(_possible(_log_shares(f, total)), counts),
     )
+
+
+def null_multinomial(counted: multinomial.Counted) -> tuple[float, float]:
+    """Log likelihood at k = 0, sum of g log(g / S), and the sum S of all counts under smoothing."""
+    g = counted.cells.totals.sum(axis=0) + len(counted.cells.totals) * counted.alpha
+    total = exact_sum(g * counted.cells.sizes)
+    return exact_sum(_xlogx(g) * counted.cells.sizes) - float(_xlogx(np.array(total))), total
 
 
 def bernoulli_scores(counts: Counts, alpha: float) -> Array:

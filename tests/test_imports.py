@@ -31,6 +31,7 @@ LAYERS = [
     {"summary", "scoring", "evaluation"},
     {"columns"},
     {"estimators"},
+    {"paths"},
     {"cli", "testing"},
 ]
 DASK = {
@@ -124,6 +125,11 @@ def test_libraries_stay_where_they_belong(library):
 def test_public_names_are_there(name):
     assert getattr(nfs_dask, name) is not None
     assert name in dir(nfs_dask)
+
+
+def test_no_public_name_hides_a_module():
+    modules = {part_of(name) for name in MODULES - {"nfs_dask"}}
+    assert not modules & set(nfs_dask.__all__), "importing the module would put it in the place of the name"
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -83,11 +83,11 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
-        statistic = dataset.class_counts()  # refuses data without labels, or with one class only
+        n_classes = dataset.class_counts().n_classes  # refuses data without labels, or with one class only
         assert dataset.classes is not None
-        settings = self._settings(dataset.source, statistic.n_classes)
-        reduction = self._count(dataset, statistic.n_classes)
-        _refuse_empty_classes(dataset.classes, reduction.state)
+        settings = self._settings(dataset.source, n_classes)
+        reduction = self._count(dataset, n_classes)
+        refuse_empty_classes(dataset.classes, reduction.state)
         self._settle(dataset.classes, reduction.state, settings, dataset.source, reduction)
         return self
 
@@ -137,6 +137,19 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
             raise InputError("no document would be left; make a new estimator instead")
         self._settle(self.classes_, rest, settings, dataset.source, reduction)
         return self
+
+    def statistic(self, dataset: Dataset) -> ClassCounts:
+        """What `fit` would count of a dataset, when all parameters have been checked; nothing is read.
+
+        Parameters
+        ----------
+        dataset
+            With labels.
+        """
+        n_classes = dataset.class_counts().n_classes
+        self._settings(dataset.source, n_classes)
+        _refuse_width(dataset)
+        return self._statistic(n_classes, dataset.source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a folder, in JSON and Zarr; `load_model` reads it.
@@ -202,11 +215,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         return declared
 
     def _count(self, dataset: Dataset, n_classes: int) -> Reduction:
-        if dataset.n_features > MOST_FEATURES:
-            raise PlanError(
-                f"{dataset.n_features:,} features; fits are in memory, with at most {MOST_FEATURES:,}. Leave out rare "
-                "features, or hash them into fewer columns"
-            )
+        _refuse_width(dataset)
         return dataset.reduce(self._statistic(n_classes, dataset.source), self.engine)
 
     def _count_as(self, dataset: Dataset, classes: Array) -> tuple[State, Reduction]:
@@ -263,7 +272,16 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         return tags
 
 
-def _refuse_empty_classes(classes: Array, state: State) -> None:
+def _refuse_width(dataset: Dataset) -> None:
+    if dataset.n_features > MOST_FEATURES:
+        raise PlanError(
+            f"{dataset.n_features:,} features; fits are in memory, with at most {MOST_FEATURES:,}. Leave out rare "
+            "features, or hash them into fewer columns"
+        )
+
+
+def refuse_empty_classes(classes: Array, state: State) -> None:
+    """A class without documents has no model."""
     empty = classes[state.totals["weight"] == 0]
     if len(empty):
         raise InputError(
