@@ -157,6 +157,8 @@ def test_importing_the_package_loads_nothing_heavy(statement):
         "import nfs_dask.engine.serial",
         "import nfs_dask.statistics.counts",
         "import nfs_dask.dataset",
+        "import nfs_dask.scoring",
+        "import nfs_dask.columns",
     ],
 )
 def test_what_runs_on_workers_is_lean(statement):
