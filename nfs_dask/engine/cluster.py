@@ -20,6 +20,8 @@ logger = logging.getLogger("nfs_dask")
 FIRST_WORKER_SECONDS = 300
 LEAST_WORKER = 256 * MiB  # Dask ends and restarts a smaller one before it has loaded what it needs
 CONNECT_SECONDS = 30.0
+LOOK_SECONDS = 1.0  # between two looks at which workers are there
+WARM_SECONDS = 300
 
 
 @contextmanager
@@ -132,23 +134,10 @@ def planned_workers(client: Any, asked: int | None) -> int:
 
 def measure(client: Any, asked: int | None, places: Sequence[Folder]) -> Resources:
     """Wait for the first worker, warm up those present, and take what the weakest of them has."""
-    _wait_for_first(client)
-    workers = client.scheduler_info(n_workers=-1)["workers"]
     token = uuid.uuid4().hex[:12]
     probes = [place for place in places if _probe(place, token)]
     try:
-        futures = {
-            address: client.submit(
-                warm_up,
-                [p.location for p in probes],
-                token,
-                workers=[address],
-                pure=False,
-                key=f"nfs-warm-{uuid.uuid4()}",
-            )
-            for address in workers
-        }
-        reports = client.gather(list(futures.values()))
+        workers, reports = _warm(client, [place.location for place in probes], token)
     finally:
         for place in probes:
             _unprobe(place, token)
@@ -164,6 +153,33 @@ def measure(client: Any, asked: int | None, places: Sequence[Folder]) -> Resourc
     )
     logger.debug("%d worker(s), %s each, spool %s", len(workers), format_bytes(resources.memory_limit), resources.spool)
     return resources
+
+
+def _warm(client: Any, places: list[str], token: str) -> tuple[dict[str, Any], list[Any]]:
+    """Warm up all workers that are present in the end, and their reports; some may leave or die meanwhile."""
+    asked: dict[str, Any] = {}
+    deadline = time.monotonic() + WARM_SECONDS
+    try:
+        while True:
+            _wait_for_first(client)
+            workers = client.scheduler_info(n_workers=-1)["workers"]
+            for address in workers.keys() - asked.keys():
+                key = f"nfs-warm-{uuid.uuid4()}"
+                asked[address] = client.submit(warm_up, places, token, workers=[address], pure=False, key=key)
+            pending = [asked[address] for address in workers if not asked[address].done()]
+            if workers and not pending:
+                return workers, client.gather([asked[address] for address in workers])
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"workers of {client.scheduler.address} have not loaded what they need in {WARM_SECONDS} s, "
+                    f"{len(asked) - len(workers)} of them died or left; see their logs, and give them more memory if "
+                    "they ran out of it"
+                )
+            look = time.monotonic() + LOOK_SECONDS
+            while time.monotonic() < look and not all(future.done() for future in pending):
+                time.sleep(0.01)
+    finally:
+        client.cancel([future for future in asked.values() if not future.done()], force=True)
 
 
 def _wait_for_first(client: Any) -> None:

@@ -111,6 +111,34 @@ def test_nobody_comes(monkeypatch: pytest.MonkeyPatch) -> None:
         measure(client, None, [])
 
 
+def test_a_worker_that_dies_while_it_warms_up_is_not_waited_for(
+    two_workers: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies_once(places: list[str], token: str) -> dict[str, Any]:
+        import os
+        from pathlib import Path
+
+        from nfs_dask.engine.warm import warm_up
+
+        if not Path(mark).exists():
+            Path(mark).touch()
+            os.kill(os.getpid(), 9)
+        return warm_up(places, token)
+
+    mark = str(tmp_path / "one has died")
+    monkeypatch.setattr(clusters, "warm_up", dies_once)
+    assert measure(two_workers, None, []).threads == 1
+    assert Path(mark).exists()
+    two_workers.wait_for_workers(2, timeout=30)
+
+
+def test_workers_that_never_get_warm_are_given_up(two_workers: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "warm_up", lambda places, token: __import__("time").sleep(1.5))
+    monkeypatch.setattr(clusters, "WARM_SECONDS", 0.2)
+    with pytest.raises(ClusterError, match="have not loaded what they need in 0.2 s, 0 of them died"):
+        measure(two_workers, None, [])
+
+
 # Which places they reach
 
 
