@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -96,8 +95,7 @@ class Model:
         if self.absent is None:
             return prior
         absent = Terms.of(self.absent)
-        finite = np.array([math.fsum(row) for row in absent.finite])
-        return Terms(prior.finite + finite, prior.zeros + absent.zeros.sum(axis=1))
+        return Terms(prior.finite + absent.finite.sum(axis=1), prior.zeros + absent.zeros.sum(axis=1))
 
     def joint_log_likelihood(self, block: Block, trusted: bool = False) -> Array:
         """The score of each row for each class, (n, C): log P(c) + log P(x|c) up to a constant of the row.
@@ -150,6 +148,19 @@ class Model:
         finite = steps.finite - (steps.finite.sum(axis=0) - steps.finite) / others
         zeros = steps.zeros * others - (steps.zeros.sum(axis=0) - steps.zeros)
         return Terms(finite, zeros).value
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the support; ``x`` and the column where the data had none."""
+        return list(self.names) if self.names is not None else [f"x{i}" for i in self.support]
+
+    def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
+        """For each class up to n features that speak for it most, with their margins; only those above 0."""
+        names, tops = self.feature_names, {}
+        for label, margin in zip(self.classes.tolist(), self.margins(), strict=True):
+            order = np.argsort(-margin, kind="stable")[:n]
+            tops[label] = [(names[i], float(margin[i])) for i in order if margin[i] > 0]
+        return tops
 
     @cached_property
     def _kernel_steps(self) -> tuple[Array, Array]:

@@ -135,9 +135,8 @@ def _log_shares(f: Array, total: float) -> Array:
 
     A class without mass there is like all others together.
     """
-    f = np.asarray(f, np.float64)
-    masses = np.array([exact_sum(row) for row in f])
-    mass = exact_sum(masses)
+    masses = f.sum(axis=1)
+    mass = masses.sum()
     if mass == 0:
         return np.full(f.shape, -np.inf)
     shares = _log(f) - _log(masses[:, None], otherwise=0.0) + np.log(mass / total)
@@ -181,7 +180,12 @@ def _log_prior(counts: Counts, settings: Settings) -> Array:
         prior = counts.documents / counts.documents.sum()
     else:
         prior = np.full(len(counts.classes), 1 / len(counts.classes))
-    return _log(np.where(counts.documents > 0, prior, 0.0))
+    prior = np.where(counts.documents > 0, prior, 0.0)
+    if not prior.any():
+        raise InputError(
+            f"class_prior={settings.class_prior} gives 0 to every class that has documents; give one of them more"
+        )
+    return _log(prior)
 
 
 def _evidence(solution: Solution, null: float, total: float, point: Array | None) -> Evidence:

@@ -101,6 +101,14 @@ def test_priors_are_one_probability_for_each_class(estimator, prior):
         new(estimator, class_prior=prior).fit(X, Y)
 
 
+@either
+def test_a_prior_of_zero_rules_a_class_out(estimator):
+    model = new(estimator, class_prior=[1, 0]).fit(X, Y)
+    assert set(model.predict(X)) == {0}
+    with pytest.raises(InputError, match="gives 0 to every class that has documents"):
+        new(estimator, class_prior=[1, 0]).partial_fit(X[Y == 1], Y[Y == 1], classes=[0, 1])
+
+
 @pytest.mark.parametrize("binarize", [-1.0, np.nan, "0", True])
 def test_thresholds_are_zero_or_more(binarize):
     with pytest.raises(InputError, match="binarize=.*; give a finite threshold of 0 or more"):
