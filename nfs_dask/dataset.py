@@ -95,6 +95,8 @@ class Dataset:
             raise InputError(
                 f"{self!r} has no labels; name the column that holds them, or give one label for each row (labels=...)"
             )
+        if len(self.classes) == 0:
+            raise InputError(f"no document of {self!r} has a label; give every document one of at least two classes")
         if len(self.classes) < 2:
             raise InputError(
                 f"all labels of {self!r} are {self.classes.tolist()}; "

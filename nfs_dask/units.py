@@ -46,6 +46,8 @@ def format_seconds(s: float) -> str:
     >>> format_seconds(0.25), format_seconds(42), format_seconds(3660)
     ('0.25 s', '42 s', '1 h 01 min')
     """
+    if s < 0.01:
+        return "<0.01 s"
     if s < 10:
         return f"{s:.2g} s"
     if s < 120:

@@ -331,6 +331,13 @@ def test_plan_prints_and_spends_nothing(store):
     assert "Tasks" in text
 
 
+def test_a_store_without_any_label_is_3(tmp_path, matrix):
+    ingest(matrix, tmp_path / "x.zarr", labels=[None] * matrix.shape[0])
+    result = run("plan", tmp_path / "x.zarr")
+    assert result.exit_code == 3
+    assert "no document of" in result.stderr and "has a label; give" in result.stderr
+
+
 def test_a_plan_that_does_not_fit_is_4(store):
     values = run_json("plan", store, "--workers", 1, "--memory-limit", "300MiB", exit_code=4)
     assert values["fits"] is False

@@ -6,9 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 from click.testing import CliRunner
 
 from nfs_dask.cli.main import cli
@@ -30,17 +28,11 @@ def test_the_first_two_shell_blocks_are_a_line_each_that_installs_and_runs():
     assert all(line.startswith("python3 -m venv ") for line in (demo, tests))
 
 
-def test_the_python_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_python_and_then_the_commands_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # one folder for both: the commands read what the Python has left
     for code in blocks("python"):
         exec(compile(code, str(README), "exec"), {})
-    assert capsys.readouterr().out == "1000 50 ['ham' 'spam']\n"
-
-
-def test_the_commands_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    sp.save_npz("matrix.npz", sp.random_array((100, 30), density=0.2, format="csr", rng=0))
-    np.save("labels.npy", np.array(["ham", "spam"] * 50))
+    assert capsys.readouterr().out == "1000 50 ['ham' 'spam']\n[500 500]\n"
     commands = [line for block in blocks("") for line in block.splitlines() if line.startswith("nfs-dask ")]
     assert len(commands) >= 3
     for command in commands:

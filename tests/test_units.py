@@ -50,7 +50,8 @@ def test_a_written_size_is_short(n):
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [
-        (0.001, "0.001 s"),
+        (1.7e-5, "<0.01 s"),
+        (0.01, "0.01 s"),
         (3, "3 s"),
         (61.4, "61 s"),
         (150, "2 min"),

@@ -58,7 +58,12 @@ def as_rows(X: Any) -> Rows:
         if type(X).__module__.partition(".")[0] == library:
             return adapt(X)
     if hasattr(X, "__array__") or isinstance(X, (list, tuple)):
-        return _from_numpy(np.asarray(X))
+        try:
+            array = np.asarray(X)
+        except ValueError as error:
+            what = f"X is a {type(X).__name__} that is no table: {error}"
+            raise InputError(f"{what}; give rows of equal length") from error
+        return _from_numpy(array)
     raise InputError(f"X is a {type(X).__name__}; give {ACCEPTED}")
 
 

@@ -210,6 +210,7 @@ def test_without_labels_rows_are_unlabelled():
         (np.ma.masked_array([[1, 2]], [[True, False]]), "masked"),
         (pydata.COO(np.ones((2, 2)), fill_value=1), "fill value 1"),
         ({"a": 1}, "dict; give a numpy array"),
+        ([[1, 2], [3]], "list that is no table.*; give rows of equal length"),
     ],
     ids=lambda x: getattr(x, "__name__", type(x).__name__) if not isinstance(x, str) else x[:12],
 )
