@@ -13,6 +13,7 @@ from nfs_dask.model import Evidence, Model
 from nfs_dask.solvers import bernoulli, bisection, multinomial
 from nfs_dask.solvers.gains import exact_sum, gains
 from nfs_dask.solvers.solution import Solution
+from nfs_dask.totals import ArrayTotals, Totals
 
 SOLVERS = ("cuts", "bisection")
 
@@ -23,7 +24,7 @@ class Counts:
 
     classes: Array  # (C,) sorted labels
     documents: Array  # (C,) float64, documents of each class under their weights
-    totals: Array  # (C, m) int64 or float64: documents with each feature (Bernoulli), or totals of its values
+    totals: Totals  # (C, m) int64 or float64: documents with each feature (Bernoulli), or totals of its values
 
     @property
     def seen(self) -> Array:
@@ -31,8 +32,13 @@ class Counts:
         return np.flatnonzero(self.documents > 0)
 
     @property
-    def seen_totals(self) -> Array:
-        return self.totals if len(self.seen) == len(self.classes) else self.totals[self.seen]
+    def seen_totals(self) -> Totals:
+        return self.totals.of(self.seen)
+
+    @classmethod
+    def of(cls, classes: Array, documents: Array, totals: Array) -> Counts:
+        """Counts in memory."""
+        return cls(classes, documents, ArrayTotals(np.asarray(totals)))
 
 
 @dataclass(frozen=True)
@@ -51,14 +57,14 @@ class Settings:
 def fit_bernoulli(counts: Counts, settings: Settings) -> Model:
     """The best sparse Bernoulli model: exact for any number of classes.
 
-    >>> counts = Counts(np.array(["ham", "spam"]), np.array([10.0, 10.0]), np.array([[8, 5, 1], [1, 5, 6]]))
+    >>> counts = Counts.of(np.array(["ham", "spam"]), np.array([10.0, 10.0]), np.array([[8, 5, 1], [1, 5, 6]]))
     >>> fit_bernoulli(counts, Settings(k=1, alpha=0.0)).support.tolist()
     [0]
     """
     documents, alpha = counts.documents[counts.seen], settings.alpha
-    scored = bernoulli.score(counts.seen_totals, documents, alpha)
+    scored = bernoulli.score_cells(*counts.seen_totals.grouped(), documents, alpha)
     solution = bernoulli.solve(scored, settings.k, always=settings.always)
-    f, n = counts.seen_totals[:, solution.support], documents[:, None]
+    f, n = counts.seen_totals.at(solution.support), documents[:, None]
     log_n = np.log(n + 2 * alpha)
     present, absent = _log(f + alpha) - log_n, _log(n - f + alpha) - log_n  # in this order n - f is exact
     evidence = _evidence(solution, bernoulli.null_objective(scored), float(documents.sum()), None)
@@ -78,17 +84,17 @@ def fit_bernoulli(counts: Counts, settings: Settings) -> Model:
 def fit_multinomial(counts: Counts, settings: Settings) -> Model:
     """A sparse multinomial model, with a bound for how much better any other one can be.
 
-    >>> counts = Counts(np.arange(2), np.array([9.0, 9.0]), np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]]))
+    >>> counts = Counts.of(np.arange(2), np.array([9.0, 9.0]), np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]]))
     >>> model = fit_multinomial(counts, Settings(k=2, alpha=0.0))
     >>> model.support.tolist(), model.evidence.gap
     ([4, 6], 0.0)
     """
-    counted = multinomial.count(counts.seen_totals, settings.alpha)
+    counted = _counted(counts, settings.alpha)
     null, total = null_multinomial(counted)
     solution = _solve_multinomial(counts, counted, settings)
     point = np.zeros(len(counts.classes))
     point[counts.seen] = solution.point
-    f = counts.seen_totals[:, solution.support] + settings.alpha
+    f = counts.seen_totals.at(solution.support) + settings.alpha
     return _model(
         "multinomial",
         counts,
@@ -108,15 +114,19 @@ def null_multinomial(counted: multinomial.Counted) -> tuple[float, float]:
 
 def bernoulli_scores(counts: Counts, alpha: float) -> Array:
     """Gain of each feature, (m,) float64; 0 for features absent from the documents."""
-    return bernoulli.score(counts.seen_totals, counts.documents[counts.seen], alpha).scores
+    return bernoulli.score_cells(*counts.seen_totals.grouped(), counts.documents[counts.seen], alpha).scores
 
 
 def multinomial_scores(counts: Counts, alpha: float, point: Array) -> Array:
     """Gain of each feature at the dual point (C,), (m,) float64; 0 for features absent from the documents."""
-    counted = multinomial.count(counts.seen_totals, alpha)
+    counted = _counted(counts, alpha)
     cells = counted.cells.totals
     gain = np.where(cells.any(axis=0), gains(cells + float(alpha), point[counts.seen]), 0.0)
-    return gain if counted.codes is None else gain[counted.codes]
+    return gain if counted.where is None else np.concatenate([part for _, part in counted.where.spread(gain)])
+
+
+def _counted(counts: Counts, alpha: float) -> multinomial.Counted:
+    return multinomial.Counted(*counts.seen_totals.grouped(), float(alpha))
 
 
 def _solve_multinomial(counts: Counts, counted: multinomial.Counted, settings: Settings) -> Solution:
@@ -127,7 +137,9 @@ def _solve_multinomial(counts: Counts, counted: multinomial.Counted, settings: S
             f'solver="bisection" is for two classes and without always=, here are {len(counts.seen)} classes and '
             f'{0 if settings.always is None else len(settings.always)} forced features; take solver="cuts"'
         )
-    return bisection.solve(counts.seen_totals, settings.k, alpha=settings.alpha)
+    if not isinstance(counts.seen_totals, ArrayTotals):
+        raise InputError('solver="bisection" works on counts in memory, and these are in panels; take solver="cuts"')
+    return bisection.solve(counts.seen_totals.array, settings.k, alpha=settings.alpha)
 
 
 def _log_shares(f: Array, total: float) -> Array:
@@ -164,7 +176,7 @@ def _model(
         classes=counts.classes,
         class_count=counts.documents,
         class_log_prior=_log_prior(counts, settings),
-        n_features=counts.totals.shape[1],
+        n_features=counts.totals.n_features,
         alpha=settings.alpha,
         support=support,
         evidence=evidence,

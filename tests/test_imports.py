@@ -22,7 +22,7 @@ LAYERS = [
     {"kernels"},
     {"block"},
     {"statistics", "solvers", "progress", "selection", "certificates", "lookup"},
-    {"model"},
+    {"model", "totals"},
     {"naive_bayes"},
     {"storage"},
     {"sources"},

@@ -34,10 +34,12 @@ from nfs_dask.sources.base import Source
 from nfs_dask.sources.labels import encode, encode_as
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.counts import ClassCounts
+from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.running import lift, subtract
 from nfs_dask.storage.models import save_model
+from nfs_dask.totals import PanelTotals
 
-MOST_FEATURES = 1 << 25  # whose counts are held in memory
+MOST_COUNTS = 1 << 30  # bytes that are held in memory; wider counts are solved for panel by panel
 
 
 class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, TransformerMixin, BaseEstimator, ABC):
@@ -86,9 +88,13 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         n_classes = dataset.class_counts().n_classes  # refuses data without labels, or with one class only
         assert dataset.classes is not None
         settings = self._settings(dataset.source, n_classes)
-        reduction = self._count(dataset, n_classes)
-        refuse_empty_classes(dataset.classes, reduction.state)
-        self._settle(dataset.classes, reduction.state, settings, dataset.source, reduction)
+        reduction = dataset.reduce(self._statistic(n_classes, dataset.source), self.engine)
+        panels = reduction.panels
+        refuse_empty_classes(dataset.classes, panels)
+        if len(panels) > 1 and n_classes * panels.n_features * 8 > MOST_COUNTS:
+            self._settle_panels(dataset.classes, settings, dataset.source, reduction)
+        else:
+            self._settle(dataset.classes, panels.state(), settings, dataset.source, reduction)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -148,7 +154,6 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         """
         n_classes = dataset.class_counts().n_classes
         self._settings(dataset.source, n_classes)
-        _refuse_width(dataset)
         return self._statistic(n_classes, dataset.source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -214,10 +219,6 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
             )
         return declared
 
-    def _count(self, dataset: Dataset, n_classes: int) -> Reduction:
-        _refuse_width(dataset)
-        return dataset.reduce(self._statistic(n_classes, dataset.source), self.engine)
-
     def _count_as(self, dataset: Dataset, classes: Array) -> tuple[State, Reduction]:
         """The counts of a part of the documents under the classes of the whole."""
         own = dataset.classes
@@ -225,7 +226,12 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
             dataset.class_counts()  # says what to do about it
         assert own is not None
         positions = encode_as(own, classes)
-        reduction = self._count(dataset, len(classes))
+        if len(classes) * dataset.n_features * 8 > MOST_COUNTS:
+            raise PlanError(
+                f"the counts of {dataset.n_features:,} features in {len(classes)} classes are too many to hold and add "
+                "to; append the documents to a store, and fit that"
+            )
+        reduction = dataset.reduce(self._statistic(len(classes), dataset.source), self.engine)
         return lift(reduction.state, positions), reduction
 
     def _settings(self, source: Source, n_classes: int) -> Settings:
@@ -240,25 +246,36 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
 
     def _settle(self, classes: Array, state: State, settings: Settings, source: Source, reduction: Reduction) -> None:
         """Solve, and only then remember: an estimator that refused is as it was."""
-        counts = Counts(classes, state.totals["weight"], self._counted(state.arrays))
+        counts = Counts.of(classes, state.totals["weight"], self._counted(state.arrays))
+        self._learn(counts, settings, int(state.totals["rows"].sum()), source, reduction)
+        self._state = state
+
+    def _settle_panels(self, classes: Array, settings: Settings, source: Source, reduction: Reduction) -> None:
+        """Solve over panels, which stay where they are: the estimator has no counts to add to."""
+        panels = reduction.panels
+        counts = Counts(classes, panels.totals["weight"], PanelTotals(panels, self._counted))
+        self._learn(counts, settings, int(panels.totals["rows"].sum()), source, reduction)
+        if hasattr(self, "_state"):
+            del self._state
+
+    def _learn(self, counts: Counts, settings: Settings, rows: int, source: Source, reduction: Reduction) -> None:
         model = self._model(counts, settings)
         names = source.names(model.support)
         self.model_ = replace(
             model,
             names=None if names is None else tuple(names),
-            provenance=_provenance(state, source, reduction),
+            provenance=_provenance(rows, source, reduction),
         )
-        self.classes_, self.class_count_ = classes, counts.documents.copy()
-        self._state = state
+        self.classes_, self.class_count_ = counts.classes, counts.documents.copy()
 
     def _counts(self) -> Counts:
-        return Counts(self.classes_, self._state.totals["weight"], self._counted(self._state.arrays))
+        return Counts.of(self.classes_, self._state.totals["weight"], self._counted(self._state.arrays))
 
     def _check_counts(self) -> None:
         if not hasattr(self, "_state"):
             raise InputError(
-                "this model was loaded from a file, which has no counts of all features in it; fit it again to add or "
-                "take away documents, or to score every feature"
+                "this model was loaded from a file, or has too many features, and holds no counts of all of them; fit "
+                "fewer features to add or take away documents, or to score every feature"
             )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -272,15 +289,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         return tags
 
 
-def _refuse_width(dataset: Dataset) -> None:
-    if dataset.n_features > MOST_FEATURES:
-        raise PlanError(
-            f"{dataset.n_features:,} features; fits are in memory, with at most {MOST_FEATURES:,}. Leave out rare "
-            "features, or hash them into fewer columns"
-        )
-
-
-def refuse_empty_classes(classes: Array, state: State) -> None:
+def refuse_empty_classes(classes: Array, state: State | Panels) -> None:
     """A class without documents has no model."""
     empty = classes[state.totals["weight"] == 0]
     if len(empty):
@@ -295,11 +304,11 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple) else value
 
 
-def _provenance(state: State, source: Source, reduction: Reduction) -> dict[str, Any]:
+def _provenance(rows: int, source: Source, reduction: Reduction) -> dict[str, Any]:
     """Where a model comes from, as JSON values."""
     return {
         "fingerprint": source.fingerprint,
-        "rows": int(state.totals["rows"].sum()),
+        "rows": rows,
         "versions": {"nfs_dask": __version__, "numpy": np.__version__, "python": platform.python_version()},
         "plan": None if reduction.plan is None else reduction.plan.to_json(),
         "reused": reduction.reused,

@@ -67,7 +67,8 @@ class SparseMultinomialNB(SparseNaiveBayes):
 
     Notes
     -----
-    With fewer than all features, those absent from all documents are never chosen. Up to 2^25 features.
+    With fewer than all features, those absent from all documents are never chosen. Counts of more than 1 GiB stay in
+    panels on disk and are solved for one panel at a time; documents can then not be added or taken away.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfs_dask.kernels import kernel
+from nfs_dask.solvers.directory import Directory, Listed
 from nfs_dask.solvers.gains import entropy_like, exact_sum
 from nfs_dask.solvers.grouping import Cells, group
 from nfs_dask.solvers.problem import forced_features, pose
@@ -24,7 +25,7 @@ class Scored:
     """Documents with each feature by class, grouped, and the gain of each group."""
 
     cells: Cells
-    codes: Array | None  # (m, ) the cell of each feature; None if cells are features
+    where: Directory | None  # which features a cell stands for; None if cells are features
     alpha: float
     documents: Array  # (C, ) documents of each class
     gain: Array  # (M, ) z of each cell, under smoothing
@@ -34,10 +35,16 @@ class Scored:
         return self.cells.n_features
 
     @property
+    def present(self) -> Array:
+        """The gain of each cell, (M, ); 0 for cells of features that are absent from the data."""
+        return np.where(self.cells.totals.any(axis=0), self.gain, 0.0)
+
+    @property
     def scores(self) -> Array:
-        """Gain z of each feature, (m, ) float64; 0 for features absent from the data."""
-        present = np.where(self.cells.totals.any(axis=0), self.gain, 0.0)
-        return present if self.codes is None else present[self.codes]
+        """Z of each feature, (m, ) float64; 0 for features absent from the data."""
+        if self.where is None:
+            return self.present
+        return np.concatenate([part for _, part in self.where.spread(self.present)])
 
 
 def score(totals: Array, documents: Array, alpha: float = 0.0) -> Scored:
@@ -49,8 +56,13 @@ def score(totals: Array, documents: Array, alpha: float = 0.0) -> Scored:
     [5.507922, 0.0]
     """
     cells, codes = group(np.asarray(totals))
+    return score_cells(cells, None if codes is None else Listed(codes), documents, alpha)
+
+
+def score_cells(cells: Cells, where: Directory | None, documents: Array, alpha: float = 0.0) -> Scored:
+    """As `score`, for totals that are grouped already."""
     documents = np.asarray(documents, np.float64)
-    return Scored(cells, codes, float(alpha), documents, _gains(cells.totals, documents, float(alpha)))
+    return Scored(cells, where, float(alpha), documents, _gains(cells.totals, documents, float(alpha)))
 
 
 def _gains(totals: Array, documents: Array, alpha: float) -> Array:
@@ -70,9 +82,9 @@ def solve(scored: Scored, k: int, *, always: Sequence[int] | Array | None = None
     if k == 0:
         return nothing(point)
     forced = forced_features(None if always is None else np.asarray(always), k, scored.n_features)
-    codes = scored.codes
-    problem = pose(scored.cells, k, scored.alpha, forced, forced if codes is None else codes[forced])
-    gain = np.concatenate((scored.gain[problem.origin], scored.gain[forced if codes is None else codes[forced]]))
+    forced_cells = forced if scored.where is None else scored.where.cells_of(forced)
+    problem = pose(scored.cells, k, scored.alpha, forced, forced_cells)
+    gain = np.concatenate((scored.gain[problem.origin], scored.gain[forced_cells]))
     free = len(gain) - len(forced)
     rank = np.concatenate((gain[:free], np.full(len(forced), np.inf)))
     last = kth_largest(rank, problem.sizes, min(k, problem.size))
@@ -81,22 +93,11 @@ def solve(scored: Scored, k: int, *, always: Sequence[int] | Array | None = None
     taken = Choice(sure, problem.sizes[sure])
     need = min(k, problem.size) - int(taken.counts.sum())
     tied = int(problem.sizes[equal].sum())
-    support = problem.features(taken, codes)
-    support = np.sort(np.concatenate((support, _lowest(problem.origin[equal[:free]], codes, forced, need))))
+    cells = problem.origin[equal[:free]]  # equal gains need not be equal cells
+    last_ones = cells[:need].astype(np.int64) if scored.where is None else scored.where.lowest(cells, forced, need)
+    support = np.sort(np.concatenate((problem.features(taken, scored.where), last_ones)))
     value = exact_sum(gain[sure] * taken.counts) + need * (last if need else 0.0)
     return Solution(support, value, value, tied if tied > need else 0, 1, point)
-
-
-def _lowest(cells: Array, codes: Array | None, forced: Array, n: int) -> Array:
-    """The ``n`` lowest features that are in one of some cells and not forced; equal gains need not be equal cells."""
-    if n == 0:
-        return np.zeros(0, np.int64)
-    if codes is None:
-        return cells[:n].astype(np.int64)
-    wanted = np.zeros(int(codes.max()) + 1, bool)
-    wanted[cells] = True
-    features = np.flatnonzero(wanted[codes])
-    return np.setdiff1d(features, forced)[:n]
 
 
 def path(scored: Scored, ks: Sequence[int] | Array | None = None) -> Array:

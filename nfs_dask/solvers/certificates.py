@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nfs_dask.solvers.directory import Directory
 from nfs_dask.solvers.found import Found
 from nfs_dask.solvers.gains import set_gain
-from nfs_dask.solvers.grouping import members
 from nfs_dask.solvers.problem import Problem
 from nfs_dask.solvers.solution import Array, Certificate
 from nfs_dask.solvers.topk import Choice
@@ -27,7 +27,7 @@ def dual_value(totals: Array, x: Array) -> float:
     return set_gain(totals, x)[0]
 
 
-def certify(problem: Problem, found: Found, codes: Array | None) -> Certificate:
+def certify(problem: Problem, found: Found, where: Directory | None) -> Certificate:
     """A point of the second dual with at most C fractions, from the mixture of a solution."""
     amounts = np.zeros(len(problem.sizes))
     for weight, choice in found.mixture:
@@ -36,7 +36,7 @@ def certify(problem: Problem, found: Found, codes: Array | None) -> Certificate:
     whole = np.floor(amounts)
     cells = np.flatnonzero(amounts)
     up = Choice(cells, np.ceil(amounts[cells]).astype(np.int64))
-    features, weights = _weights(problem, up, amounts - whole, codes)
+    features, weights = _weights(problem, up, amounts - whole, where)
     return Certificate(
         features=features,
         weights=weights,
@@ -68,15 +68,15 @@ def _settle(totals: Array, amounts: Array, point: Array) -> Array:
     return amounts
 
 
-def _weights(problem: Problem, up: Choice, fractions: Array, codes: Array | None) -> tuple[Array, Array]:
+def _weights(problem: Problem, up: Choice, fractions: Array, where: Directory | None) -> tuple[Array, Array]:
     """Features of a rounded-up choice and their x: 1, but the fraction for the last one of a cell with a fraction."""
-    features = problem.features(up, codes)
+    features = problem.features(up, where)
     weights = np.ones(len(features))
     free = len(problem.sizes) - problem.n_forced
     for cell in np.flatnonzero(fractions):
         if cell >= free:  # forced features are whole
             continue
         one = Choice(up.cells[up.cells == cell], up.counts[up.cells == cell])
-        mine = [problem.origin[cell]] if codes is None else members(codes, problem.wanted(one), problem.forced)
+        mine = [problem.origin[cell]] if where is None else where.members(problem.wanted(one), problem.forced)
         weights[np.searchsorted(features, mine[-1])] = fractions[cell]
     return features, weights

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfs_dask.solvers.certificates import certify
+from nfs_dask.solvers.directory import Directory, Listed
 from nfs_dask.solvers.found import Found
 from nfs_dask.solvers.grouping import Cells, group
 from nfs_dask.solvers.multiclass import solve_many
@@ -28,7 +29,7 @@ class Counted:
     """Class totals, grouped once and solved for any k."""
 
     cells: Cells
-    codes: Array | None  # (m, ) the cell of each feature; None if cells are features
+    where: Directory | None  # which features a cell stands for; None if cells are features
     alpha: float
 
     @property
@@ -39,7 +40,7 @@ class Counted:
 def count(totals: Array, alpha: float = 0.0) -> Counted:
     """Prepare class totals (C, m), int64 or float64 and non-negative; ``alpha`` is added to each when solving."""
     cells, codes = group(np.asarray(totals))
-    return Counted(cells, codes, float(alpha))
+    return Counted(cells, None if codes is None else Listed(codes), float(alpha))
 
 
 def solve(
@@ -72,7 +73,7 @@ def solve(
 def posed(counted: Counted, k: int, always: Sequence[int] | Array | None = None) -> Problem:
     """The problem of k features of these counts."""
     forced = forced_features(None if always is None else np.asarray(always), k, counted.n_features)
-    forced_cells = forced if counted.codes is None else counted.codes[forced]
+    forced_cells = forced if counted.where is None else counted.where.cells_of(forced)
     return pose(counted.cells, k, counted.alpha, forced, forced_cells)
 
 
@@ -85,13 +86,13 @@ def solve_problem(problem: Problem, k: int, swaps: bool, start: Array | None = N
 def report(counted: Counted, problem: Problem, found: Found, certificate: bool = False) -> Solution:
     """The solution in terms of features and of all classes."""
     return Solution(
-        support=problem.features(found.choice, counted.codes),
+        support=problem.features(found.choice, counted.where),
         value=found.value,
         bound=max(found.bound, found.value),
         ties=found.ties,
         n_evaluations=found.n_evaluations,
         point=all_classes(counted, problem, found.point),
-        certificate=certify(problem, found, counted.codes) if certificate else None,
+        certificate=certify(problem, found, counted.where) if certificate else None,
     )
 
 

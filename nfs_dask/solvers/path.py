@@ -41,7 +41,7 @@ class Path:
             return solve(self.counted, k).support
         if not isinstance(chosen, Choice):
             chosen = problem.top(problem.gains(chosen), k)
-        return problem.features(chosen, self.counted.codes)
+        return problem.features(chosen, self.counted.where)
 
 
 def solve_path(counted: Counted, ks: Sequence[int] | Array | None = None, tolerance: float = TOLERANCE) -> Path:

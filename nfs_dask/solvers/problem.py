@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from nfs_dask.errors import InputError
+from nfs_dask.solvers.directory import Directory
 from nfs_dask.solvers.gains import gains
-from nfs_dask.solvers.grouping import Cells, members
+from nfs_dask.solvers.grouping import Cells
 from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.topk import Choice, top
 
@@ -57,13 +58,13 @@ class Problem:
         out[self.origin] = counts[: len(counts) - self.n_forced]
         return out
 
-    def features(self, choice: Choice, codes: Array | None) -> Array:
-        """The features of a choice, ascending; ``codes`` is the cell of each feature, None if cells are features."""
-        if codes is None:
+    def features(self, choice: Choice, where: Directory | None) -> Array:
+        """The features of a choice, ascending; ``where`` tells those of a cell, None if cells are features."""
+        if where is None:
             free = choice.cells[choice.cells < len(self.sizes) - self.n_forced]
             chosen = self.origin[free].astype(np.int64)
         else:
-            chosen = members(codes, self.wanted(choice), self.forced)
+            chosen = where.members(self.wanted(choice), self.forced)
         return np.sort(np.concatenate((chosen, self.forced)))
 
 

@@ -188,7 +188,7 @@ def test_bernoulli_rules_equal_the_reference(golden):
         for expected in case["expected"]["at_k"]:
             if not 1 <= expected["k"] <= F.shape[1] or expected["tied"]:
                 continue
-            model = fit_bernoulli(Counts(np.arange(2), n, F), Settings(k=expected["k"], alpha=0.0))
+            model = fit_bernoulli(Counts.of(np.arange(2), n, F), Settings(k=expected["k"], alpha=0.0))
             np.testing.assert_array_equal(model.support, sorted(expected["support"]))
             assert model.evidence.objective == pytest.approx(number(expected["value"]), rel=1e-12)
             weights, intercept = model.coefficients()
@@ -208,7 +208,7 @@ def test_multinomial_weights_equal_the_reference(golden):
         for expected in case["expected"]["at_k"]:
             if not 2 <= expected["k"] <= F.shape[1]:
                 continue
-            model = fit_multinomial(Counts(np.arange(2), np.ones(2), F), Settings(k=expected["k"], alpha=0.0))
+            model = fit_multinomial(Counts.of(np.arange(2), np.ones(2), F), Settings(k=expected["k"], alpha=0.0))
             if "theta" not in expected or model.support.tolist() != sorted(expected["tie_walk_support"]):
                 continue
             checked += 1

@@ -1,0 +1,111 @@
+"""Class totals of all features, as solvers ask for them: what distinct columns there are, and single columns.
+
+In memory or in panels, the answers are the same to the bit. From panels only as much is taken as the answer is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from nfs_dask.block import Array
+from nfs_dask.errors import PlanError
+from nfs_dask.solvers.directory import Directory, Listed, Panelled
+from nfs_dask.solvers.grouping import Cells, group, merge
+from nfs_dask.statistics.panels import Panels
+
+Pick = Callable[[dict[str, Array]], Array]  # the totals (C, columns) among the arrays of a state
+
+
+class Totals(Protocol):
+    """Totals (C, m), wherever they are."""
+
+    @property
+    def n_features(self) -> int: ...
+
+    def grouped(self) -> tuple[Cells, Directory | None]:
+        """The distinct columns, and which features each stands for; None for reals, whose cells are features."""
+        ...
+
+    def at(self, columns: Array) -> Array:
+        """The totals of some columns, (C, len(columns)), in the order asked for."""
+        ...
+
+    def of(self, classes: Array) -> Totals:
+        """The totals of some classes only."""
+        ...
+
+
+@dataclass(frozen=True)
+class ArrayTotals:
+    """Totals in memory.
+
+    >>> cells, where = ArrayTotals(np.array([[1, 0, 1], [2, 0, 2]])).grouped()
+    >>> cells.totals.tolist(), cells.sizes.tolist()
+    ([[1, 0], [2, 0]], [2, 1])
+    """
+
+    array: Array
+
+    @property
+    def n_features(self) -> int:
+        return int(self.array.shape[1])
+
+    def grouped(self) -> tuple[Cells, Directory | None]:
+        cells, codes = group(self.array)
+        return cells, None if codes is None else Listed(codes)
+
+    def at(self, columns: Array) -> Array:
+        found: Array = self.array[:, columns]
+        return found
+
+    def of(self, classes: Array) -> ArrayTotals:
+        return self if len(classes) == len(self.array) else ArrayTotals(self.array[classes])
+
+
+@dataclass(frozen=True)
+class PanelTotals:
+    """Totals in panels, of whole numbers; one panel is read at a time."""
+
+    panels: Panels
+    pick: Pick
+    classes: Array | None = None  # rows that are left in; None: all
+
+    @property
+    def n_features(self) -> int:
+        return self.panels.n_features
+
+    def grouped(self) -> tuple[Cells, Directory | None]:
+        cells = self._cells
+        return cells, Panelled(self._parts, cells)
+
+    def at(self, columns: Array) -> Array:
+        return self._rows(self.panels.columns(columns))
+
+    def of(self, classes: Array) -> PanelTotals:
+        return PanelTotals(self.panels, self.pick, classes)
+
+    @cached_property
+    def _cells(self) -> Cells:
+        """Distinct columns of all panels; merged two and two, so that never more than two lists of them are held."""
+        whole: Cells | None = None
+        for first, totals in self._parts():
+            part, _ = group(totals)
+            whole = part if whole is None else merge([whole, part], [0, first])
+        assert whole is not None
+        return whole
+
+    def _parts(self) -> Iterator[tuple[int, Array]]:
+        for first, state in self.panels:
+            yield first, self._rows(state.arrays)
+
+    def _rows(self, arrays: dict[str, Array]) -> Array:
+        totals = self.pick(arrays)
+        if totals.dtype.kind == "f":
+            raise PlanError(
+                f"{self.n_features:,} features of values that are not whole numbers are solved in memory, and these "
+                "are too many for it; leave out rare features, or count whole numbers"
+            )
+        return totals if self.classes is None else totals[self.classes]
