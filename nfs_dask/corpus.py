@@ -46,6 +46,7 @@ class GeneratedCorpus:
     planted: int = 10  # words for each class
     seed: int = 0
     block_rows: int = 4096
+    first_block: int = 0  # where another corpus of the same seed ends: more documents of the same kind
 
     n_rows: int = field(init=False)
     n_blocks: int = field(init=False)
@@ -110,7 +111,7 @@ class GeneratedCorpus:
             yield self._block(number, planted)
 
     def _block(self, number: int, planted: Array) -> Block:
-        rng = np.random.default_rng([self.seed, 1, number])
+        rng = np.random.default_rng([self.seed, 1, self.first_block + number])
         first = number * self.block_rows
         n = min(self.block_rows, self.n_documents - first)
         codes = rng.integers(self.n_classes, size=n, dtype=np.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from nfs_dask.block import Array, Kind
 from nfs_dask.engine.base import Engine, Reduction
@@ -127,9 +127,37 @@ def open_dataset(store: Any, *, labels: Any = None, layer: str | None = None, re
     return Dataset(open_source(location or store, labels=labels, layer=layer), location, reuse=reuse)
 
 
-def plan(dataset: Dataset, statistic: Statistic, engine: Engine | None = None) -> Plan:
-    """What a pass over a dataset would do: tasks, bytes, memory in each worker, time. Nothing is read."""
-    return dataset.plan(statistic, engine)
+@runtime_checkable
+class Fitting(Protocol):
+    """An estimator, as far as a plan is concerned."""
+
+    engine: Engine | None
+
+    def statistic(self, dataset: Dataset) -> Statistic:
+        """What a fit would count, when all parameters have been checked."""
+        ...
+
+
+def plan(dataset: Dataset, what: Statistic | Fitting, engine: Engine | None = None) -> Plan:
+    """What a fit would do: tasks, bytes, memory in each worker, time. Nothing is read.
+
+    Parameters
+    ----------
+    dataset
+        With labels.
+    what
+        An estimator, whose parameters are checked too; or the statistic of a single pass.
+    engine
+        Where it would run; None: the estimator's, else as for a pass.
+    """
+    if isinstance(what, Statistic):
+        return dataset.plan(what, engine)
+    if not isinstance(what, Fitting):
+        raise InputError(
+            f"{what!r} cannot be planned; give an estimator, such as SparseMultinomialNB(k=100), or a statistic, such "
+            "as dataset.class_counts()"
+        )
+    return dataset.plan(what.statistic(dataset), what.engine if engine is None else engine)
 
 
 def ingest(

@@ -14,7 +14,7 @@ import numpy as np
 from nfs_dask.block import Array
 from nfs_dask.engine.base import Engine
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.base import SparseNaiveBayes, refuse_empty_classes
+from nfs_dask.estimators.base import SparseNaiveBayes, refuse_empty_classes, too_wide
 from nfs_dask.estimators.files import ESTIMATORS
 from nfs_dask.estimators.inputs import numeric, open_labelled
 from nfs_dask.naive_bayes import null_multinomial
@@ -25,6 +25,8 @@ from nfs_dask.solvers.path import TOLERANCE
 from nfs_dask.solvers.solution import ABSOLUTE
 from nfs_dask.sources.base import Source, is_shipped
 from nfs_dask.statistics.counts import documents, sums
+from nfs_dask.statistics.panels import Panels
+from nfs_dask.totals import ArrayTotals, PanelTotals, Pick, Totals
 
 logger = logging.getLogger("nfs_dask")
 
@@ -275,20 +277,21 @@ def path(
     statistic = estimator.statistic(dataset)
     wanted = _wanted(ks, method, statistic.n_classes, dataset.n_features)
     reduction = dataset.reduce(statistic, engine)
-    state = reduction.state
     assert dataset.classes is not None
-    refuse_empty_classes(dataset.classes, state)
+    refuse_empty_classes(dataset.classes, reduction.panels)
     logger.debug("solving for %d values of k", len(wanted))
+    class_totals = reduction.panels.totals
+    totals = _totals(reduction.panels, documents if method == "bernoulli" else sums, statistic.n_classes)
     solved: Solved
     if method == "bernoulli":
-        solved = _Bernoulli.solve(documents(state.arrays), state.totals["weight"], alpha, wanted)
+        solved = _Bernoulli.solve(totals, class_totals["weight"], alpha, wanted)
     else:
-        solved = _Multinomial.solve(sums(state.arrays), alpha, wanted)
+        solved = _Multinomial.solve(totals, alpha, wanted)
     return Path(
         method=method,
         alpha=float(alpha),
         classes=dataset.classes,
-        n_rows=int(state.totals["rows"].sum()),
+        n_rows=int(class_totals["rows"].sum()),
         n_features=dataset.n_features,
         reused=reduction.reused,
         ks=wanted,
@@ -306,6 +309,11 @@ def _estimator(method: str, alpha: float, binarize: float | None) -> SparseNaive
     if method != "bernoulli":
         raise InputError(f'binarize={binarize} is for method="bernoulli"; the {method} model counts values as they are')
     return ESTIMATORS[method](k="all", alpha=alpha, binarize=binarize)
+
+
+def _totals(panels: Panels, pick: Pick, n_classes: int) -> Totals:
+    """The counts of all features, in memory if they fit."""
+    return PanelTotals(panels, pick) if too_wide(panels, n_classes) else ArrayTotals(pick(panels.state().arrays))
 
 
 def _wanted(ks: Iterable[Any] | None, method: str, n_classes: int, n_features: int) -> Array:
@@ -348,8 +356,8 @@ class _Bernoulli:
     noise: float = 0.0
 
     @classmethod
-    def solve(cls, totals: Array, class_count: Array, alpha: float, ks: Array) -> _Bernoulli:
-        scored = bernoulli.score(totals, class_count, alpha)
+    def solve(cls, totals: Totals, class_count: Array, alpha: float, ks: Array) -> _Bernoulli:
+        scored = bernoulli.score_cells(*totals.grouped(), class_count, alpha)
         return cls(scored, bernoulli.path(scored, ks), bernoulli.null_objective(scored))
 
     @property
@@ -372,8 +380,8 @@ class _Multinomial:
     noise: float
 
     @classmethod
-    def solve(cls, totals: Array, alpha: float, ks: Array) -> _Multinomial:
-        counted = multinomial.count(totals, alpha)
+    def solve(cls, totals: Totals, alpha: float, ks: Array) -> _Multinomial:
+        counted = multinomial.Counted(*totals.grouped(), float(alpha))
         null, total = null_multinomial(counted)
         return cls(solvers.solve_path(counted, ks), null, ABSOLUTE * total)
 

@@ -1,7 +1,8 @@
-"""What is known of a dataset without a pass over it."""
+"""What is known of a dataset, or of a saved model, without a pass over any data."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import ROOT, Header, find_header, json_object
+from nfs_dask.storage.models import read_model
 from nfs_dask.storage.shards import ShardReader
 
 CODES_AT_A_TIME = 1 << 20
@@ -37,6 +39,49 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """Facts about a saved model, as `summarize_model` finds them."""
+
+    location: str
+    method: str
+    k: int
+    features: int
+    classes: list[Any]
+    class_count: list[float]  # documents of each class, under their weights
+    objective: float  # log likelihood
+    gap: float  # no other choice of k features has an objective larger by more than this
+    certified: bool
+    parameters: dict[str, Any]
+    provenance: dict[str, Any]
+    top_features: dict[str, list[tuple[str, float]]]  # of each class
+    nbytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def summarize_model(location: str | os.PathLike[str], top: int = 10) -> ModelSummary:
+    """Facts about a saved model, with at most ``top`` features of each class."""
+    folder = Folder.of(location)
+    model, parameters = read_model(location)
+    return ModelSummary(
+        location=folder.location,
+        method=model.method,
+        k=len(model.support),
+        features=model.n_features,
+        classes=model.classes.tolist(),
+        class_count=model.class_count.tolist(),
+        objective=model.evidence.objective,
+        gap=model.evidence.gap,
+        certified=model.evidence.certified,
+        parameters=parameters,
+        provenance=dict(model.provenance),
+        top_features={str(label): best for label, best in model.top_features(top).items()},
+        nbytes=folder.nbytes(),
+    )
 
 
 def summarize(dataset: Dataset) -> Summary:

@@ -145,6 +145,23 @@ def test_one_pass_and_none_when_the_counts_are_kept(tmp_path: Path) -> None:
     assert first.n_rows == 800
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_counts_too_wide_for_memory_have_the_same_path(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = nfs.ingest(GeneratedCorpus(800, 200, words_per_document=20, block_rows=100), tmp_path / "mail.zarr")
+    whole = nfs.path(dataset, method, engine=nfs.SerialEngine(panels=1), **METHODS[method])
+    monkeypatch.setattr("nfs_dask.estimators.base.MOST_COUNTS", 1)
+    again = nfs.open_dataset(tmp_path / "mail.zarr", reuse=False)
+    panels = nfs.path(again, method, engine=nfs.SerialEngine(panels=5), **METHODS[method])
+    assert not panels.reused
+    np.testing.assert_array_equal(panels.value, whole.value)
+    np.testing.assert_array_equal(panels.bound, whole.bound)
+    assert panels.null_objective == whole.null_objective
+    for k in (1, 20, 199, 200):
+        assert panels.names(k) == whole.names(k)
+
+
 def test_every_input_has_the_same_path() -> None:
     X, y = data(n_features=30)
     path = nfs.path(X, "multinomial", [3, 9], y=y)

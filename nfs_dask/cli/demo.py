@@ -18,53 +18,85 @@ from nfs_dask.units import format_seconds
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.block import Array
     from nfs_dask.dataset import Dataset
+    from nfs_dask.engine.base import Engine
+    from nfs_dask.model import Model
+
+
+HELD_OUT = 4  # for so many documents that are fitted, one is generated to be predicted
 
 
 @click.command()
-@click.option("--documents", type=click.IntRange(1), default=20_000, show_default=True, help="How many to generate.")
+@click.option("--documents", type=click.IntRange(100), default=20_000, show_default=True, help="How many to generate.")
 @click.option("--features", type=click.IntRange(100), default=5_000, show_default=True, help="Words of the vocabulary.")
-@click.option("--words", type=click.IntRange(1), default=20, show_default=True, help="How many words to show.")
+@click.option("--words", type=click.IntRange(2), default=20, show_default=True, help="How many words to choose.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Another seed, another corpus.")
-@click.option("--keep", metavar="DIR", help="Leave the dataset in this new folder, to try other commands on.")
+@click.option("--keep", metavar="DIR", help="Leave dataset and model in this new folder, to try other commands on.")
 @cluster_options
 @json_option
 def demo(documents: int, features: int, words: int, seed: int, keep: str | None, cluster: ClusterOptions) -> None:
     """See it work, in seconds and with nothing to set up.
 
-    Documents of two classes are generated, with ten words planted in each; they are written to a dataset, and counted.
-    The words whose counts differ most between the classes are shown: they should be the planted ones.
+    Documents of two classes are generated, with ten words planted in each, and written to a dataset. A multinomial
+    model chooses the words that tell the classes apart: they should be the planted ones. A certificate says how much
+    better any other choice could be. Then more documents are generated, and their classes predicted.
 
     \b
     nfs-dask demo
     nfs-dask demo --documents 200000 --workers 2 --memory-limit 1GiB
-    nfs-dask demo --keep /tmp/corpus && nfs-dask info /tmp/corpus/demo.zarr
+    nfs-dask demo --keep /tmp/corpus && nfs-dask path /tmp/corpus/demo.zarr
     """
     if cluster.scheduler is not None and keep is None:
         raise click.UsageError("workers elsewhere do not reach a temporary folder; name one they do with --keep DIR")
     from nfs_dask.corpus import GeneratedCorpus
-    from nfs_dask.dataset import ingest
+    from nfs_dask.dataset import Dataset, ingest
+    from nfs_dask.estimators.multinomial import SparseMultinomialNB
+    from nfs_dask.evaluation import evaluate
 
     corpus = GeneratedCorpus(documents, features, seed=seed)
+    others = GeneratedCorpus(max(1, documents // HELD_OUT), features, seed=seed, first_block=corpus.n_blocks)
     with _folder(keep) as folder, cluster.engine(corpus) as engine:
         say(f"generating {documents:,} documents over {features:,} words")
-        started = time.perf_counter()
+        clock = _Clock()
         dataset = ingest(corpus, folder / "demo.zarr", engine=engine)
-        written = time.perf_counter() - started
-        reduction = dataset.reduce(dataset.class_counts(), engine)
-        rows = _contrasts(dataset, reduction.state.arrays, words)
+        clock.lap("write")
+        model = SparseMultinomialNB(words, engine=engine).fit(dataset)
+        clock.lap("fit")
+        verdict = evaluate(model.model_, Dataset(others), engine)
+        clock.lap("evaluate")
+        if keep:
+            model.save(folder / "demo.model")
         values = {
             "store": dataset.location if keep else None,
+            "model": str(folder / "demo.model") if keep else None,
             "documents": dataset.n_rows,
             "features": dataset.n_features,
             "entries": dataset.nnz,
             "classes": corpus.classes,
             "planted": [corpus.planted_words(c) for c in range(corpus.n_classes)],
-            "words": rows,
-            "seconds": {"write": written, "count": reduction.seconds},
+            "words": _chosen(model.model_, dataset, engine),
+            "objective": model.objective_,
+            "upper_bound": model.upper_bound_,
+            "gap": model.dual_gap_,
+            "certified": model.certified_,
+            "held_out": verdict.n,
+            "accuracy": verdict.accuracy,
+            "interval": verdict.interval,
+            "seconds": clock.laps,
         }
     answer(values, lambda console: _show(values, console))
+
+
+class _Clock:
+    """Seconds of one step after another."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name], self._since = now - self._since, now
 
 
 @contextmanager
@@ -79,35 +111,48 @@ def _folder(keep: str | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _contrasts(dataset: Dataset, arrays: dict[str, Array], n: int) -> list[dict[str, Any]]:
-    """The ``n`` words whose counts differ most between classes, as measured by how much chance would let them differ.
-
-    Ties go to the lower column.
-    """
-    import numpy as np
-
+def _chosen(model: Model, dataset: Dataset, engine: Engine) -> list[dict[str, Any]]:
+    """The words that were chosen, with their counts in each class and what they say; the strongest first."""
     from nfs_dask.statistics.counts import sums
 
-    counts = sums(arrays)
-    expected = counts.sum(axis=1, keepdims=True) * (counts.sum(axis=0) / counts.sum())
-    excess = (counts - expected).max(axis=0) / np.sqrt(np.maximum(counts.sum(axis=0), 1))
-    columns = np.argsort(-excess, kind="stable")[:n]
-    names = dataset.names(columns) or [str(column) for column in columns]
-    return [{"word": name, "counts": counts[:, column].tolist()} for name, column in zip(names, columns, strict=True)]
+    counts = sums(dataset.reduce(dataset.class_counts(), engine).state.arrays)[:, model.support]
+    margins, labels = model.margins(), model.classes.tolist()
+    order = (-margins.max(axis=0)).argsort(kind="stable")
+    return [
+        {
+            "word": model.feature_names[i],
+            "counts": counts[:, i].tolist(),
+            "speaks_for": labels[int(margins[:, i].argmax())],
+            "weight": float(margins[:, i].max()),
+        }
+        for i in order
+    ]
 
 
 def _show(values: dict[str, Any], console: Console) -> None:
     topics = zip(values["classes"], values["planted"], strict=True)
     planted = {word: str(label) for label, words in topics for word in words}
-    columns = ["word", *(f"in {label}" for label in values["classes"]), "planted in"]
-    rows = [[row["word"], *row["counts"], planted.get(row["word"], "-")] for row in values["words"]]
-    console.print(table("Words whose counts differ most between the classes", columns, rows))
+    columns = ["word", *(f"in {label}" for label in values["classes"]), "speaks for", "weight", "planted in"]
+    rows = [
+        [row["word"], *row["counts"], row["speaks_for"], f"{row['weight']:.2f}", planted.get(row["word"], "-")]
+        for row in values["words"]
+    ]
+    console.print(table("The words that were chosen", columns, rows))
     found = sum(row["word"] in planted for row in values["words"])
     console.print(f"{found} of these {len(rows)} words are among the {len(planted)} planted ones.")
-    seconds = values["seconds"]
     console.print(
-        f"{values['documents']:,} documents, {values['entries']:,} entries: "
-        f"generated and written in {format_seconds(seconds['write'])}, counted in {format_seconds(seconds['count'])}."
+        f"Certificate: log likelihood {values['objective']:,.3f}, and no other choice of {len(rows)} words is better"
+        + ("." if values["certified"] else f" by more than {values['gap']:.3g}.")
+    )
+    low, high = values["interval"]
+    console.print(
+        f"Accuracy on {values['held_out']:,} documents that were not fitted: {values['accuracy']:.3f} "
+        f"(95 % between {low:.3f} and {high:.3f})."
+    )
+    seconds = {name: format_seconds(lap) for name, lap in values["seconds"].items()}
+    console.print(
+        f"{values['documents']:,} documents, {values['entries']:,} entries: generated and written in "
+        f"{seconds['write']}, fitted in {seconds['fit']}; the others generated and predicted in {seconds['evaluate']}."
     )
     if values["store"]:
-        console.print(printable(f"The dataset is in {values['store']}"))
+        console.print(printable(f"The dataset is in {values['store']}, the model in {values['model']}"))

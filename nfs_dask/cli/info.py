@@ -1,50 +1,88 @@
-"""``nfs-dask info``: what is in a dataset."""
+"""``nfs-dask info``: what is in a dataset, a model or a run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfs_dask.cli.output import answer, json_option, printable, table
-from nfs_dask.units import format_bytes
+from nfs_dask.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.summary import Summary
+    from nfs_dask.engine.runs import Run
+    from nfs_dask.summary import ModelSummary, Summary
 
-_MOST_CLASSES = 40  # shown as a table; --json has all
+_MOST_ROWS = 40  # shown as a table; --json has all
 
 
 @click.command()
-@click.argument("store")
-@click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
-@click.option("--verify", is_flag=True, help="Read everything, and compare it with the digests written beside it.")
+@click.argument("place", metavar="STORE|MODEL|RUN")
+@click.option("--label-column", metavar="NAME", help="The column of a dataset that holds the labels.")
+@click.option("--verify", is_flag=True, help="Read all of a dataset, and compare it with the digests beside it.")
 @json_option
-def info(store: str, label_column: str | None, verify: bool) -> None:
-    """What is in STORE: rows, features, classes, size, and statistics that were kept.
+def info(place: str, label_column: str | None, verify: bool) -> None:
+    """What is in a dataset, a saved model, or a run folder.
 
-    With --verify every byte is read; damage is named object by object, and the exit code is 3.
+    Of a dataset: rows, features, classes, size, and statistics that were kept. Of a model: method, certificate, where
+    it comes from, and the features that say most. Of a run: its passes, and how far they have got.
+
+    With --verify every byte of a dataset is read; damage is named object by object, and the exit code is 3.
 
     \b
     nfs-dask info mail.zarr
     nfs-dask info s3://bucket/mail.zarr --verify
+    nfs-dask info spam.model --json
     """
+    from nfs_dask.engine.runs import is_run
+    from nfs_dask.storage.models import is_model
+
+    tell = _tell_model if is_model(place) else _tell_run if is_run(place) else None
+    if tell is None:
+        _tell_dataset(place, label_column, verify)
+        return
+    if verify or label_column is not None:
+        raise click.UsageError(f"--verify and --label-column are for datasets, and {place} is none; leave them out")
+    tell(place)
+
+
+def _tell_dataset(place: str, label_column: str | None, verify: bool) -> None:
     from nfs_dask.dataset import open_dataset
     from nfs_dask.summary import summarize
 
-    summary = summarize(open_dataset(store, labels=label_column))
-    values: dict[str, Any] = summary.to_json()
+    summary = summarize(open_dataset(place, labels=label_column))
+    values: dict[str, Any] = {"type": "dataset", **summary.to_json()}
     if verify:
         from nfs_dask.storage.receipts import verify as verify_store
 
         verify_store(summary.location)
         values["verified"] = True
-    answer(values, lambda console: _show(summary, verify, console))
+    answer(values, lambda console: _show_dataset(summary, verify, console))
 
 
-def _show(summary: Summary, verified: bool, console: Console) -> None:
+def _tell_model(place: str) -> None:
+    from nfs_dask.summary import summarize_model
+
+    summary = summarize_model(place)
+    answer({"type": "model", **summary.to_json()}, lambda console: _show_model(summary, console))
+
+
+def _tell_run(place: str) -> None:
+    from nfs_dask.engine.runs import read_run
+
+    run = read_run(place)
+    answer({"type": "run", **run.to_json()}, lambda console: _show_run(run, console))
+
+
+def _show_lines(lines: Iterable[tuple[str, str]], console: Console) -> None:
+    for name, value in lines:
+        console.print(printable(f"{name:<12} {value}"), soft_wrap=True)
+
+
+def _show_dataset(summary: Summary, verified: bool, console: Console) -> None:
     lines = [
         ("store", summary.location),
         ("rows", f"{summary.rows:,}" + (", weighted" if summary.weighted else "")),
@@ -58,8 +96,7 @@ def _show(summary: Summary, verified: bool, console: Console) -> None:
     ]
     if verified:
         lines.append(("digests", "all agree"))
-    for name, value in lines:
-        console.print(printable(f"{name:<12} {value}"), soft_wrap=True)
+    _show_lines(lines, console)
     _show_classes(summary, console)
 
 
@@ -70,10 +107,7 @@ def _show_classes(summary: Summary, console: Console) -> None:
     counts: list[Any] = ["?"] * len(summary.classes) if summary.class_rows is None else [*summary.class_rows]
     rows = [("(no label)", summary.unlabelled)] if summary.unlabelled else []
     rows += zip(map(str, summary.classes), counts, strict=True)
-    console.print()
-    console.print(table(f"{len(summary.classes):,} classes", ["label", "rows"], rows[:_MOST_CLASSES]))
-    if len(rows) > _MOST_CLASSES:
-        console.print(f"... and {len(rows) - _MOST_CLASSES:,} more; --json lists all")
+    _show_table(f"{len(summary.classes):,} classes", ["label", "rows"], rows, console)
 
 
 def _density(summary: Summary) -> str:
@@ -84,3 +118,83 @@ def _density(summary: Summary) -> str:
 def _described(statistic: dict[str, Any]) -> str:
     parameters = ", ".join(f"{name}={value}" for name, value in statistic.items() if name != "statistic")
     return f"{statistic.get('statistic')}({parameters})"
+
+
+def _show_model(summary: ModelSummary, console: Console) -> None:
+    certificate = "is better" if summary.certified else f"is better by more than {summary.gap:.3g} nats"
+    given = {name: value for name, value in summary.parameters.items() if value is not None}
+    lines = [
+        ("model", summary.location),
+        ("method", f"{summary.method}, {summary.k:,} of {summary.features:,} features"),
+        ("likelihood", f"{summary.objective:,.3f} nats; no other choice of as many features {certificate}"),
+        ("parameters", _listed(given)),
+        ("size", format_bytes(summary.nbytes)),
+        *_origin(summary.provenance),
+    ]
+    _show_lines(lines, console)
+    counts = [int(n) if n == int(n) else n for n in summary.class_count]
+    rows = list(zip(map(str, summary.classes), counts, strict=True))
+    _show_table(f"{len(rows):,} classes", ["label", "documents"], rows, console)
+    tops = [
+        (label if i == 0 else "", name, f"{weight:+.3f}")
+        for label, best in summary.top_features.items()
+        for i, (name, weight) in enumerate(best)
+    ]
+    if tops:
+        _show_table("Features that speak for a class most", ["class", "feature", "weight"], tops, console)
+
+
+def _origin(provenance: dict[str, Any]) -> list[tuple[str, str]]:
+    """Where a model comes from; whatever of it a file does not say is left out."""
+    versions, seconds = provenance.get("versions"), provenance.get("seconds")
+    found = {
+        "documents": provenance.get("rows"),
+        "data": provenance.get("fingerprint"),
+        "versions": _listed(versions) if isinstance(versions, dict) else None,
+        "seconds": _listed(seconds) if isinstance(seconds, dict) else None,
+    }
+    return [
+        (name, f"{value:,}" if isinstance(value, int) else str(value))
+        for name, value in found.items()
+        if value is not None
+    ]
+
+
+def _listed(values: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in values.items()
+    )
+
+
+def _show_run(run: Run, console: Console) -> None:
+    lines = [
+        ("run", run.location),
+        ("data", f"{run.rows:,} rows, {run.features:,} features"),
+        ("fingerprint", run.fingerprint),
+        ("size", format_bytes(run.nbytes)),
+    ]
+    _show_lines(lines, console)
+    if not run.passes:
+        console.print("No pass has begun.")
+        return
+    rows = [
+        (
+            one.name,
+            f"{one.blocks_done:,} of {one.plan.n_blocks:,}",
+            "yes" if one.finished else "no",
+            one.plan.strategy,
+            one.plan.tasks,
+            format_bytes(one.plan.peak_nbytes),
+            format_seconds(one.plan.seconds),
+        )
+        for one in run.passes
+    ]
+    columns = ["pass", "blocks done", "finished", "strategy", "tasks", "memory a worker", "planned time"]
+    _show_table("Passes", columns, rows, console)
+
+
+def _show_table(title: str, columns: list[str], rows: list[Any], console: Console) -> None:
+    console.print()
+    console.print(table(title, columns, rows[:_MOST_ROWS]))
+    if len(rows) > _MOST_ROWS:
+        console.print(f"... and {len(rows) - _MOST_ROWS:,} more; --json lists all")

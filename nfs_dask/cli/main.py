@@ -12,6 +12,7 @@ from nfs_dask.cli.fit import fit
 from nfs_dask.cli.info import info
 from nfs_dask.cli.ingest import ingest
 from nfs_dask.cli.output import reporting
+from nfs_dask.cli.path import path
 from nfs_dask.cli.plan import plan
 from nfs_dask.cli.predict import evaluate, predict
 
@@ -47,6 +48,7 @@ def cli() -> None:
     nfs-dask ingest matrix.npz --labels y.npy mail.zarr
     nfs-dask info mail.zarr                           what is in it
     nfs-dask plan mail.zarr --workers 4               what a pass would take
+    nfs-dask path mail.zarr                           what each number of features is worth
     nfs-dask fit mail.zarr spam.model -k 100          a classifier over the best 100 features
     nfs-dask evaluate spam.model test-mail.zarr       how often it is right
 
@@ -54,5 +56,5 @@ def cli() -> None:
     """
 
 
-for command in (demo, ingest, info, plan, fit, predict, evaluate, doctor):
+for command in (demo, ingest, info, plan, path, fit, predict, evaluate, doctor):
     cli.add_command(command)

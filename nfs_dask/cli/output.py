@@ -57,15 +57,18 @@ def say(text: str) -> None:
     click.echo(printable(text), err=True)
 
 
-def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
-    """A table whose numbers are aligned to the right; texts are shown as they are, never read as markup."""
+def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: bool = False) -> Any:
+    """A table whose numbers are aligned to the right; texts are shown as they are, never read as markup.
+
+    With ``right`` all columns are: their numbers have been written out already.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     out = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for i, column in enumerate(columns):
-        numbers = bool(rows) and all(isinstance(row[i], (int, float)) for row in rows)
+        numbers = right or (bool(rows) and all(isinstance(row[i], (int, float)) for row in rows))
         out.add_column(Text(column), justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         out.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else printable(str(cell))) for cell in row))

@@ -32,6 +32,7 @@ from nfs_dask.storage.states import StoredPanels
 logger = logging.getLogger("nfs_dask")
 
 FORMAT = 1
+RUN, PLAN = "run.json", "plan.json"
 
 
 @dataclass
@@ -61,9 +62,9 @@ class Workplace:
 
     def plan(self) -> Plan | None:
         """The plan an earlier process began with; a resumed pass keeps it."""
-        if self._pass is None or not self._pass.exists("plan.json"):
+        if self._pass is None or not self._pass.exists(PLAN):
             return None
-        with _reading(self._pass, "plan.json") as content:
+        with reading(self._pass, PLAN) as content:
             plan = Plan.from_json(content)
             then = dict(plan.statistic)
         _refuse_difference(self._pass, then, self.statistic, "settings")
@@ -76,8 +77,8 @@ class Workplace:
                 f"not all workers can write to the run folder {self.run.location}; name one that they share, "
                 "or do without"
             )
-        if self._pass is not None and not self._pass.exists("plan.json"):
-            self._pass.write("plan.json", json.dumps(plan.to_json()).encode())
+        if self._pass is not None and not self._pass.exists(PLAN):
+            self._pass.write(PLAN, json.dumps(plan.to_json()).encode())
 
     def spool(self, plan: Plan) -> Folder:
         """The folder for spool files: in the run folder, or a temporary one."""
@@ -146,22 +147,27 @@ def _enter_run(run: Folder, source: Source) -> None:
             "a run folder needs data that can be recognised when the run resumes; ingest them into a store first"
         )
     identity = {"rows": source.n_rows, "features": source.n_features, "fingerprint": source.fingerprint}
-    if not run.exists("run.json"):
-        run.write("run.json", json.dumps({"format": FORMAT, "data": identity}).encode())
+    if not run.exists(RUN):
+        run.write(RUN, json.dumps({"format": FORMAT, "data": identity}).encode())
         return
-    with _reading(run, "run.json") as recorded:
+    _refuse_difference(run, read_identity(run), identity, "data")
+
+
+def read_identity(run: Folder) -> dict[str, Any]:
+    """The data a run belongs to."""
+    with reading(run, RUN) as recorded:
         written, data = recorded["format"], dict(recorded.get("data", {}))
     if written != FORMAT:
         raise StoreError(f"{run.location} is a run of format {written}; this version reads {FORMAT}")
-    _refuse_difference(run, data, identity, "data")
+    return data
 
 
 @contextmanager
-def _reading(folder: Folder, name: str) -> Iterator[Any]:
+def reading(folder: Folder, name: str) -> Iterator[Any]:
     """The content of a JSON file of a run, with errors about it put into words."""
     try:
         yield json.loads(folder.read(name))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, NfsDaskError):
             raise
         raise StoreError(

@@ -91,7 +91,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         reduction = dataset.reduce(self._statistic(n_classes, dataset.source), self.engine)
         panels = reduction.panels
         refuse_empty_classes(dataset.classes, panels)
-        if len(panels) > 1 and n_classes * panels.n_features * 8 > MOST_COUNTS:
+        if too_wide(panels, n_classes):
             self._settle_panels(dataset.classes, settings, dataset.source, reduction)
         else:
             self._settle(dataset.classes, panels.state(), settings, dataset.source, reduction)
@@ -287,6 +287,11 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         tags.input_tags.positive_only = True
         tags.classifier_tags.poor_score = True  # as of scikit-learn's own naive Bayes classifiers of counts
         return tags
+
+
+def too_wide(panels: Panels, n_classes: int) -> bool:
+    """Whether counts are solved for panel by panel, because all of them would be too much to hold."""
+    return len(panels) > 1 and n_classes * panels.n_features * 8 > MOST_COUNTS
 
 
 def refuse_empty_classes(classes: Array, state: State | Panels) -> None:

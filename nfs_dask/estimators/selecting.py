@@ -41,8 +41,7 @@ class SelectingMixin:
         check_fitted(self)
         known = getattr(self, "feature_names_in_", None)
         if input_features is None:
-            names: Any = self.model_.names or [f"x{i}" for i in self.model_.support]
-            return np.array(names, object)
+            return np.array(self.model_.feature_names, object)
         given = np.asarray(input_features, object)
         if known is not None and not np.array_equal(given, known):
             raise InputError("input_features is not equal to feature_names_in_; leave it out")
@@ -97,9 +96,5 @@ class SelectingMixin:
             Label to (name, weight) pairs, largest weight first: what a unit of the feature adds to the log likelihood
             of the class, less what it adds to that of the other classes on average. Only weights above 0.
         """
-        names = self.get_feature_names_out()
-        tops = {}
-        for label, margin in zip(self.model_.classes.tolist(), self.model_.margins(), strict=True):
-            order = np.argsort(-margin, kind="stable")[:n]
-            tops[label] = [(str(names[i]), float(margin[i])) for i in order if margin[i] > 0]
-        return tops
+        check_fitted(self)
+        return self.model_.top_features(n)
