@@ -222,6 +222,20 @@ def test_an_interrupted_ingest_leaves_no_store(tmp_path):
     assert os.listdir(tmp_path) == ["endless.npz"]
 
 
+@pytest.mark.parametrize("working", [False, True])
+def test_ctrl_c_in_a_terminal_goes_to_the_workers_too(tmp_path, working):
+    arguments = ("demo", "--documents", "3000000", "--workers", "2", "--keep", str(tmp_path / "kept"))
+    process = start(*arguments, start_new_session=True)
+    if working:
+        assert "generating" in process.stderr.readline()  # the workers are there
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert "Error: interrupted" in err and "Traceback" not in err
+    assert not list(tmp_path.glob("kept/.*"))
+
+
 def wait_for_reader(fifo):
     deadline = time.monotonic() + 30
     while True:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import signal
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from nfs_dask.engine.plan import Resources
@@ -94,20 +96,34 @@ def start_cluster(
             f"workers of {format_bytes(memory_limit)} cannot even start: with the libraries loaded one takes about "
             f"{format_bytes(LEAST_WORKER)}; give each {format_bytes(2 * LEAST_WORKER)} or more"
         )
-    with (
-        distributed.LocalCluster(
-            n_workers=(workers or max(1, CPU_COUNT // (threads or 1))) if processes else 1,
-            threads_per_worker=threads or (1 if processes else CPU_COUNT),
-            processes=processes,
-            memory_limit=memory_limit if memory_limit is not None else "auto",
-            # No dashboard, but distributed serves its health page all the same: on a free port of this machine.
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            silence_logs=logging.CRITICAL,  # what goes wrong in a task comes back with its result
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+    with ExitStack() as stack:
+        with _interrupts_held_back():
+            cluster = distributed.LocalCluster(
+                n_workers=(workers or max(1, CPU_COUNT // (threads or 1))) if processes else 1,
+                threads_per_worker=threads or (1 if processes else CPU_COUNT),
+                processes=processes,
+                memory_limit=memory_limit if memory_limit is not None else "auto",
+                # No dashboard, but distributed serves its health page all the same: on a free port of this machine.
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=logging.CRITICAL,  # what goes wrong in a task comes back with its result
+            )
+            stack.enter_context(cluster)
+        yield stack.enter_context(distributed.Client(cluster, set_as_default=False))
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of this, and never reach the threads and processes that are started meanwhile.
+
+    A terminal sends it to all processes of a command. The client is to end the workers, and they are not to die first.
+    """
+    resource_tracker.ensure_running()  # its start, if it came later, would let interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def current_client() -> Any | None:
