@@ -7,6 +7,7 @@ import sys
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
+from nfs_dask.errors import InputError
 from nfs_dask.sources.base import Source
 
 SERIAL_ENTRIES = 20_000_000  # fewer are counted before a second thread has paid for itself
@@ -19,6 +20,8 @@ def choose_engine(engine: Engine | None, source: Source) -> Engine:
     beyond, so that a script needs no ``__main__`` guard.
     """
     if engine is not None:
+        if not isinstance(engine, Engine):
+            raise InputError(f"engine={engine!r}; give nfs_dask.SerialEngine(), nfs_dask.DaskEngine(...), or None")
         return engine
     if source.in_memory:
         return SerialEngine()

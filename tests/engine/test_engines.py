@@ -17,6 +17,7 @@ from distributed import Client, LocalCluster
 import nfs_dask.engine.distributed as distributed_engine
 import nfs_dask.engine.plan as plans
 from nfs_dask.corpus import GeneratedCorpus
+from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import ClusterError, InputError, PlanError, ResumeError
@@ -377,3 +378,8 @@ def test_when_one_item_fails_the_others_have_stopped_writing(cluster: Client, tm
             then = sorted(tmp_path.iterdir())
             time.sleep(0.5)
             assert sorted(tmp_path.iterdir()) == then
+
+
+def test_an_engine_is_a_value_of_ours() -> None:
+    with pytest.raises(InputError, match=r"engine='dask'; give nfs_dask.SerialEngine\(\)"):
+        choose_engine("dask", CORPUS)  # type: ignore[arg-type]
