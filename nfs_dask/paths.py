@@ -6,7 +6,6 @@ import html
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,10 +68,6 @@ class Solved(Protocol):
         """Features of one of the k, ascending."""
         ...
 
-    def guaranteed(self) -> Array:
-        """What the best support is sure to gain before it is known, (K,)."""
-        ...
-
 
 @dataclass(frozen=True)
 class Path:
@@ -116,13 +111,17 @@ class Path:
         """
         return self.gap <= TOLERANCE * self.bound + self.solved.noise
 
-    @cached_property
+    @property
     def guaranteed(self) -> Array:
         """What the best k features are sure to gain, known before any is found, (K,).
 
-        Worked out when it is asked for: C - 1 features fewer have a bound, and that is a gain which k features reach.
+        A multinomial model reaches with k features the bound of C - 1 features fewer. Where that k is not on the path,
+        a chord takes its place: bounds are concave in k.
         """
-        return self.solved.guaranteed()
+        if self.method == "bernoulli":
+            return self.value
+        fewer = np.maximum(self.ks - (len(self.classes) - 1), 0)
+        return np.interp(fewer, [0, *self.ks], [0, *self.bound * (1 - TOLERANCE)])
 
     @property
     def null_objective(self) -> float:
@@ -367,9 +366,6 @@ class _Bernoulli:
     def support(self, k: int) -> Array:
         return bernoulli.solve(self.scored, k).support
 
-    def guaranteed(self) -> Array:
-        return self.value
-
 
 @dataclass(frozen=True)
 class _Multinomial:
@@ -395,6 +391,3 @@ class _Multinomial:
 
     def support(self, k: int) -> Array:
         return self.solution.support(k)
-
-    def guaranteed(self) -> Array:
-        return solvers.guaranteed(self.solution.counted, self.solution.ks)

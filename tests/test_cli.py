@@ -18,12 +18,12 @@ import pytest
 import scipy.sparse as sp
 from click.testing import CliRunner
 
-from nfs_dask import __version__, ingest, open_dataset
+from nfs_dask import SparseMultinomialNB, __version__, ingest, load_model, open_dataset
 from nfs_dask.cli.main import cli
 from nfs_dask.corpus import GeneratedCorpus
 from nfs_dask.engine.cluster import connect
 
-COMMANDS = ("demo", "ingest", "info", "plan", "doctor")
+COMMANDS = ("demo", "ingest", "info", "plan", "path", "fit", "predict", "evaluate", "doctor")
 ESCAPE = "\x1b["
 
 
@@ -262,7 +262,44 @@ def test_demo_finds_the_planted_words():
     columns = dict(zip(truth.names(np.arange(800)), range(800), strict=True))
     for row in values["words"]:
         assert row["counts"] == counts[:, columns[row["word"]]].tolist()
+        speaks_for = int(np.argmax(row["counts"]))
+        assert row["speaks_for"] == values["classes"][speaks_for]
+        assert row["word"] in values["planted"][speaks_for]
     assert values["entries"] == sum(block.nnz for block in blocks)
+    weights = [row["weight"] for row in values["words"]]
+    assert weights == sorted(weights, reverse=True)
+
+
+def test_demo_fits_certifies_and_predicts():
+    values = run_json("demo", "--documents", 3000, "--features", 800, "--words", 12)
+    train, test = GeneratedCorpus(3000, 800), GeneratedCorpus(750, 800, first_block=1)
+    fitted, others = (block_of(corpus) for corpus in (train, test))
+    model = SparseMultinomialNB(12).fit(*fitted)
+    assert {row["word"] for row in values["words"]} == set(train.names(model.get_support(indices=True)))
+    assert (values["objective"], values["gap"]) == (model.objective_, model.dual_gap_)
+    assert values["upper_bound"] == model.upper_bound_
+    assert values["certified"] is model.certified_
+    assert values["held_out"] == 750
+    assert values["accuracy"] == model.score(*others)
+    assert values["interval"][0] < values["accuracy"] < values["interval"][1]
+    assert values["accuracy"] > 0.8, "chance is a half"
+    assert set(values["seconds"]) == {"write", "fit", "evaluate"}
+
+
+def block_of(corpus):
+    """The documents and labels of a corpus of one block."""
+    (block,) = corpus.blocks(0, corpus.n_blocks)
+    X = sp.csr_array((block.data, block.indices, block.indptr), shape=(block.n_rows, block.n_features))
+    return X, corpus.classes[block.codes]
+
+
+def test_documents_held_out_are_others_of_the_same_kind():
+    train, test = GeneratedCorpus(500, 300), GeneratedCorpus(500, 300, first_block=1)
+    assert np.array_equal(train.planted_columns(), test.planted_columns())
+    assert (block_of(train)[0] != block_of(test)[0]).nnz > 1000
+    assert train.fingerprint != test.fingerprint
+    (continued,) = GeneratedCorpus(4096 + 500, 300).blocks(1, 2)
+    assert (block_of(test)[0].data == continued.data).all()
 
 
 def test_demo_for_people_shows_a_table_without_colours_in_a_pipe():
@@ -270,6 +307,8 @@ def test_demo_for_people_shows_a_table_without_colours_in_a_pipe():
     assert result.exit_code == 0
     assert "planted in" in result.stdout
     assert "5 of these 5 words are among the 20 planted ones" in result.stdout
+    assert re.search("Certificate: log likelihood -[0-9,.]+, and no other choice of 5 words is better", result.stdout)
+    assert re.search(r"Accuracy on 500 documents that were not fitted: 0\.\d+ \(95 % between", result.stdout)
     assert ESCAPE not in result.stdout + result.stderr
     assert "generating" in result.stderr
 
@@ -277,13 +316,16 @@ def test_demo_for_people_shows_a_table_without_colours_in_a_pipe():
 def test_demo_keeps_its_dataset_where_told(tmp_path):
     values = run_json("demo", "--documents", 500, "--features", 300, "--keep", tmp_path / "kept")
     assert open_dataset(values["store"]).n_rows == 500
+    assert len(load_model(values["model"]).get_support(indices=True)) == 20
     again = run("demo", "--documents", 500, "--keep", tmp_path / "kept")
     assert again.exit_code == 3, "nothing is replaced"
 
 
 def test_demo_on_processes():
     values = run_json("demo", "--documents", 2000, "--features", 500, "--workers", 1, "--memory-limit", "1GiB")
-    assert values["words"] == run_json("demo", "--documents", 2000, "--features", 500)["words"]
+    here = run_json("demo", "--documents", 2000, "--features", 500)
+    for name in ("words", "objective", "gap", "accuracy"):
+        assert values[name] == here[name]
 
 
 def test_info_tells_what_is_in_a_store(store, matrix, labels):

@@ -66,6 +66,14 @@ def test_another_k_or_alpha_reads_no_documents(tmp_path: Path) -> None:
     assert not as_json("fit", store, tmp_path / "m", "-k", 10, "--no-cache")["counts_reused"]
 
 
+def test_weights_that_rule_a_class_out_are_null_in_json(tmp_path: Path) -> None:
+    X = sp.csr_matrix(np.array([[3, 0, 1, 2], [0, 3, 1, 1]] * 5))
+    ingest(X, tmp_path / "s.zarr", labels=np.array(["a", "b"] * 5))
+    assert ["x0", None] in as_json("fit", tmp_path / "s.zarr", tmp_path / "m", "-k", 3, "--alpha", 0)["top_features"][
+        "a"
+    ]
+
+
 def test_all_features_and_priors_equal_scikit_learn(store: Path, tmp_path: Path) -> None:
     X, y = matrix()
     run("fit", store, tmp_path / "m", "-k", "all", "--alpha", 0.3, "--class-prior", "0.2,0.3,0.5")

@@ -95,6 +95,15 @@ def test_the_laws_of_a_path(method: str, n_classes: int) -> None:
         np.testing.assert_allclose(path.guaranteed[1:], path.bound[:-1], rtol=3e-6)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_is_guaranteed_does_not_need_every_k(n_classes: int) -> None:
+    X, y = data(n_classes, n_features=9)
+    few = nfs.path(X, "multinomial", [2, 4, 9], y=y)
+    phi = [best("multinomial", X, y, k, 1.0) - few.null_objective for k in few.ks.tolist()]
+    assert (few.guaranteed <= np.array(phi) * (1 + 1e-9)).all()
+    assert (few.guaranteed[1:] > few.bound[1:] / 3).all(), "it is no idle promise"
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_estimators_agree_at_every_k(method: str, n_classes: int) -> None:

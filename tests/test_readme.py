@@ -32,12 +32,19 @@ def test_the_python_and_then_the_commands_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # one folder for both: the commands read what the Python has left
     for code in blocks("python"):
         exec(compile(code, str(README), "exec"), {})
-    assert capsys.readouterr().out == "1000 50 ['ham' 'spam']\n[500 500]\n"
+    printed = capsys.readouterr().out
+    assert printed.startswith("1500 500 ['ham' 'spam']\n[750 750]\nmultinomial, alpha 1: 500 values of k")
+    gap = re.search(r"^-\d+\.\d+ (\d\S*)$", printed, flags=re.MULTILINE)
+    assert gap is not None and float(gap[1]) < 1
+    assert re.search(r"^\[('(ham|spam)' ?){5}\] \(5, 2\)$", printed, flags=re.MULTILINE)
     commands = [line for block in blocks("") for line in block.splitlines() if line.startswith("nfs-dask ")]
     assert len(commands) >= 3
     for command in commands:
         result = CliRunner().invoke(cli, shlex.split(command)[1:])
         assert result.exit_code == 0, (command, result.stderr, result.exception)
+    used = {shlex.split(command)[1] for command in commands}
+    assert used >= {"ingest", "info", "plan", "path", "fit", "evaluate", "predict"}
+    assert len((tmp_path / "classes.csv").read_text().splitlines()) == 301
 
 
 @pytest.mark.parametrize("name", ["CONTRIBUTING.md", "CHANGELOG.md"])

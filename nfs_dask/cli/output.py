@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -118,14 +119,18 @@ def _fail(ctx: click.Context, message: str, kind: str, exit_code: int) -> None:
 
 
 def _print_json(values: Mapping[str, Any]) -> None:
-    click.echo(json.dumps(values, default=_plain, allow_nan=False))
+    click.echo(json.dumps(_plain(values), allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
-    """A numpy scalar or array as the JSON value it stands for."""
+    """The value in types of JSON, which knows neither numpy nor infinity: what is not finite becomes null."""
     if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _console() -> Console:
