@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -30,7 +31,7 @@ from nfs_dask.estimators.selecting import SelectingMixin
 from nfs_dask.model import Model
 from nfs_dask.naive_bayes import Counts, Settings
 from nfs_dask.selection import number_to_keep
-from nfs_dask.sources.base import Source
+from nfs_dask.sources.base import Source, is_shipped
 from nfs_dask.sources.labels import encode, encode_as
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.counts import ClassCounts
@@ -38,6 +39,8 @@ from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.running import lift, subtract
 from nfs_dask.storage.models import save_model
 from nfs_dask.totals import PanelTotals
+
+Names = Callable[[Array], Sequence[str] | None]  # of some columns
 
 MOST_COUNTS = 1 << 30  # bytes that are held in memory; wider counts are solved for panel by panel
 
@@ -118,7 +121,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         state, reduction = self._count_as(dataset, declared)
         if not first:
             state = self._statistic(len(declared), dataset.source).merge(self._state, state)
-        self._settle(declared, state, settings, dataset.source, reduction)
+        self._settle(declared, state, settings, dataset.source, reduction, None if first else self._names)
         return self
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -141,7 +144,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         rest = subtract(self._state, part)
         if not rest.totals["weight"].any():
             raise InputError("no document would be left; make a new estimator instead")
-        self._settle(self.classes_, rest, settings, dataset.source, reduction)
+        self._settle(self.classes_, rest, settings, dataset.source, reduction, self._names)
         return self
 
     def statistic(self, dataset: Dataset) -> ClassCounts:
@@ -244,23 +247,42 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
             class_prior=check_prior(self.class_prior, n_classes),
         )
 
-    def _settle(self, classes: Array, state: State, settings: Settings, source: Source, reduction: Reduction) -> None:
+    def _settle(
+        self,
+        classes: Array,
+        state: State,
+        settings: Settings,
+        source: Source,
+        reduction: Reduction,
+        earlier: Names | None = None,
+    ) -> None:
         """Solve, and only then remember: an estimator that refused is as it was."""
         counts = Counts.of(classes, state.totals["weight"], self._counted(state.arrays))
-        self._learn(counts, settings, int(state.totals["rows"].sum()), source, reduction)
+        self._learn(counts, settings, int(state.totals["rows"].sum()), source, reduction, earlier)
         self._state = state
 
     def _settle_panels(self, classes: Array, settings: Settings, source: Source, reduction: Reduction) -> None:
         """Solve over panels, which stay where they are: the estimator has no counts to add to."""
         panels = reduction.panels
         counts = Counts(classes, panels.totals["weight"], PanelTotals(panels, self._counted))
-        self._learn(counts, settings, int(panels.totals["rows"].sum()), source, reduction)
+        self._learn(counts, settings, int(panels.totals["rows"].sum()), source, reduction, None)
         if hasattr(self, "_state"):
             del self._state
 
-    def _learn(self, counts: Counts, settings: Settings, rows: int, source: Source, reduction: Reduction) -> None:
+    def _learn(
+        self,
+        counts: Counts,
+        settings: Settings,
+        rows: int,
+        source: Source,
+        reduction: Reduction,
+        earlier: Names | None,
+    ) -> None:
+        """Documents without names of features have those of earlier ones."""
         model = self._model(counts, settings)
-        names = source.names(model.support)
+        known = _names_of(source) or earlier
+        names = None if known is None else known(model.support)
+        self._names = known
         self.model_ = replace(
             model,
             names=None if names is None else tuple(names),
@@ -307,6 +329,15 @@ def refuse_empty_classes(classes: Array, state: State | Panels) -> None:
 def _plain(value: Any) -> Any:
     """A parameter as a JSON value."""
     return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple) else value
+
+
+def _names_of(source: Source) -> Names | None:
+    """Who knows the names of features, without holding the documents."""
+    if source.names(np.zeros(1, np.int64)) is None:
+        return None
+    if not is_shipped(source):
+        return source.names
+    return np.array(source.names(np.arange(source.n_features)), object).__getitem__
 
 
 def _provenance(rows: int, source: Source, reduction: Reduction) -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from nfs_dask import InputError, SparseBernoulliNB, SparseMultinomialNB
+from nfs_dask import InputError, SparseBernoulliNB, SparseMultinomialNB, ingest
+from nfs_dask.corpus import GeneratedCorpus
 
 ESTIMATORS = [
     SparseBernoulliNB(5, binarize=0.0),
@@ -141,3 +144,18 @@ def test_classes_are_declared_once(estimator):
         model.partial_fit(X, np.where(y == "a", "d", y))
     with pytest.raises(InputError, match="requires y to be passed"):
         model.partial_fit(X)
+
+
+def test_names_outlive_documents_without_any(tmp_path):
+    corpus = GeneratedCorpus(600, 200, 2, planted=5)
+    named = ingest(corpus, tmp_path / "named.zarr")
+    block = next(corpus.blocks(0, 1))
+    X = sparse.csr_matrix((block.data, block.indices, block.indptr), shape=(block.n_rows, 200))
+    y = corpus.classes[block.codes]
+    model = SparseMultinomialNB(k=10).fit(named)
+    want = model.get_feature_names_out().tolist()
+    model.partial_fit(X, y)
+    assert model.get_feature_names_out().tolist() == want
+    assert pickle.loads(pickle.dumps(model)).forget(X, y).get_feature_names_out().tolist() == want
+    model.fit(X, y)
+    assert model.get_feature_names_out()[0].startswith("x")
