@@ -29,9 +29,10 @@ from nfs_dask.totals import ArrayTotals, PanelTotals, Pick, Totals
 
 logger = logging.getLogger("nfs_dask")
 
-MOST_ALL = 3_000  # up to so many features, every k is solved for unless some are named
-MOST_ALL_MULTICLASS = 300  # the same where each k is solved by itself
-POINTS = 200  # values of k for more features
+POINTS = 200  # values of k over wide data, unless some are named
+POINTS_ALONE = 50  # the same where each k is solved by itself: multinomial models of more than two classes
+MOST_ALL = 3_000  # up to so many features, every k is solved for
+MOST_ALL_ALONE = 100
 SHOWN = 20  # rows of a printed path
 
 
@@ -246,8 +247,8 @@ def path(
     X : (n, m) matrix, dask array or DataFrame, or Dataset
     method : "bernoulli" or "multinomial"
     ks : list of int, float in (0, 1) or "all", optional
-        None: every k of up to 3,000 features (300 for a multinomial model of more than two classes), else up to 200
-        values from 1 to all, in equal ratios.
+        None: every k of up to 3,000 features, else up to 200 values from 1 to all, in equal ratios. A multinomial model
+        of more than two classes takes longer: every k of up to 100 features, else up to 50 values.
     y : (n,) labels, optional
         A Dataset brings its own.
     sample_weight : (n,) weights of zero or more, optional
@@ -278,7 +279,7 @@ def path(
     reduction = dataset.reduce(statistic, engine)
     assert dataset.classes is not None
     refuse_empty_classes(dataset.classes, reduction.panels)
-    logger.debug("solving for %d values of k", len(wanted))
+    logger.info("solving for %d values of k", len(wanted))
     class_totals = reduction.panels.totals
     totals = _totals(reduction.panels, documents if method == "bernoulli" else sums, statistic.n_classes)
     solved: Solved
@@ -325,9 +326,9 @@ def _wanted(ks: Iterable[Any] | None, method: str, n_classes: int, n_features: i
             raise InputError("ks is empty; name at least one k, or leave it out for a path over all features")
         return found
     alone = method == "multinomial" and n_classes > 2
-    if n_features <= (MOST_ALL_MULTICLASS if alone else MOST_ALL):
+    if n_features <= (MOST_ALL_ALONE if alone else MOST_ALL):
         return np.arange(1, n_features + 1)
-    return np.unique(np.rint(np.geomspace(1, n_features, POINTS)).astype(np.int64))
+    return np.unique(np.rint(np.geomspace(1, n_features, POINTS_ALONE if alone else POINTS)).astype(np.int64))
 
 
 @dataclass(frozen=True)

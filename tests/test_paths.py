@@ -194,9 +194,14 @@ def test_weights_are_documents_over_and_over() -> None:
 
 def test_default_k_of_narrow_and_wide_data() -> None:
     assert _wanted(None, "multinomial", 2, 3000).tolist() == list(range(1, 3001))
-    for method, n_classes, m in (("multinomial", 2, 3001), ("bernoulli", 5, 10**7), ("multinomial", 3, 301)):
+    assert _wanted(None, "multinomial", 3, 100).tolist() == list(range(1, 101))
+    for method, n_classes, m, most in (
+        ("multinomial", 2, 3001, 200),
+        ("bernoulli", 5, 10**7, 200),
+        ("multinomial", 3, 101, 50),
+    ):
         ks = _wanted(None, method, n_classes, m)
-        assert 100 < len(ks) <= 200
+        assert 0.6 * most < len(ks) <= most
         assert (ks[0], ks[-1]) == (1, m)
     assert len(_wanted(None, "bernoulli", 5, 3000)) == 3000
 
