@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from click.testing import CliRunner, Result
+from commands import as_json, run
 
 import nfs_dask as nfs
-from nfs_dask.cli.main import cli
 from nfs_dask.corpus import GeneratedCorpus
 from nfs_dask.engine.runs import is_run, read_run
+from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import StoreError
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.testing import Misbehaving
 
 CORPUS = GeneratedCorpus(600, 300, 3, words_per_document=10, block_rows=50)  # 12 blocks
 ODD = "[red]<b>odd</b>[/red]\x1b[31m"
-
-
-def run(*arguments: Any, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, [str(a) for a in arguments])
-    assert result.exit_code == code, result.output
-    return result
-
-
-def as_json(*arguments: Any, code: int = 0) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(run(*arguments, "--json", code=code).stdout)
-    return values
 
 
 @pytest.fixture
@@ -169,3 +157,13 @@ def test_what_is_a_run_and_what_is_not(tmp_path: Path, model: Path) -> None:
     assert not is_run(tmp_path / "corpus.zarr")
     assert not is_run(tmp_path / "nowhere")
     assert as_json("info", tmp_path / "corpus.zarr")["type"] == "dataset"
+
+
+@pytest.mark.parametrize("panels", [1, 7])
+def test_a_pass_whose_result_is_kept_with_the_data_is_finished(tmp_path: Path, panels: int) -> None:
+    dataset = nfs.ingest(GeneratedCorpus(300, 400, 2, planted=5), tmp_path / "corpus.zarr")
+    run = tmp_path / "run"
+    assert not dataset.reduce(dataset.class_counts(), SerialEngine(panels=panels, run=str(run))).reused
+    found = read_run(run)
+    assert found.finished
+    assert [one.blocks_done for one in found.passes] == [dataset.source.n_blocks]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from click.testing import CliRunner, Result
+from commands import as_json, run
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix
 from sklearn.naive_bayes import MultinomialNB
 
-from nfs_dask.cli.main import cli
 from nfs_dask.corpus import GeneratedCorpus
 from nfs_dask.dataset import ingest, open_dataset
 from nfs_dask.errors import InputError
@@ -30,17 +27,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("stores") / "corpus.zarr"
     ingest(CORPUS, path)
     return path
-
-
-def run(*arguments: Any, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, [str(a) for a in arguments])
-    assert result.exit_code == code, result.output
-    return result
-
-
-def as_json(*arguments: Any, code: int = 0) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(run(*arguments, "--json", code=code).stdout)
-    return values
 
 
 def matrix() -> tuple[sp.csr_matrix, np.ndarray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from click.testing import CliRunner, Result
+from commands import as_json, run
 
 import nfs_dask as nfs
-from nfs_dask.cli.main import cli
 from nfs_dask.corpus import GeneratedCorpus
 
 CORPUS = GeneratedCorpus(1500, 300, 2, words_per_document=20, block_rows=400)
@@ -31,17 +29,6 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def store(fresh: Path, tmp_path: Path) -> Path:
     """A store beside which nothing is kept yet."""
     return Path(shutil.copytree(fresh, tmp_path / "corpus.zarr"))
-
-
-def run(*arguments: Any, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, [str(a) for a in arguments])
-    assert result.exit_code == code, result.output
-    return result
-
-
-def as_json(*arguments: Any, code: int = 0) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(run(*arguments, "--json", code=code).stdout)
-    return values
 
 
 @pytest.mark.parametrize("method", [["multinomial"], ["bernoulli", "--binarize", 0]], ids=str)

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from nfs_dask.engine.plan import Plan
-from nfs_dask.engine.workplace import PLAN, RUN, read_identity, reading
+from nfs_dask.engine.workplace import FINISHED, PLAN, RUN, read_identity, reading
 from nfs_dask.errors import StoreError
 from nfs_dask.sources.archive import open_archive
 from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.states import StoredPanels
 
 _BATCH = re.compile(r"blocks-(\d{8})-(\d{8})\.spool")
 _CHECKPOINT = re.compile(r"run-\d{5}\.npz")
@@ -87,7 +86,7 @@ def read_run(location: str | os.PathLike[str]) -> Run:
 def _pass(folder: Folder, name: str) -> Pass:
     with reading(folder, PLAN) as content:
         plan = Plan.from_json(content)
-        finished = StoredPanels.find(folder / "results") is not None
+        finished = folder.exists(FINISHED)
         done = plan.n_blocks if finished else _spooled(folder / "spool") + _checkpointed(folder / "checkpoints")
         return Pass(name, plan, min(int(done), int(plan.n_blocks)), finished)
 

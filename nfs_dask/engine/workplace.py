@@ -7,7 +7,8 @@ Without one, temporary files go beside the data, or to ``spool``, and are remove
     <statistic>/plan.json         the plan, kept by whoever resumes
     <statistic>/checkpoints/      unfinished and finished dense runs
     <statistic>/spool/            finished batches of a scatter pass
-    <statistic>/results/          the state, when the pass is complete
+    <statistic>/results/          the state, unless it is kept beside the data
+    <statistic>/finished.json     when the pass is complete
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from nfs_dask.storage.states import StoredPanels
 logger = logging.getLogger("nfs_dask")
 
 FORMAT = 1
-RUN, PLAN = "run.json", "plan.json"
+RUN, PLAN, FINISHED = "run.json", "plan.json", "finished.json"
 
 
 @dataclass
@@ -107,7 +108,9 @@ class Workplace:
             weakref.finalize(panels, panels.folder.remove)
 
     def complete(self) -> None:
-        """The result is safe: what only served to reach it can go."""
+        """The result is safe, here or beside the data: what only served to reach it can go."""
+        if self._pass is not None:
+            self._pass.write(FINISHED, b"{}")
         for folder in (self.checkpoints, None if self._pass is None else self._pass / "spool"):
             if folder is not None:
                 folder.remove()

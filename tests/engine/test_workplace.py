@@ -107,7 +107,7 @@ def test_a_run_keeps_its_files_until_the_pass_is_complete(tmp_path: Path) -> Non
         assert place.plan() == plan
         place.complete()
         assert place.finished() is not None
-    assert sorted(path.name for path in (run / "class_counts").iterdir()) == ["plan.json", "results"]
+    assert sorted(path.name for path in (run / "class_counts").iterdir()) == ["finished.json", "plan.json", "results"]
 
 
 def test_the_first_plan_stays(tmp_path: Path) -> None:
