@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
+from enumeration import best_gain, dual_height, lowest_height, support_gain, tables
 from hypothesis import given
 from hypothesis import strategies as st
-from truth import best_gain, dual_height, lowest_height, support_gain, tables
 
 from nfs_dask.errors import InputError
 from nfs_dask.solvers import bisection
