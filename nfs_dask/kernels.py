@@ -89,13 +89,12 @@ def has_duplicates(indptr, indices, marks):
 
 
 @kernel
-def whole_sum(data):
-    """Sum of whole numbers in 64 bits, and in floating point, where it cannot wrap."""
-    exact, about = np.int64(0), 0.0
+def about_sum(data):
+    """Sum of whole numbers in floating point, where it cannot wrap."""
+    about = 0.0
     for j in range(len(data)):
-        exact += np.int64(data[j])
         about += np.float64(np.int64(data[j]))
-    return exact, about
+    return about
 
 
 @kernel

@@ -14,7 +14,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from nfs_dask.engine.plan import Plan, Resources, make_plan
+import numpy as np
+
+from nfs_dask.engine.plan import Plan, Resources, even_bounds, make_plan
 from nfs_dask.engine.tasks import Fold, Job, fold_panel
 from nfs_dask.engine.workplace import Workplace, open_workplace
 from nfs_dask.errors import DataWarning, NfsDaskError, warn
@@ -166,9 +168,10 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
     for fold in executor.map_runs(job, source, _label(job)):
         total = total.merged(fold, job.statistic)
     _check(total, job)
-    arguments = [(panel,) for panel in range(job.plan.panels)]
+    job = replace(job, bounds=even_bounds(job.plan, np.asarray(total.tiles)))
+    arguments = [(panel,) for panel in range(len(job.bounds) - 1)]
     arrays = executor.map(fold_panel, job, arguments, f"{_label(job)}, panels")
-    states.write_manifest(out, total.state.totals, job.plan.bounds, arrays, _facts(job))
+    states.write_manifest(out, total.state.totals, job.bounds, arrays, _facts(job))
     _commit(job, place, kept, target)
     panels = states.StoredPanels(out)
     place.hand_over(panels)

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from nfs_dask.block import Array
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.sources.base import Source, is_shipped
 from nfs_dask.statistics.base import Statistic
@@ -36,6 +37,7 @@ USABLE = 0.6  # of a worker's memory limit; beyond it Dask writes to disk
 CHEAP_STATE = 32 * MiB  # below this, merging whole states costs less than spooling entries
 CHEAP_IN_PLACE = 256 * MiB  # the same for threads of one worker, which need not send states to each other
 PANEL_STATE = 64 * MiB  # panels larger than this gain nothing
+COLUMN_WORK = 2.0  # what a column of a panel costs, in entries
 FOLD_ENTRIES = 4 << 20  # spooled entries that a panel takes in at a time
 BATCH_NBYTES = 256 * MiB  # spooled bytes between two checkpoints
 BUCKET_NBYTES = 32  # sizes and borders of one bucket of entries, while they are sorted or put together
@@ -83,7 +85,7 @@ class Plan:
     runs: tuple[tuple[int, int], ...]  # block ranges, in order
     batch: int  # blocks between two checkpoints of a run
     fan_in: int
-    panel_width: int  # columns
+    panel_width: int  # columns of the widest panel
     tile_shift: int  # entries are spooled by tiles of 2**tile_shift columns
     task_nbytes: Mapping[str, int]  # memory of each kind of task
     read_nbytes: int
@@ -92,12 +94,8 @@ class Plan:
 
     @property
     def panels(self) -> int:
+        """How many panels there are at least; where columns are uneven, a few more."""
         return -(-self.n_features // self.panel_width)
-
-    @property
-    def bounds(self) -> tuple[int, ...]:
-        """First column of each panel, and the end."""
-        return (*range(0, self.n_features, self.panel_width), self.n_features)
 
     @property
     def tasks(self) -> int:
@@ -199,6 +197,24 @@ def make_plan(statistic: Statistic, source: Source, resources: Resources, panels
         cheap = CHEAP_STATE if resources.workers > 1 else CHEAP_IN_PLACE
         return fitting[_state_nbytes(statistic, source) > cheap]
     return fitting[0]
+
+
+def even_bounds(plan: Plan, tiles: Array) -> tuple[int, ...]:
+    """First column of each panel, and the end: panels of about the same work, none wider than planned.
+
+    ``tiles`` are the entries of each tile of columns. Words are often sorted by how frequent they are, and panels of
+    the same width would then leave most of the work to the first of them.
+    """
+    widest = max(1, plan.panel_width >> plan.tile_shift)
+    work = tiles + COLUMN_WORK * (1 << plan.tile_shift)
+    share = work.sum() / plan.panels
+    cuts, load = [0], 0.0
+    for tile, more in enumerate(work.tolist()):
+        if load and (load + more / 2 > share or tile - cuts[-1] == widest):
+            cuts.append(tile)
+            load = 0.0
+        load += more
+    return (*(cut << plan.tile_shift for cut in cuts), plan.n_features)
 
 
 def merge_tree(leaves: Iterable[Any], fan_in: int, merge: Callable[[list[Any]], Any]) -> Any:

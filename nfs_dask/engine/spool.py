@@ -54,12 +54,14 @@ class SpoolWriter:
         self._tiling = tiling
         self._offset = 0
         self._pieces: list[dict[str, Any]] = []
+        self.tiles = np.zeros(tiling.n_buckets // tiling.n_classes, np.int64)  # entries of each tile so far
 
     def add(self, block: Block) -> None:
         """Sort a block's entries into buckets and append them."""
         tiling = self._tiling
         sizes = np.zeros(tiling.n_buckets, np.int64)
         kernels.bucket_sizes(block.indptr, block.indices, block.codes, tiling.shift, tiling.n_classes, sizes)
+        self.tiles += sizes.reshape(-1, tiling.n_classes).sum(axis=1)
         starts = np.cumsum(sizes) - sizes
         ends = starts.copy()
         columns = np.empty(block.nnz, np.uint16 if tiling.shift <= 16 else np.uint32)

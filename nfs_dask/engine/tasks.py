@@ -53,6 +53,7 @@ class Job:
     spool: Folder | None = None  # where batches go
     checkpoints: Folder | None = None  # where unfinished dense runs go
     out: Folder | None = None  # where finished panels go
+    bounds: tuple[int, ...] = ()  # first column of each panel, and the end; known once all entries are spooled
 
     @property
     def tiling(self) -> Tiling:
@@ -71,10 +72,15 @@ class Fold:
     state: State
     coverage: Coverage = field(default_factory=Coverage)
     mended: int = 0  # blocks that came with duplicates
+    tiles: Array | int = 0  # spooled entries of each column tile; 0: none were spooled
 
     def merged(self, other: Fold, statistic: Statistic) -> Fold:
-        coverage = self.coverage.union(other.coverage)
-        return Fold(statistic.merge(self.state, other.state), coverage, self.mended + other.mended)
+        return Fold(
+            statistic.merge(self.state, other.state),
+            self.coverage.union(other.coverage),
+            self.mended + other.mended,
+            self.tiles + other.tiles,
+        )
 
 
 def prepare(block: Block, job: Job) -> tuple[Block, bool]:
@@ -202,24 +208,27 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
             job.statistic.update_totals(fold.state.totals, ready)
             writer.add(ready)
             fold.mended += mended
+        fold.tiles = writer.tiles
         writer.close(_facts_of(fold))
     return fold
 
 
 def _facts_of(fold: Fold) -> dict[str, Any]:
     totals = {name: {"dtype": a.dtype.str, "values": a.tolist()} for name, a in fold.state.totals.items()}
-    return {"totals": totals, "coverage": fold.coverage.ranges, "mended": fold.mended}
+    tiles = np.asarray(fold.tiles).tolist()
+    return {"totals": totals, "coverage": fold.coverage.ranges, "mended": fold.mended, "tiles": tiles}
 
 
 def _fold_of(facts: dict[str, Any]) -> Fold:
     totals = {name: np.array(t["values"], np.dtype(t["dtype"])) for name, t in facts["totals"].items()}
-    return Fold(State({}, totals), Coverage(tuple((a, b) for a, b in facts["coverage"])), facts["mended"])
+    coverage = Coverage(tuple((a, b) for a, b in facts["coverage"]))
+    return Fold(State({}, totals), coverage, facts["mended"], np.array(facts["tiles"], np.int64))
 
 
 def fold_panel(job: Job, panel: int, tick: Tick) -> list[str]:
     """Fold one range of columns from all spool files and store it; the names of its arrays."""
     assert job.spool is not None and job.out is not None
-    first, last = job.plan.bounds[panel : panel + 2]
+    first, last = job.bounds[panel : panel + 2]
     arrays: dict[str, Array] = {}
     parts: list[Entries] = []
     for part in _spooled(job, first, last):

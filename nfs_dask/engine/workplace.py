@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import tempfile
+import threading
 import uuid
 import weakref
 from collections.abc import Iterator
@@ -105,7 +106,7 @@ class Workplace:
         """Let a result in temporary files live as long as the object that reads it."""
         if panels.folder in self.temporary:
             self.temporary.remove(panels.folder)
-            weakref.finalize(panels, panels.folder.remove)
+            weakref.finalize(panels, _remove, panels.folder)
 
     def complete(self) -> None:
         """The result is safe, here or beside the data: what only served to reach it can go."""
@@ -114,6 +115,17 @@ class Workplace:
         for folder in (self.checkpoints, None if self._pass is None else self._pass / "spool"):
             if folder is not None:
                 folder.remove()
+
+
+def _remove(folder: Folder) -> None:
+    """Remove a folder when its last reader is collected, which may be in a thread that must not wait for a network."""
+    if folder.remote:
+        try:
+            threading.Thread(target=folder.remove, name="nfs-dask-clean-up").start()
+            return
+        except RuntimeError:  # the interpreter ends and takes no more threads; then this one may wait
+            pass
+    folder.remove()
 
 
 @contextmanager

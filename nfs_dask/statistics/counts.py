@@ -116,11 +116,12 @@ def _mass(block: Block) -> int:
     """Sum of all whole-number values under their weights: no single count can be larger."""
     if block.data.dtype.kind == "f" or not _whole(block.weights):
         return 0
-    exact, about = kernels.whole_sum(block.data)
+    exact = int(block.data.sum(dtype=np.int64))
+    if block.data.dtype.itemsize == 8:  # of narrower types, no block has entries enough to wrap
+        _refuse_overflow(kernels.about_sum(block.data))
     if block.weights is None:
-        _refuse_overflow(about)
-        return int(exact)
-    _refuse_overflow(about * int(block.weights.max(initial=0)))
+        return exact
+    _refuse_overflow(float(exact) * int(block.weights.max(initial=0)))
     running = np.concatenate(([0], np.cumsum(block.data, dtype=np.int64)))
     return int(np.diff(running[block.indptr]) @ block.weights)
 

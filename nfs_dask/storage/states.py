@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ FORMAT = 1
 CHUNK_NBYTES = 2 << 20
 MAX_MANIFEST = 64 << 20
 MAX_METADATA = 1 << 20
+READERS = 4  # panels that are decoded at a time
 MOST_SHRUNK = 512  # lz4 packs at most 255 bytes into one: an array that claims more than this is not there
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -140,8 +142,24 @@ class StoredPanels(Panels):
         return cls(folder) if folder.exists(MANIFEST) else None
 
     def arrays(self, panel: int) -> dict[str, Array]:
+        return {name: _wide(array) for name, array in self._stored(panel).items()}
+
+    def _stored(self, panel: int) -> dict[str, Array]:
+        """The arrays in the types they are stored in."""
         width = self.bounds[panel + 1] - self.bounds[panel]
-        return {name: read_array(_panel(self.folder, panel) / name, width) for name in self._names[panel]}
+        return {name: read_stored(_panel(self.folder, panel) / name, width) for name in self._names[panel]}
+
+    def state(self) -> State:
+        """All panels side by side; several are decoded at a time, each into its place."""
+        whole: dict[str, Array] = {}
+        with ThreadPoolExecutor(READERS) as pool:
+            for first, stored in zip(self.bounds, pool.map(self._stored, range(len(self))), strict=False):
+                for name, array in stored.items():
+                    if name not in whole:
+                        dtype = array.dtype if array.dtype.kind == "f" else np.int64
+                        whole[name] = np.zeros((*array.shape[:-1], self.n_features), dtype)
+                    whole[name][..., first : first + array.shape[-1]] = array
+        return State(whole, self.totals)
 
 
 def _bounds(values: Any) -> tuple[int, ...]:
@@ -163,8 +181,17 @@ def _total(dtype: Any, values: Any) -> Array:
     return np.array(values, np.dtype(dtype))
 
 
+def _wide(stored: Array) -> Array:
+    return stored if stored.dtype.kind == "f" else stored.astype(np.int64)
+
+
 def read_array(folder: Folder, width: int) -> Array:
-    """One array that `write_arrays` wrote, whose last axis is ``width`` long."""
+    """One array that `write_arrays` wrote, whose last axis is ``width`` long; whole numbers as int64."""
+    return _wide(read_stored(folder, width))
+
+
+def read_stored(folder: Folder, width: int) -> Array:
+    """As `read_array`, in the type it is stored in."""
     try:
         objects: dict[str, Any] = {"zarr.json": Buffer.from_bytes(folder.read("zarr.json", 0, MAX_METADATA))}
         array = zarr.open_array(MemoryStore(objects), mode="r")
@@ -184,4 +211,4 @@ def read_array(folder: Folder, width: int) -> Array:
         raise StoreError(
             f"{folder.location} is damaged ({error}); delete what it belongs to, and make it again"
         ) from error
-    return stored if stored.dtype.kind == "f" else stored.astype(np.int64)
+    return stored

@@ -54,7 +54,7 @@ def test_serial_equals_numpy(panels: int | None, block_rows: int) -> None:
     corpus = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=block_rows)
     result = SerialEngine(panels=panels).reduce(COUNTS, corpus)
     assert_same(result.state, truth(corpus), exact=True)
-    assert len(result.panels) == (panels or 1)
+    assert (panels or 1) <= len(result.panels) <= 2 * (panels or 1) - 1
 
 
 @pytest.mark.parametrize("panels", [None, 7])

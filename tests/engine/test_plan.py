@@ -10,11 +10,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nfs_dask.engine.plan import CHEAP_STATE, Plan, Resources, make_plan, tile_shift
+from nfs_dask.engine.plan import CHEAP_STATE, COLUMN_WORK, Plan, Resources, even_bounds, make_plan, tile_shift
 from nfs_dask.engine.spool import Tiling
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.statistics.counts import ClassCounts
@@ -135,12 +136,12 @@ def test_every_block_is_in_one_run_and_in_one_batch(made: Plan) -> None:
 
 @given(plans())
 def test_panels_cover_all_features_and_lie_on_tiles(made: Plan) -> None:
-    bounds = made.bounds
-    assert bounds[0] == 0
-    assert bounds[-1] == made.n_features
-    assert len(bounds) == made.panels + 1
-    assert all(a < b for a, b in itertools.pairwise(bounds))
     if made.strategy == "scatter":
+        bounds = even_bounds(made, np.ones(-(-made.n_features // (1 << made.tile_shift))))
+        assert bounds[0] == 0
+        assert bounds[-1] == made.n_features
+        assert made.panels <= len(bounds) - 1 <= made.panels + 1
+        assert all(a < b for a, b in itertools.pairwise(bounds))
         assert all(bound % (1 << made.tile_shift) == 0 for bound in bounds[:-1])
         tiling = Tiling(made.n_features, 3, made.tile_shift)
         buckets = [tiling.buckets(a, b) for a, b in itertools.pairwise(bounds[:50])]
@@ -299,3 +300,23 @@ def test_tiles_are_few_enough_to_sort_into(n_features: int, n_classes: int, pane
     shift = tile_shift(n_features, n_classes, panels)
     assert 0 <= shift <= 30
     assert (n_features >> shift) * n_classes <= 4096 or shift == 30
+
+
+@given(
+    st.lists(st.integers(0, 10**7), min_size=1, max_size=60),
+    st.integers(1, 8),
+    st.integers(0, 16),
+)
+def test_even_bounds_share_the_work(tiles: list[int], panels: int, shift: int) -> None:
+    n_features = (len(tiles) << shift) - (1 if shift else 0)
+    width = min(n_features, -(-len(tiles) // panels) << shift)
+    made = replace(plan(), n_features=n_features, panel_width=width, tile_shift=shift)
+    bounds = even_bounds(made, np.array(tiles))
+    assert bounds[0] == 0
+    assert bounds[-1] == n_features
+    assert all(a < b and a % (1 << shift) == 0 for a, b in itertools.pairwise(bounds))
+    assert max(b - a for a, b in itertools.pairwise(bounds)) <= width
+    assert len(bounds) - 1 <= 2 * made.panels + 1
+    work = np.array(tiles) + COLUMN_WORK * (1 << shift)
+    loads = [work[a >> shift : -(-b >> shift)].sum() for a, b in itertools.pairwise(bounds)]
+    assert max(loads) <= work.sum() / made.panels + work.max()
