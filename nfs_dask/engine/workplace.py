@@ -119,13 +119,11 @@ class Workplace:
 
 def _remove(folder: Folder) -> None:
     """Remove a folder when its last reader is collected, which may be in a thread that must not wait for a network."""
-    if folder.remote:
-        try:
-            threading.Thread(target=folder.remove, name="nfs-dask-clean-up").start()
-            return
-        except RuntimeError:  # the interpreter ends and takes no more threads; then this one may wait
-            pass
-    folder.remove()
+    ending = not threading.main_thread().is_alive()  # nobody would wait for another thread then
+    if folder.remote and not ending:
+        threading.Thread(target=folder.remove, name="nfs-dask-clean-up").start()
+    else:
+        folder.remove()
 
 
 @contextmanager
