@@ -42,6 +42,7 @@ class Totals(Protocol):
 class ArrayTotals:
     """Totals in memory.
 
+    >>> import numpy as np
     >>> cells, where = ArrayTotals(np.array([[1, 0, 1], [2, 0, 2]])).grouped()
     >>> cells.totals.tolist(), cells.sizes.tolist()
     ([[1, 0], [2, 0]], [2, 1])
