@@ -23,10 +23,14 @@ def main() -> None:
     X, y = generated()
     X.sort_indices()
     coo = sparse.COO.from_scipy_sparse(X)
+    wide = sparse.COO(coo.coords.astype(np.int64), coo.data, shape=coo.shape, sorted=True, has_duplicates=False)
+    assert wide.coords.dtype == np.int64
     formats = {
         "scipy csr_matrix": X,
         "scipy csr_array": csr_array(X),
+        "scipy csr_array, 64-bit indices": csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64))),
         "pydata COO": coo,
+        "pydata COO, 64-bit coordinates": wide,
         "pydata GCXS": sparse.GCXS.from_coo(coo, compressed_axes=(0,)),
         "scipy csc_matrix (converted)": X.tocsc(),
     }

@@ -89,6 +89,23 @@ def has_duplicates(indptr, indices, marks):
 
 
 @kernel
+def row_starts(rows, starts):
+    """From the row of each entry to row pointers; False where a row is out of order or beyond the last."""
+    last = np.int64(0)
+    for j in range(len(rows)):
+        row = np.int64(rows[j])
+        if row != last:
+            if row < last or row >= len(starts) - 1:
+                return False
+            for r in range(last + 1, row + 1):
+                starts[r] = j
+            last = row
+    for r in range(last + 1, len(starts)):
+        starts[r] = len(rows)
+    return True
+
+
+@kernel
 def about_sum(data):
     """Sum of whole numbers in floating point, where it cannot wrap."""
     about = 0.0

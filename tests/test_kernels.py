@@ -289,3 +289,18 @@ def test_racing_first_compilations(tmp_path: Path) -> None:
     for errors in [finish(p) for p in [start(tmp_path) for _ in range(4)]]:
         assert errors == ""
     assert finish(start(tmp_path)) == ""
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_row_pointers_from_rows(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    for n_rows in (1, 2, 7, 200):
+        rows = np.sort(rng.integers(n_rows, size=int(rng.integers(0, 400)))).astype(dtype)
+        starts = np.zeros(n_rows + 1, np.int64)
+        assert kernels.row_starts(rows, starts)
+        np.testing.assert_array_equal(starts, np.searchsorted(rows, np.arange(n_rows + 1)))
+
+
+@pytest.mark.parametrize("rows", [[1, 0], [0, 5], [0, 999_999, 1], [-1, 0], [2]])
+def test_rows_out_of_order_or_range_are_noticed(rows: list[int]) -> None:
+    assert not kernels.row_starts(np.array(rows), np.zeros(3, np.int64))

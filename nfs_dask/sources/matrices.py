@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from nfs_dask import kernels
 from nfs_dask.block import Array, Kind
 from nfs_dask.errors import InputError
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly, in_pieces
@@ -280,13 +281,10 @@ def _from_sparse(X: Any) -> Rows:
 def _from_coordinates(X: Any) -> CsrRows:
     """Coordinates that are sorted by row already need no more than their row pointers."""
     rows, columns = X.coords
-    starts = np.flatnonzero(rows[1:] != rows[:-1]) + 1  # where the row changes: few places, so the rest is cheap
-    present = rows[np.append(0, starts)] if len(rows) else rows
-    if np.any(present[1:] < present[:-1]):
+    starts = np.zeros(X.shape[0] + 1, np.int64)
+    if not kernels.row_starts(rows, starts):
         return _from_scipy(X.to_scipy_sparse())
-    lengths = np.zeros(X.shape[0] + 1, np.int64)
-    lengths[present.astype(np.intp) + 1] = np.diff(starts, prepend=0, append=len(rows)) if len(rows) else 0
-    return CsrRows(np.cumsum(lengths), np.ascontiguousarray(columns), X.data, int(X.shape[1]))
+    return CsrRows(starts, np.ascontiguousarray(columns), X.data, int(X.shape[1]))
 
 
 _ADAPTERS: dict[str, Callable[[Any], Rows]] = {
