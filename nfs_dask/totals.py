@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
+
 from nfs_dask.block import Array
-from nfs_dask.errors import PlanError
+from nfs_dask.errors import InputError, PlanError
 from nfs_dask.solvers.directory import Directory, Listed, Panelled
 from nfs_dask.solvers.grouping import Cells, group, merge
 from nfs_dask.statistics.panels import Panels
@@ -42,7 +44,6 @@ class Totals(Protocol):
 class ArrayTotals:
     """Totals in memory.
 
-    >>> import numpy as np
     >>> cells, where = ArrayTotals(np.array([[1, 0, 1], [2, 0, 2]])).grouped()
     >>> cells.totals.tolist(), cells.sizes.tolist()
     ([[1, 0], [2, 0]], [2, 1])
@@ -55,6 +56,8 @@ class ArrayTotals:
         return int(self.array.shape[1])
 
     def grouped(self) -> tuple[Cells, Directory | None]:
+        if self.array.dtype.kind == "f" and not np.isfinite(self.array.sum()):
+            raise InputError("values under their weights add up to more than a float holds; scale them down")
         cells, codes = group(self.array)
         return cells, None if codes is None else Listed(codes)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--weights", type=click.Path(), metavar="FILE", help="One weight for each row: .npy, or a line each.")
 @click.option("--names", type=click.Path(), metavar="FILE", help="One name for each feature, a line each.")
 @click.option("--append", is_flag=True, help="Add the rows to a store that is there.")
+@click.option("--clean-up", is_flag=True, help="First remove what an ingest that died left at STORE.")
 @cluster_options
 @json_option
 def ingest(
@@ -38,6 +39,7 @@ def ingest(
     weights: str | None,
     names: str | None,
     append: bool,
+    clean_up: bool,
     cluster: ClusterOptions,
 ) -> None:
     """Write matrices from files into STORE, from which every pass reads fastest.
@@ -54,7 +56,10 @@ def ingest(
         raise click.UsageError("--labels and --label-column both say what the labels are; give one of them")
     from nfs_dask.dataset import ingest
     from nfs_dask.sources.open import open_source
+    from nfs_dask.storage import places
 
+    if clean_up:
+        places.clean_up(store)
     keeps(f"{store} is as it was before")
     started = time.perf_counter()
     source = open_source(

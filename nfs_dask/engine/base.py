@@ -188,8 +188,8 @@ def _reserve(job: Job, place: Workplace, kept: Kept | None) -> Folder | None:
 
 def _commit(job: Job, place: Workplace, kept: Kept | None, target: Folder | None) -> None:
     if kept is not None and target is not None:
-        kept.commit(job.statistic, target)
-        place.temporary.remove(target)
+        if kept.commit(job.statistic, target):
+            place.temporary.remove(target)
 
 
 def _label(job: Job) -> str:

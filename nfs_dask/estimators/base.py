@@ -279,6 +279,8 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         earlier: Names | None,
     ) -> None:
         """Documents without names of features have those of earlier ones."""
+        if not np.isfinite(counts.documents).all():
+            raise InputError("sample weights add up to more than a float holds; scale them down")
         model = self._model(counts, settings)
         known = _names_of(source) or earlier
         names = None if known is None else known(model.support)

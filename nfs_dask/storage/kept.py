@@ -3,7 +3,8 @@
     <key>.json        names the folder of a finished state; written last, so it never points at half of one
     <key>-<random>/   a state, see `nfs_dask.storage.states`
 
-Two clients that make the same statistic at once each fill a folder of their own; the later pointer wins.
+Two clients that make the same statistic at once each fill a folder of their own; the first pointer stays, and the other
+folder goes.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Kept:
             return None
         return target
 
-    def commit(self, statistic: Statistic, target: Folder) -> None:
-        """Make a finished state the one that is found."""
+    def commit(self, statistic: Statistic, target: Folder) -> bool:
+        """Make a finished state the one that is found; False if somebody else's is already."""
         content = {"folder": target.location.rsplit("/", 1)[-1], "statistic": statistic.describe()}
-        self.folder.write(f"{self._key(statistic.describe())}.json", json.dumps(content).encode())
+        return self.folder.write_new(f"{self._key(statistic.describe())}.json", json.dumps(content).encode())

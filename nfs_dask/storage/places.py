@@ -52,7 +52,7 @@ def new_store(folder: Folder) -> Iterator[Folder]:
     if folder.names() or (not folder.remote and os.path.exists(folder.location) and not os.path.isdir(folder.location)):
         raise StoreError(
             f"{folder.location} exists; choose another place, append=True to add rows to a store, "
-            "or remove it first (clean_up removes what an interrupted writer left)"
+            "or remove it first (nfs-dask ingest --clean-up removes what an interrupted one left)"
         )
     if folder.remote:
         with claimed(folder):
@@ -94,7 +94,8 @@ def claimed(folder: Folder) -> Iterator[None]:
     if not (folder / OWN).write_new(WRITING, b"{}"):
         raise StoreError(
             f"{folder.location} is being written by another process, or one died while it wrote; "
-            "if none is running, call nfs_dask.storage.places.clean_up with this location, and try again"
+            "if none is running, add --clean-up to nfs-dask ingest, or call nfs_dask.storage.places.clean_up, and try "
+            "again"
         )
     try:
         yield

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -383,3 +385,19 @@ def test_when_one_item_fails_the_others_have_stopped_writing(cluster: Client, tm
 def test_an_engine_is_a_value_of_ours() -> None:
     with pytest.raises(InputError, match=r"engine='dask'; give nfs_dask.SerialEngine\(\)"):
         choose_engine("dask", CORPUS)  # type: ignore[arg-type]
+
+
+def test_of_two_clients_that_keep_the_same_one_result_stays(tmp_path: Path) -> None:
+    kept = Kept(Folder(str(tmp_path)), "abc")
+    for panels in (1, 7):
+        statistic = replace(COUNTS, threshold=float(panels))
+        engine = SerialEngine(panels=panels, spool=str(tmp_path / "spool"))
+        with ThreadPoolExecutor(3) as pool:
+            futures = [pool.submit(engine.reduce, statistic, CORPUS, kept=kept) for _ in range(3)]
+        results = [future.result() for future in futures]
+        for result in results[1:]:
+            assert_same(result.state, results[0].state, exact=True)
+        del result, results, futures
+        gc.collect()
+        names = [name for name in kept.folder.names() if name != "spool"]
+        assert len(names) == 2 * (1 + (panels == 7))  # of each statistic a pointer and a folder

@@ -279,3 +279,12 @@ def test_rows_of_other_features_are_refused(fitted, corpus, tmp_path):
         fitted.transform(dataset)
     with pytest.raises(InputError, match="negative value -1 in block 0, row 0"):
         fitted.predict(-corpus[0].clip(max=1))
+
+
+@pytest.mark.parametrize("estimator", [SparseMultinomialNB(2), SparseBernoulliNB(2, binarize=0.0)])
+def test_sums_beyond_floats_are_refused(estimator):
+    X, y = np.array([[1.0, 0, 2], [0, 1, 1]] * 10), ["a", "b"] * 10
+    with pytest.raises(InputError, match="scale them down"):
+        estimator.fit(X, y, sample_weight=np.full(20, 1.5e308))
+    with np.errstate(over="ignore"), pytest.raises(InputError, match="scale them down"):
+        SparseMultinomialNB(2).fit(X * 0.8e308, y)
