@@ -18,6 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from nfs_dask import SerialEngine, SparseBernoulliNB, SparseMultinomialNB
 
 ESTIMATORS = [
+    SparseBernoulliNB(binarize=0.5),
+    SparseMultinomialNB(),
     SparseBernoulliNB("all", binarize=0.5),
     SparseBernoulliNB(0.5, binarize=0.5),
     SparseMultinomialNB("all"),
@@ -30,6 +32,7 @@ EXPECTED_FAILURES = {
 
 
 @pytest.mark.filterwarnings("ignore:k=1. a single feature can carry no weight")
+@pytest.mark.filterwarnings("ignore:k=10 is more than the")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: EXPECTED_FAILURES, xfail_strict=True)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
