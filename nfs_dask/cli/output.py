@@ -64,16 +64,18 @@ def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any
     With ``right`` all columns are: their numbers have been written out already.
     """
     from rich import box
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    out = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(columns):
         numbers = right or (bool(rows) and all(isinstance(row[i], (int, float)) for row in rows))
         out.add_column(Text(column), justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         out.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else printable(str(cell))) for cell in row))
-    return out
+    # A title of the table itself would be wrapped at the width of its columns.
+    return out if title is None else Group(Text(title), out)
 
 
 def printable(text: str) -> str:
