@@ -95,7 +95,7 @@ def test_what_a_killed_writer_left_can_be_cleaned_up(bucket):
     folder = Folder(f"{bucket}/s")
     folder.write("nfs_dask/writing", b"{}")
     folder.write("X/data/c/0", b"half")
-    with pytest.raises(StoreError, match="clean_up"):
+    with pytest.raises(StoreError, match="clean-up"):
         write_store(example(), f"{bucket}/s")
     clean_up(f"{bucket}/s")
     write_store(example(), f"{bucket}/s")
