@@ -148,3 +148,13 @@ def test_a_loaded_model_says_that_it_has_no_counts(store: Path, tmp_path: Path) 
         with pytest.raises(InputError, match="loaded from a file"):
             act()
     assert loaded.fit(X, y).scores_.shape == (400,)
+
+
+def test_an_ingest_cleans_up_after_one_that_died(tmp_path: Path) -> None:
+    sp.save_npz(tmp_path / "X.npz", sp.csr_matrix(np.eye(4)))
+    np.save(tmp_path / "y.npy", np.array(["a", "b", "a", "b"]))
+    ingested = ("ingest", tmp_path / "X.npz", "--labels", tmp_path / "y.npy")
+    run(*ingested, tmp_path / "s.zarr")
+    (tmp_path / "s.zarr" / "nfs_dask" / "writing").write_text("{}")  # the claim of a writer that was killed
+    assert "--clean-up" in run(*ingested, tmp_path / "s.zarr", "--append", code=3).stderr
+    assert as_json(*ingested, tmp_path / "s.zarr", "--append", "--clean-up")["rows"] == 8
