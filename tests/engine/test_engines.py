@@ -65,14 +65,18 @@ def test_processes_equal_numpy(cluster: Client, panels: int | None) -> None:
     assert_same(result.state, TRUTH, exact=True)
 
 
+@pytest.mark.parametrize("processes", [False, True])
 @pytest.mark.parametrize("workers", [1, 4])
-@pytest.mark.parametrize("panels", [None, 7])
-def test_threads_equal_numpy(workers: int, panels: int | None) -> None:
+def test_workers_of_threads_and_of_processes_equal_numpy(workers: int, processes: bool) -> None:
+    threads = 1 if processes else 2
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=2, processes=False, dashboard_address=None) as local,
+        LocalCluster(
+            n_workers=workers, threads_per_worker=threads, processes=processes, dashboard_address=None
+        ) as local,
         Client(local),
     ):
-        assert_same(DaskEngine(panels=panels).reduce(COUNTS, CORPUS).state, TRUTH, exact=True)
+        for panels in (None, 7):
+            assert_same(DaskEngine(panels=panels).reduce(COUNTS, CORPUS).state, TRUTH, exact=True)
 
 
 def test_many_runs_merge_in_a_tree(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
