@@ -27,7 +27,7 @@ def expand(paths: PathLike | Iterable[PathLike]) -> tuple[str, ...]:
 def _matches(path: str) -> list[str]:
     if is_url(path):
         return [path]
-    path = os.path.abspath(path.removeprefix("file://"))
+    path = os.path.abspath(os.path.expanduser(path.removeprefix("file://")))
     if os.path.exists(path) or not glob.has_magic(path):
         return [path]
     found = sorted(glob.glob(path, recursive=True))

@@ -33,7 +33,9 @@ class Folder:
     @classmethod
     def of(cls, location: str | os.PathLike[str]) -> Folder:
         text = os.fspath(location)
-        return cls(text if is_url(text) else os.path.abspath(text.removeprefix("file://")))
+        if not text:
+            raise InputError("a path or URL is empty; name a place")
+        return cls(text if is_url(text) else os.path.abspath(os.path.expanduser(text.removeprefix("file://"))))
 
     @property
     def remote(self) -> bool:

@@ -261,3 +261,10 @@ def test_the_file_without_room_is_named_and_nothing_is_left(tmp_path: Path, full
 def test_a_place_that_nobody_answers_for_is_named() -> None:
     with pytest.raises(OSError, match=r"^http://127\.0\.0\.1:9/s: Cannot connect"):
         Folder("http://127.0.0.1:9/s").names()
+
+
+def test_home_is_found_and_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Folder.of("~/data").location == str(tmp_path / "data")
+    with pytest.raises(InputError, match="empty"):
+        Folder.of("")
