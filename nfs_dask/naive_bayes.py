@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.model import Evidence, Model
-from nfs_dask.solvers import bernoulli, bisection, multinomial
+from nfs_dask.solvers import bernoulli, bisection, multinomial, streamed, streamed_bernoulli
 from nfs_dask.solvers.gains import exact_sum, gains
 from nfs_dask.solvers.solution import Solution
-from nfs_dask.totals import ArrayTotals, Totals
+from nfs_dask.solvers.stream import Survey
+from nfs_dask.totals import ArrayTotals, PanelTotals, Totals
 
 SOLVERS = ("cuts", "bisection")
 
@@ -62,12 +63,12 @@ def fit_bernoulli(counts: Counts, settings: Settings) -> Model:
     [0]
     """
     documents, alpha = counts.documents[counts.seen], settings.alpha
-    scored = bernoulli.score_cells(*counts.seen_totals.grouped(), documents, alpha)
-    solution = bernoulli.solve(scored, settings.k, always=settings.always)
-    f, n = counts.seen_totals.at(solution.support), documents[:, None]
+    totals = counts.seen_totals
+    solution, null = _solve_bernoulli(totals, documents, settings)
+    f, n = totals.at(solution.support), documents[:, None]
     log_n = np.log(n + 2 * alpha)
     present, absent = _log(f + alpha) - log_n, _log(n - f + alpha) - log_n  # in this order n - f is exact
-    evidence = _evidence(solution, bernoulli.null_objective(scored), float(documents.sum()), None)
+    evidence = _evidence(solution, null, float(documents.sum()), None)
     return _model(
         "bernoulli",
         counts,
@@ -89,12 +90,11 @@ def fit_multinomial(counts: Counts, settings: Settings) -> Model:
     >>> model.support.tolist(), model.evidence.gap
     ([4, 6], 0.0)
     """
-    counted = _counted(counts, settings.alpha)
-    null, total = null_multinomial(counted)
-    solution = _solve_multinomial(counts, counted, settings)
+    totals = counts.seen_totals
+    solution, null, total = _solve_multinomial(totals, len(counts.seen), settings)
     point = np.zeros(len(counts.classes))
     point[counts.seen] = solution.point
-    f = counts.seen_totals.at(solution.support) + settings.alpha
+    f = totals.at(solution.support) + settings.alpha
     return _model(
         "multinomial",
         counts,
@@ -119,27 +119,51 @@ def bernoulli_scores(counts: Counts, alpha: float) -> Array:
 
 def multinomial_scores(counts: Counts, alpha: float, point: Array) -> Array:
     """Gain of each feature at the dual point (C,), (m,) float64; 0 for features absent from the documents."""
-    counted = _counted(counts, alpha)
+    counted = multinomial.Counted(*counts.seen_totals.grouped(), float(alpha))
     cells = counted.cells.totals
     gain = np.where(cells.any(axis=0), gains(cells + float(alpha), point[counts.seen]), 0.0)
     return gain if counted.where is None else np.concatenate([part for _, part in counted.where.spread(gain)])
 
 
-def _counted(counts: Counts, alpha: float) -> multinomial.Counted:
-    return multinomial.Counted(*counts.seen_totals.grouped(), float(alpha))
+def _solve_bernoulli(totals: Totals, documents: Array, settings: Settings) -> tuple[Solution, float]:
+    """The solution, and the log likelihood at k = 0."""
+    k, alpha, always = settings.k, settings.alpha, settings.always
+    if _streams(totals):
+        solution = streamed_bernoulli.solve(totals, documents, k, alpha=alpha, always=always)
+        return solution, streamed_bernoulli.null_objective(totals, documents, alpha)
+    scored = bernoulli.score_cells(*totals.grouped(), documents, alpha)
+    return bernoulli.solve(scored, k, always=always), bernoulli.null_objective(scored)
 
 
-def _solve_multinomial(counts: Counts, counted: multinomial.Counted, settings: Settings) -> Solution:
-    if settings.solver == "cuts":
-        return multinomial.solve(counted, settings.k, always=settings.always)
-    if len(counts.seen) != 2 or (settings.always is not None and len(settings.always)):
+def _solve_multinomial(totals: Totals, n_classes: int, settings: Settings) -> tuple[Solution, float, float]:
+    """The solution, the log likelihood at k = 0, and the sum of all counts under smoothing."""
+    k, alpha, always = settings.k, settings.alpha, settings.always
+    if settings.solver == "cuts" and _streams(totals):
+        survey = Survey.of(totals, alpha)
+        return streamed.solve(totals, survey, k, alpha=alpha, always=always), survey.null, survey.mass
+    array = _to_bisect(totals, n_classes, settings) if settings.solver == "bisection" else None
+    counted = multinomial.Counted(*totals.grouped(), float(alpha))
+    null, total = null_multinomial(counted)
+    if array is not None:
+        return bisection.solve(array, k, alpha=alpha), null, total
+    return multinomial.solve(counted, k, always=always), null, total
+
+
+def _streams(totals: Totals) -> TypeGuard[PanelTotals]:
+    """Whether features are too many to hold and cannot be grouped."""
+    return isinstance(totals, PanelTotals) and totals.real
+
+
+def _to_bisect(totals: Totals, n_classes: int, settings: Settings) -> Array:
+    """Counts that bisection can work on."""
+    if n_classes != 2 or (settings.always is not None and len(settings.always)):
         raise InputError(
-            f'solver="bisection" is for two classes and without always=, here are {len(counts.seen)} classes and '
+            f'solver="bisection" is for two classes and without always=, here are {n_classes} classes and '
             f'{0 if settings.always is None else len(settings.always)} forced features; take solver="cuts"'
         )
-    if not isinstance(counts.seen_totals, ArrayTotals):
+    if not isinstance(totals, ArrayTotals):
         raise InputError('solver="bisection" works on counts in memory, and these are in panels; take solver="cuts"')
-    return bisection.solve(counts.seen_totals.array, settings.k, alpha=settings.alpha)
+    return totals.array
 
 
 def _log_shares(f: Array, total: float) -> Array:

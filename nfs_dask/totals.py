@@ -71,7 +71,7 @@ class ArrayTotals:
 
 @dataclass(frozen=True)
 class PanelTotals:
-    """Totals in panels, of whole numbers; one panel is read at a time."""
+    """Totals in panels; one panel is read at a time. Whole numbers are grouped, reals are not."""
 
     panels: Panels
     pick: Pick
@@ -83,33 +83,46 @@ class PanelTotals:
 
     def grouped(self) -> tuple[Cells, Directory | None]:
         cells = self._cells
-        return cells, Panelled(self._parts, cells)
+        if cells is None:
+            raise PlanError(
+                f"{self.n_features:,} features of values that are not whole numbers are solved panel by panel, for one "
+                "k alone; fit an estimator for each k you want, leave out rare features, or count whole numbers"
+            )
+        return cells, Panelled(self.parts, cells)
+
+    @property
+    def real(self) -> bool:
+        """Whether there are values that are not whole numbers, so that solvers let the panels stream by."""
+        return self._cells is None
 
     def at(self, columns: Array) -> Array:
+        if not len(columns):
+            return self._rows(self.panels.arrays(0))[:, :0]
         return self._rows(self.panels.columns(columns))
 
     def of(self, classes: Array) -> PanelTotals:
         return PanelTotals(self.panels, self.pick, classes)
 
     @cached_property
-    def _cells(self) -> Cells:
-        """Distinct columns of all panels; merged two and two, so that never more than two lists of them are held."""
+    def _cells(self) -> Cells | None:
+        """Distinct columns of all panels, None for reals.
+
+        Merged two and two, so that never more than two lists of them are held.
+        """
         whole: Cells | None = None
-        for first, totals in self._parts():
+        for first, totals in self.parts():
+            if totals.dtype.kind == "f":
+                return None
             part, _ = group(totals)
             whole = part if whole is None else merge([whole, part], [0, first])
         assert whole is not None
         return whole
 
-    def _parts(self) -> Iterator[tuple[int, Array]]:
+    def parts(self) -> Iterator[tuple[int, Array]]:
+        """First feature and totals of each panel."""
         for first, state in self.panels:
             yield first, self._rows(state.arrays)
 
     def _rows(self, arrays: dict[str, Array]) -> Array:
         totals = self.pick(arrays)
-        if totals.dtype.kind == "f":
-            raise PlanError(
-                f"{self.n_features:,} features of values that are not whole numbers are solved in memory, and these "
-                "are too many for it; leave out rare features, or count whole numbers"
-            )
         return totals if self.classes is None else totals[self.classes]

@@ -62,12 +62,14 @@ def score(totals: Array, documents: Array, alpha: float = 0.0) -> Scored:
 def score_cells(cells: Cells, where: Directory | None, documents: Array, alpha: float = 0.0) -> Scored:
     """As `score`, for totals that are grouped already."""
     documents = np.asarray(documents, np.float64)
-    return Scored(cells, where, float(alpha), documents, _gains(cells.totals, documents, float(alpha)))
+    gain = gain_of(cells.totals, documents + 2 * alpha, float(alpha))
+    return Scored(cells, where, float(alpha), documents, gain)
 
 
-def _gains(totals: Array, documents: Array, alpha: float) -> Array:
+def gain_of(totals: Array, documents: Array, alpha: float = 0.0) -> Array:
+    """Gain of each column under smoothed ``documents``; ``alpha`` is added to totals without smoothing."""
     out = np.empty(totals.shape[1])
-    _bernoulli_gains(totals.astype(np.float64, copy=False), documents + 2 * alpha, alpha, out)
+    _bernoulli_gains(totals.astype(np.float64, copy=False), documents, alpha, out)
     return out
 
 
@@ -120,11 +122,16 @@ def null_objective(scored: Scored) -> float:
     """Log likelihood at k = 0: sum of g log(g/n) + (n-g) log(1 - g/n)."""
     n = (scored.documents + 2 * scored.alpha).sum()
     g = scored.cells.totals.sum(axis=0) + len(scored.documents) * scored.alpha
+    return exact_sum(null_terms(g, n) * scored.cells.sizes)
+
+
+def null_terms(g: Array, n: float) -> Array:
+    """Log likelihood of each feature at k = 0, where ``g`` of n documents have it; smoothing included."""
     terms = np.zeros(len(g))
     inner = (g > 0) & (g < n)
     share = g[inner] / n
     terms[inner] = g[inner] * np.log(share) + (n - g[inner]) * np.log1p(-share)
-    return exact_sum(terms * scored.cells.sizes)
+    return terms
 
 
 @kernel

@@ -7,7 +7,8 @@ next point.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,16 +37,48 @@ class Plane:
     choice: Choice
 
 
+@dataclass(frozen=True)
+class Descent:
+    """The lowest plane's foot, the planes of the last master, and their weights."""
+
+    best: Plane
+    planes: list[Plane]
+    weights: Array
+    n_evaluations: int
+
+    @property
+    def mixed(self) -> list[tuple[float, Choice]]:
+        """Sets that carry weight."""
+        pairs = zip(self.weights, self.planes, strict=True)
+        return [(float(w), plane.choice) for w, plane in pairs if w > _FORGET]
+
+    @property
+    def candidates(self) -> list[Choice]:
+        """Supports that the planes suggest."""
+        return [plane.choice for plane in self.planes]
+
+    def map(self, column: Callable[[Array], Array]) -> Descent:
+        """The same with other numbers for the columns."""
+        best, *planes = (replace(plane, choice=plane.choice.map(column)) for plane in (self.best, *self.planes))
+        return replace(self, best=best, planes=planes)
+
+
 def solve_many(problem: Problem, k: int, swaps: bool, start: Array | None = None) -> Found:
     """Solve for k features; ``start`` is a guess of the dual point."""
     if k >= problem.size:
         return everything(problem)
-    best, planes, weights, n = _minimise(problem, k, problem.start if start is None else start)
-    mixed = [(float(w), plane.choice) for w, plane in zip(weights, planes, strict=True) if w > _FORGET]
-    total = sum(w for w, _ in mixed)
-    candidates = [plane.choice for plane in planes]
+    descent = minimise(lambda point: _plane(problem, k, point), problem.start if start is None else start)
+    candidates = descent.candidates
     if swaps:
-        candidates += [ascend(problem, choice, best.point) for _, choice in mixed]
+        candidates += [ascend(problem, choice, descent.best.point) for _, choice in descent.mixed]
+    found = settled(problem, descent, candidates)
+    return replace(found, ties=_n_tied(problem, descent.best, k))
+
+
+def settled(problem: Problem, descent: Descent, candidates: list[Choice]) -> Found:
+    """The best of the candidates, with the bound of the descent; ties are not counted."""
+    best, mixed = descent.best, descent.mixed
+    total = sum(w for w, _ in mixed)
     choice, value = best_of(problem, candidates)
     gain = problem.gains(best.point)
     bound = exact_sum(gain[best.choice.cells] * best.choice.counts)
@@ -53,16 +86,16 @@ def solve_many(problem: Problem, k: int, swaps: bool, start: Array | None = None
         choice=choice,
         value=value,
         bound=max(value, bound),
-        ties=_tied(problem, gain, best.choice, k),
-        n_evaluations=n,
+        ties=0,
+        n_evaluations=descent.n_evaluations,
         point=best.point,
         mixture=tuple((w / total, choice) for w, choice in mixed),
     )
 
 
-def _minimise(problem: Problem, k: int, start: Array) -> tuple[Plane, list[Plane], Array, int]:
-    """The lowest plane's foot, the planes of the last master, and their weights."""
-    best = _plane(problem, k, start)
+def minimise(evaluate: Callable[[Array], Plane], start: Array) -> Descent:
+    """Planes until no new one is lower."""
+    best = evaluate(start)
     planes, weights, n, inside = [best], np.ones(1), 1, 1e-2
     while n < _MOST and best.height > 0:
         weights, floor, point = mix(planes, best.point)
@@ -74,7 +107,7 @@ def _minimise(problem: Problem, k: int, start: Array) -> tuple[Plane, list[Plane
             point /= point.sum()
             nearer = inside > _FARTHEST
             inside = max(inside**2, _FARTHEST)
-        plane = _plane(problem, k, point)
+        plane = evaluate(point)
         n += 1
         best = plane if plane.height < best.height else best
         if _known(plane, planes):
@@ -85,7 +118,7 @@ def _minimise(problem: Problem, k: int, start: Array) -> tuple[Plane, list[Plane
             planes = [kept for kept, w in zip(planes, weights, strict=True) if w > _FORGET]
         planes.append(plane)
         weights = np.append(weights, 0.0)
-    return best, planes, weights, n
+    return Descent(best, planes, weights, n)
 
 
 def _plane(problem: Problem, k: int, point: Array) -> Plane:
@@ -104,12 +137,16 @@ def _known(plane: Plane, planes: list[Plane]) -> bool:
     )
 
 
-def _tied(problem: Problem, gain: Array, choice: Choice, k: int) -> int:
-    last = gain[choice.cells].min()
-    tied = np.abs(gain - last) <= 1e-9 * last
-    sure = int(problem.sizes[(gain > last) & ~tied].sum())
-    n = int(problem.sizes[tied].sum())
-    return n if n > k - sure else 0
+def _n_tied(problem: Problem, best: Plane, k: int) -> int:
+    gain = problem.gains(best.point)
+    n, sure = tied(gain, gain[best.choice.cells].min(), problem.sizes)
+    return int(n) if n > k - sure else 0
+
+
+def tied(gain: Array, last: float, sizes: Array | int = 1) -> Array:
+    """How many features have the last gain, up to rounding, and how many a larger one."""
+    equal = np.abs(gain - last) <= 1e-9 * last
+    return np.array([np.sum(equal * sizes), np.sum(((gain > last) & ~equal) * sizes)], np.int64)
 
 
 def mix(planes: list[Plane], reference: Array) -> tuple[Array, float, Array]:

@@ -10,28 +10,34 @@ from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.topk import Choice, top
 
 _MARGIN = 1e-13  # relative: less than this is rounding
-_ROUNDS = 100
+ROUNDS = 100
 _POOL = 64  # candidates to come in, beyond three for each feature that is in
 
 
 def ascend(problem: Problem, choice: Choice, point: Array) -> Choice:
     """The best support found by single exchanges of features that are not forced; ``point`` is the dual point."""
-    for _ in range(_ROUNDS):
-        better = _exchange(problem, choice, point)
+    for _ in range(ROUNDS):
+        better = exchange(problem, choice, point)
         if better is None:
             break
         choice = better
     return choice
 
 
-def _exchange(problem: Problem, choice: Choice, point: Array) -> Choice | None:
+def n_incoming(k: int) -> int:
+    """How many features are tried to come in."""
+    return 3 * k + _POOL
+
+
+def exchange(problem: Problem, choice: Choice, point: Array) -> Choice | None:
+    """The best single exchange, if one gains."""
     totals, sizes = problem.totals, problem.sizes
     value, own = set_gain(totals[:, choice.cells], choice.counts)
     point = own if own.all() else point  # gains at the set's own point say most, but may be infinite at the border
     gain = gains(totals, point)
     counts = choice.spread(len(sizes))
     room = np.flatnonzero(counts < sizes)
-    incoming = room[top(gain[room], np.ones(len(room), np.int64), 3 * int(counts.sum()) + _POOL).cells]
+    incoming = room[top(gain[room], np.ones(len(room), np.int64), n_incoming(int(counts.sum()))).cells]
     outgoing = choice.cells[choice.cells < len(sizes) - problem.n_forced]
     if not len(incoming) or not len(outgoing):
         return None

@@ -45,6 +45,11 @@ class Ties:
         )
 
 
+def within(gain: Array, last: float) -> Array:
+    """Which gains count as equal to the last one."""
+    return np.asarray(np.abs(gain - last) <= TIED * last)
+
+
 def find_ties(gain: Array, totals: Array, sizes: Array, point: Array, k: int, choice: Choice, also: Array) -> Ties:
     """What is tied at ``point``, where ``choice`` is a best set under ``gain``; ``also`` are cells known to be tied."""
     last = gain[choice.cells].min()
@@ -52,7 +57,7 @@ def find_ties(gain: Array, totals: Array, sizes: Array, point: Array, k: int, ch
         nothing = np.zeros(0, np.intp)
         return Ties(choice, nothing, sizes[nothing], 0)
     free = np.isfinite(gain)  # forced columns are not
-    tied = np.flatnonzero(free & (np.abs(np.where(free, gain, 0.0) - last) <= TIED * last))
+    tied = np.flatnonzero(free & within(np.where(free, gain, 0.0), last))
     tied = np.union1d(also[free[also]], tied)
     sure = np.flatnonzero(gain > last)
     sure = sure[~np.isin(sure, tied)]

@@ -30,21 +30,33 @@ def solve_two(problem: Problem, k: int, swaps: bool, start: Array | None = None)
 
 def recover(problem: Problem, k: int, minimum: Minimum, swaps: bool) -> Found:
     """The best support that the minimum suggests."""
+    candidates, ties = suggested(problem, k, minimum)
+    if swaps:
+        candidates += [ascend(problem, choice, minimum.best.point) for choice in candidates]
+    return settled(problem, minimum, candidates, ties.n)
+
+
+def suggested(problem: Problem, k: int, minimum: Minimum) -> tuple[list[Choice], Ties]:
+    """Supports that meet at the minimum, and what is tied there."""
     point = minimum.best.point
     gain = problem.gains(point)
     ties = _ties(problem, gain, k, minimum)
     candidates = [minimum.best.choice, minimum.low.choice, minimum.high.choice]
     if ties.n:
         candidates.append(walk(ties, gain, problem.totals, point))
-    if swaps:
-        candidates += [ascend(problem, choice, point) for choice in candidates]
+    return candidates, ties
+
+
+def settled(problem: Problem, minimum: Minimum, candidates: list[Choice], n_ties: int) -> Found:
+    """The best of the candidates, with the bound of the minimum."""
+    point, top = minimum.best.point, minimum.best.choice
+    gain = problem.gains(point)
     choice, value = best_of(problem, candidates)
-    top = minimum.best.choice
     return Found(
         choice=choice,
         value=value,
         bound=max(value, exact_sum(gain[top.cells] * top.counts)),
-        ties=ties.n,
+        ties=n_ties,
         n_evaluations=minimum.n_evaluations,
         point=point,
         mixture=_mixture(problem, minimum),
