@@ -62,15 +62,22 @@ def test_every_cut_gives_the_same_model(data: st.DataObject) -> None:
         assert one.evidence.gap == many.evidence.gap
 
 
+def fitted_both_ways(
+    made: Any, dataset: Dataset, monkeypatch: pytest.MonkeyPatch, **more: Any
+) -> tuple[Any, Any, list[Any]]:
+    """A fit in memory, one over panels, and whatever the second one loaded whole."""
+    whole = made(k=40, engine=SerialEngine(), **more).fit(dataset)
+    loads: list[Any] = []
+    monkeypatch.setattr("nfs_dask.estimators.base.MOST_COUNTS", 1000)
+    monkeypatch.setattr(Panels, "state", lambda self: loads.append(self))
+    return whole, made(k=40, engine=SerialEngine(panels=7), **more).fit(dataset), loads
+
+
 @pytest.mark.parametrize("made", [SparseMultinomialNB, SparseBernoulliNB])
 def test_wide_counts_stay_in_panels(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = Dataset(GeneratedCorpus(2000, 3000, 2, block_rows=500))
     more: dict[str, Any] = {"binarize": 0.0} if made is SparseBernoulliNB else {}
-    whole = made(k=40, engine=SerialEngine(), **more).fit(dataset)
-    monkeypatch.setattr("nfs_dask.estimators.base.MOST_COUNTS", 1000)
-    loads = []
-    monkeypatch.setattr(Panels, "state", lambda self: loads.append(self))
-    wide = made(k=40, engine=SerialEngine(panels=7), **more).fit(dataset)
+    whole, wide, loads = fitted_both_ways(made, dataset, monkeypatch, **more)
     np.testing.assert_array_equal(wide.get_support(indices=True), whole.get_support(indices=True))
     np.testing.assert_array_equal(wide.model_.present, whole.model_.present)
     assert wide.upper_bound_ == whole.upper_bound_
@@ -186,11 +193,7 @@ def test_wide_reals_stay_in_panels(made: Any, monkeypatch: pytest.MonkeyPatch) -
     X = sparse.random(300, 500, 0.1, "csr", random_state=3)
     dataset = Dataset(MatrixSource(X, rng.integers(0, 2, 300), rng.random(300)))
     more: dict[str, Any] = {"binarize": 0.0} if made is SparseBernoulliNB else {}
-    whole = made(k=40, engine=SerialEngine(), **more).fit(dataset)
-    monkeypatch.setattr("nfs_dask.estimators.base.MOST_COUNTS", 1000)
-    loads = []
-    monkeypatch.setattr(Panels, "state", lambda self: loads.append(self))
-    wide = made(k=40, engine=SerialEngine(panels=7), **more).fit(dataset)
+    whole, wide, loads = fitted_both_ways(made, dataset, monkeypatch, **more)
     np.testing.assert_array_equal(wide.get_support(indices=True), whole.get_support(indices=True))
     np.testing.assert_allclose(wide.model_.present, whole.model_.present, rtol=1e-12)
     assert wide.upper_bound_ == pytest.approx(whole.upper_bound_, rel=1e-12)

@@ -94,7 +94,7 @@ class Plan:
 
     @property
     def panels(self) -> int:
-        """How many panels there are at least; where columns are uneven, a few more."""
+        """How many panels of the planned width there are; where columns are uneven, up to twice as many are cut."""
         return -(-self.n_features // self.panel_width)
 
     @property

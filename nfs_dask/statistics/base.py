@@ -12,7 +12,7 @@ depend on rows; arrays round-trip; a statistic fed panel by panel equals one fed
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -116,10 +116,6 @@ class Coverage:
             else:
                 merged.append((start, stop))
         return Coverage(tuple(merged))
-
-    @classmethod
-    def union_all(cls, parts: Iterable[Coverage]) -> Coverage:
-        return cls().union(cls(tuple(r for part in parts for r in part.ranges)))
 
     def missing(self, n_blocks: int) -> list[int]:
         """The first few blocks below ``n_blocks`` that are not covered."""
