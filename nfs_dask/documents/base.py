@@ -1,0 +1,85 @@
+"""Documents: where they come from, and what is wrong with some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.text.strings import Strings
+
+OnError = Literal["fail", "skip"]
+ProblemKind = Literal["undecodable", "empty", "label", "weight", "broken"]
+
+BATCH_NBYTES = 4 << 20  # of text that a batch aims at: large enough for kernels, small beside any budget
+PIECE_NBYTES = 32 << 20  # of a file that can be cut, for one task
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One document, line or file that was not as it should be, and was left out."""
+
+    kind: ProblemKind
+    where: str  # file and line, or file and row, or the document's number
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some documents, one after another. Problems are only those of documents left out under ``on_error="skip"``."""
+
+    texts: tuple[Strings, ...]  # one for each region, each of n_documents
+    labels: Any = (
+        None  # (n_documents,) as they came: array or list without missing ones; None: no labels were asked for
+    )
+    weights: Array | None = None  # (n_documents,)
+    seen: int = 0  # documents looked at, those left out among them
+    skipped: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # which of the seen were left out, ascending
+    problems: tuple[Problem, ...] = ()  # one for each of the skipped
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.texts[0])
+
+
+@dataclass(frozen=True)
+class TextColumns:
+    """What to read of each document, and what to do about a bad one."""
+
+    text: tuple[str, ...] = ()  # columns of texts, one for each region; empty: documents are texts themselves
+    label: str | None = None  # column
+    weight: str | None = None  # column
+    encoding: str = "utf-8"
+    on_error: OnError = "fail"
+
+    @property
+    def n_regions(self) -> int:
+        return max(1, len(self.text))
+
+
+class DocumentSource(Protocol):
+    """Documents in pieces, each read by one task, in order.
+
+    Travels to workers: holds paths and small facts. Sources of what the caller has in memory say so with ``in_memory``
+    and stay here; those whose pieces are Dask tasks have them in ``delayed``.
+    """
+
+    columns: TextColumns
+    n_pieces: int
+    labelled: bool  # whether batches carry labels
+    weighted: bool
+    in_memory: bool
+    delayed: Sequence[Any] | None  # one lazy value for each piece, which `batches` takes in place of its number
+    nbytes: int | None  # about what is read, where known
+    import_nbytes: int  # memory of libraries that only this source needs
+    fingerprint: str | None  # changes when the documents do; None: cannot be told
+
+    def batches(self, piece: Any) -> Iterator[Batch]:
+        """The documents of one piece, some megabytes at a time; bad ones raise InputError, or are left out."""
+        ...
+
+
+Piece: TypeAlias = Any

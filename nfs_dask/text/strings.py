@@ -1,0 +1,63 @@
+"""Many strings as bytes, one after another: what kernels read, and what lies on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from nfs_dask.block import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """String i is ``text[offsets[i] : offsets[i + 1]]``, valid UTF-8. ``offsets[0]`` need not be 0."""
+
+    offsets: Array  # (n + 1,) int64
+    text: Array  # (nbytes,) uint8
+
+    @classmethod
+    def of(cls, strings: Iterable[str | bytes]) -> Strings:
+        """From Python's strings; a surrogate, which UTF-8 cannot hold, raises UnicodeEncodeError."""
+        encoded = [s.encode() if isinstance(s, str) else s for s in strings]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(s) for s in encoded], out=offsets[1:])
+        return cls(offsets, np.frombuffer(b"".join(encoded), np.uint8))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Strings]) -> Strings:
+        """The strings of all parts, in order."""
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts] or [np.zeros(0, np.int64)])
+        text = [part.text[part.offsets[0] : part.offsets[-1]] for part in parts] or [np.zeros(0, np.uint8)]
+        return cls(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), np.concatenate(text))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> bytes:
+        return self.text[self.offsets[i] : self.offsets[i + 1]].tobytes()
+
+    @property
+    def nbytes(self) -> int:
+        """Of the strings and their offsets."""
+        return int(self.offsets[-1] - self.offsets[0]) + self.offsets.nbytes
+
+    def part(self, start: int, stop: int) -> Strings:
+        """Strings ``start .. stop - 1``; shares memory."""
+        return Strings(self.offsets[start : stop + 1], self.text)
+
+    def take(self, positions: Array) -> Strings:
+        """Copies of the strings at some positions, in their order."""
+        starts = self.offsets[:-1][positions]
+        lengths = self.offsets[1:][positions] - starts
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        index = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Strings(offsets, self.text[index])
+
+    def to_list(self) -> list[str]:
+        """As Python's strings."""
+        content = self.text[self.offsets[0] : self.offsets[-1]].tobytes()
+        edges = (self.offsets - self.offsets[0]).tolist()
+        return [content[a:b].decode() for a, b in pairwise(edges)]
