@@ -107,6 +107,7 @@ class Filters:
         high = self.max_df if isinstance(self.max_df, int) else self.max_df * n_documents
         if high < low:
             raise InputError(
-                f"max_df={self.max_df!r} is less than min_df={self.min_df!r} of {n_documents:,} documents; no term would be left"
+                f"max_df={self.max_df!r} is less than min_df={self.min_df!r} of {n_documents:,} documents; "
+                "no term would be left"
             )
         return low, high
