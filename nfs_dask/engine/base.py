@@ -68,6 +68,10 @@ class Executor(Protocol):
         """``function(item)`` for each item, in any order; the results in order."""
         ...
 
+    def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:
+        """``function(value, item)`` for each lazy value of Dask and the item beside it; the results in order."""
+        ...
+
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         """`scatter_run` for each run of the plan; the small folds, in order."""
         ...
@@ -85,8 +89,8 @@ class Engine(ABC):
     spool: str | None
 
     @abstractmethod
-    def _executor(self, source: Source) -> AbstractContextManager[Executor]:
-        """An executor; whatever was started for it ends with the context."""
+    def executor(self) -> AbstractContextManager[Executor]:
+        """Where tasks run; whatever was started for it ends with the context."""
 
     @contextmanager
     def mapping(self, source: Source) -> Iterator[Mapping]:
@@ -97,14 +101,14 @@ class Engine(ABC):
         if is_shipped(source):
             yield lambda function, items: [function(item) for item in items]
         else:
-            with self._executor(source) as executor:
+            with self.executor() as executor:
                 yield executor.map_items
 
     def plan(self, statistic: Statistic, source: Source, *, beside: Folder | None = None) -> Plan:
         """What `reduce` would do, without reading the data."""
         with (
             open_workplace(None, self.spool, beside, statistic, source) as place,
-            self._executor(source) as executor,
+            self.executor() as executor,
         ):
             return make_plan(statistic, source, executor.resources(place.candidates), self.panels)
 
@@ -124,7 +128,7 @@ class Engine(ABC):
             plan = place.plan()
             if (finished := place.finished()) is not None:
                 return Reduction(finished, None, time.perf_counter() - started)
-            with self._executor(source) as executor:
+            with self.executor() as executor:
                 plan = plan or make_plan(statistic, source, executor.resources(place.candidates), self.panels)
                 plan.check()
                 place.begin(plan)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 
+from nfs_dask.documents.base import DocumentSource
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError
 from nfs_dask.sources.base import Source
+from nfs_dask.units import MiB
 
 SERIAL_ENTRIES = 20_000_000  # fewer are counted before a second thread has paid for itself
+
+
+SMALL_TEXT = 32 * MiB  # the same for documents, of which less are counted before a cluster of threads has started
 
 
 def choose_engine(engine: Engine | None, source: Source) -> Engine:
@@ -19,16 +24,25 @@ def choose_engine(engine: Engine | None, source: Source) -> Engine:
     In-memory input runs serially. Data on disk run serially while they are small, and on threads of this process
     beyond, so that a script needs no ``__main__`` guard.
     """
+    entries = source.nnz if source.nnz is not None else source.n_blocks * source.block_entries
+    return _choose(engine, source.in_memory, entries <= SERIAL_ENTRIES)
+
+
+def choose_for_documents(engine: Engine | None, documents: DocumentSource) -> Engine:
+    """As `choose_engine`, for documents that are still to be read."""
+    return _choose(engine, documents.in_memory, documents.nbytes is not None and documents.nbytes <= SMALL_TEXT)
+
+
+def _choose(engine: Engine | None, in_memory: bool, small: bool) -> Engine:
     if engine is not None:
         if not isinstance(engine, Engine):
             raise InputError(f"engine={engine!r}; give nfs_dask.SerialEngine(), nfs_dask.DaskEngine(...), or None")
         return engine
-    if source.in_memory:
+    if in_memory:
         return SerialEngine()
     if _client_exists():
         return DaskEngine()
-    entries = source.nnz if source.nnz is not None else source.n_blocks * source.block_entries
-    return SerialEngine() if entries <= SERIAL_ENTRIES else DaskEngine()
+    return SerialEngine() if small else DaskEngine()
 
 
 def _client_exists() -> bool:

@@ -137,6 +137,14 @@ def current_client() -> Any | None:
     return client if client.status == "running" else None
 
 
+def holder_of(value: Any) -> Any | None:
+    """The client that holds a part of a lazy value, if any."""
+    import distributed
+
+    futures = distributed.futures_of(value)
+    return futures[0].client if futures else None
+
+
 def planned_workers(client: Any, asked: int | None) -> int:
     """How many workers to plan for: as asked, else the maximum of an adaptive cluster, else those present."""
     if asked is not None:

@@ -65,7 +65,7 @@ class DaskEngine(Engine):
     spool: str | None = None
 
     @contextmanager
-    def _executor(self, source: Source) -> Iterator[ClusterExecutor]:
+    def executor(self) -> Iterator[ClusterExecutor]:
         limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
         with find_client(self.address, self.workers, limit) as client, ExitStack() as stack:
             executor = ClusterExecutor(client, self.workers)
@@ -96,6 +96,14 @@ def run_item(function: Callable[[Any], Any], item: Any) -> Any:
     """Run one item of `Executor.map_items` on a worker."""
     try:
         return function(item)
+    except NfsDaskError as error:
+        return Failure(error)
+
+
+def run_value(function: Callable[[Any, Any], Any], value: Any, item: Any) -> Any:
+    """Run one item of `Executor.map_values` on a worker."""
+    try:
+        return function(value, item)
     except NfsDaskError as error:
         return Failure(error)
 
@@ -184,13 +192,24 @@ class ClusterExecutor:
             return self._collect([self._task(function, shared, args) for args in arguments])
 
     def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        with self._watched(len(items), label_of(function), "tasks") as progress:
+        with self._watched(len(items), label_of(function), "tasks") as progress, self._all_or_none():
             futures = [self._submit(run_item, function, item, name=function.__name__) for item in items]
-            try:
-                return self._collect(futures, progress)
-            except BaseException:
-                self.close()  # before the caller removes what the others have written
-                raise
+            return self._collect(futures, progress)
+
+    def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:
+        task = _lazy(run_value)
+        with self._watched(len(items), label_of(function), "tasks") as progress, self._all_or_none():
+            lazy = [task(function, value, item) for value, item in zip(values, items, strict=True)]
+            return self._collect(self._compute(lazy), progress)
+
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        """After an error nothing goes on running: the caller may remove what tasks have written."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         with self._watched(source.n_blocks, label):

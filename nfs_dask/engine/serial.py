@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,14 @@ class SerialExecutor:
         with Progress(len(items), label_of(function), "tasks") as progress:
             return [_counted(function(item), progress) for item in items]
 
+    def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:
+        """One value is computed at a time, by threads of this process; persisted ones come from where they are."""
+        with Progress(len(items), label_of(function), "tasks") as progress:
+            return [
+                _counted(function(value.compute(scheduler=_scheduler_of(value)), item), progress)
+                for value, item in zip(values, items, strict=True)
+            ]
+
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         with Progress(source.n_blocks, label) as progress:
             return [scatter_run(job, run, progress.advance) for run in range(len(job.plan.runs))]
@@ -46,6 +55,15 @@ class SerialExecutor:
     def fold(self, job: Job, source: Source, label: str) -> Fold:
         with Progress(source.n_blocks, label) as progress:
             return merge_folds(job, [fold_run(job, run, progress.advance) for run in range(len(job.plan.runs))])
+
+
+def _scheduler_of(value: Any) -> Any:
+    """Where a lazy value can be computed: at the client that holds a part of it, else here."""
+    if "distributed" in sys.modules:
+        from nfs_dask.engine.cluster import holder_of
+
+        return holder_of(value) or "threads"
+    return "threads"
 
 
 def _counted(result: Any, progress: Progress) -> Any:
@@ -72,5 +90,5 @@ class SerialEngine(Engine):
     spool: str | None = None
 
     @contextmanager
-    def _executor(self, source: Source) -> Iterator[SerialExecutor]:
+    def executor(self) -> Iterator[SerialExecutor]:
         yield SerialExecutor()
