@@ -13,6 +13,7 @@ from nfs_dask.block import Array, Block, check_structure, check_values, distinct
 from nfs_dask.kernels import kernel
 from nfs_dask.lookup import Lookup
 from nfs_dask.statistics.binary import check_binary
+from nfs_dask.text.features import TextFeatures
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Model:
     threshold: float | None = None  # of values that count as present; None: values count as they are
     binary_only: bool = False  # refuse values besides 0 and 1
     names: tuple[str, ...] | None = None  # (k,) of the support
+    text: TextFeatures | None = None  # how raw text is read; None for models of other data
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
