@@ -1,4 +1,4 @@
-"""Terms of some documents, counted."""
+"""Texts as counts: distinct terms, and for each text how often it has which of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nfs_dask.text.strings import Strings
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How often each term is in each of some texts, as CSR. An id stands at most once in a row."""
+    """Row i holds terms ``ids[indptr[i] : indptr[i + 1]]``, each at most once, in any order."""
 
-    terms: Strings  # distinct; the ids number them
+    terms: Strings  # distinct
     indptr: Array  # (n_rows + 1,) int64
-    ids: Array  # (nnz,) int32
-    counts: Array  # (nnz,) int32, 1 or more
-    collisions: int = 0  # how often two terms had the same hash, and were told apart by their bytes
+    ids: Array  # (nnz,) int32, positions in `terms`
+    counts: Array  # (nnz,) int32
+    collisions: int = 0  # terms whose 64-bit hash was another's; told apart by their bytes
 
     @property
     def n_rows(self) -> int:
