@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nfs_dask.block import Array
+from nfs_dask.errors import InputError
 from nfs_dask.text.settings import TextSettings
+
+SEPARATOR = ":"  # between the name of a region and a term, in the name of a column
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,7 @@ class TextFeatures:
     idf: Array | None = None  # (k,) float64 of the selected columns; None without tf-idf
     regions: tuple[str, ...] = ("",)  # where the texts of a document stood; a single one may have no name
     vocabulary: str | None = None  # the folder in which all terms are looked up, where that is needed
+    lengths: bool = False  # whether the length of each region counts: how many terms of the vocabulary it has
 
     @property
     def n_regions(self) -> int:
@@ -30,4 +35,39 @@ class TextFeatures:
     @property
     def needs_vocabulary(self) -> bool:
         """Whether the value of one feature depends on all terms of a document."""
-        return self.settings.tfidf and self.settings.norm is not None
+        normed = self.settings.tfidf and self.settings.norm is not None
+        return normed or (self.lengths and self.settings.hashed is None)  # every term has a hash, and so counts
+
+
+def column_prefix(regions: Sequence[str], region: int) -> str:
+    """What the names of a region's columns begin with: nothing where there is one region only."""
+    return f"{regions[region]}{SEPARATOR}" if len(regions) > 1 else ""
+
+
+def check_regions(regions: Sequence[str]) -> None:
+    """Refuse names of regions that could not be told from each other, or from terms, in the names of columns."""
+    if len(regions) < 1 or not all(isinstance(region, str) for region in regions):
+        raise InputError(f"regions={regions!r}; give one name for each region of a document")
+    if len(regions) == 1:
+        return  # its name appears nowhere
+    for region in regions:
+        if not region or SEPARATOR in region or "/" in region or not region.isprintable():
+            raise InputError(
+                f"a region is named {region!r}, and names of columns and folders are made of it; rename it, so that "
+                f"it is not empty and has neither {SEPARATOR!r} nor '/' in it"
+            )
+    if len(set(regions)) < len(regions):
+        raise InputError(f"two regions have the same name: {', '.join(regions)}; give each text a name of its own")
+
+
+def terms_of(names: Sequence[str], columns: Array, n_terms: int, regions: Sequence[str]) -> tuple[str, ...]:
+    """The terms that some columns count, from the names of these columns."""
+    prefixes = [column_prefix(regions, region) for region in range(len(regions))]
+    terms = []
+    for name, region in zip(names, (columns // n_terms).tolist(), strict=True):
+        if not name.startswith(prefixes[region]):
+            raise InputError(
+                f"a column of region {regions[region]!r} is named {name!r}; its name begins with {prefixes[region]!r}"
+            )
+        terms.append(name.removeprefix(prefixes[region]))
+    return tuple(terms)
