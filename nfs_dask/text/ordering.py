@@ -1,0 +1,258 @@
+"""Strings in the order of their bytes, which for UTF-8 is the order of their code points.
+
+Sorting is a quicksort in three parts whose characters are eight bytes read as one big-endian number: what is equal goes
+on with the next eight. Such numbers are kept beside the order, so that most comparisons touch no text.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.extending import register_jitable
+
+from nfs_dask.block import Array
+from nfs_dask.kernels import kernel
+from nfs_dask.text.counted import Counted
+from nfs_dask.text.strings import Strings
+
+SORT_NBYTES = 16  # that sorting holds for each string, beside the strings: its place and its eight bytes
+
+_FEW = 24  # so many are sorted by insertion
+_STACK = 256  # parts that wait; the largest of three waits longest, so that 2 log2(n) of them are enough
+
+
+def sort_strings(strings: Strings) -> Array:
+    """Positions of the strings in ascending order, (n,) int64; a beginning of another comes before it."""
+    places = np.arange(len(strings), dtype=np.int64)
+    keys = np.empty(len(strings), np.uint64)
+    _sort(strings.offsets, strings.text, places, keys)
+    return places
+
+
+def take(strings: Strings, positions: Array) -> Strings:
+    """Copies of the strings at some positions, in their order; holds no more than the copies."""
+    offsets = np.zeros(len(positions) + 1, np.int64)
+    _lengths(strings.offsets, positions, offsets)
+    np.cumsum(offsets, out=offsets)
+    text = np.empty(int(offsets[-1]), np.uint8)
+    _copy(strings.offsets, strings.text, positions, offsets, text)
+    return Strings(offsets, text)
+
+
+def find(haystack: Strings, wanted: Strings) -> Array:
+    """Where each wanted string is in sorted strings, (n,) int64; -1 where it is not."""
+    found = np.empty(len(wanted), np.int64)
+    _find(haystack.offsets, haystack.text, wanted.offsets, wanted.text, found)
+    return found
+
+
+def lower_bound(strings: Strings, bound: bytes) -> int:
+    """How many of the sorted strings come before a bound."""
+    low, high = 0, len(strings)
+    while low < high:
+        middle = (low + high) // 2
+        if strings[middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def order(counted: Counted) -> Counted:
+    """The same counts with terms in ascending order, and so the ids within each row."""
+    places = sort_strings(counted.terms)
+    ranks = np.empty(len(places), np.int32)
+    ranks[places] = np.arange(len(places), dtype=np.int32)
+    ids, counts = ranks[counted.ids], counted.counts.copy()
+    sort_rows(counted.indptr, ids, counts)
+    return Counted(take(counted.terms, places), counted.indptr, ids, counts, counted.collisions)
+
+
+def sort_rows(indptr: Array, ids: Array, counts: Array) -> None:
+    """Sort the entries of each row by id, in place. Ids and counts are int32 of zero or more."""
+    longest = int(np.diff(indptr).max(initial=0))
+    _sort_rows(indptr, ids, counts, np.empty(longest if longest > _FEW else 0, np.uint64))
+
+
+@register_jitable
+def _key(offsets, text, i, depth):
+    """Eight bytes of string i from ``depth`` on as a number that compares as they do; NUL beyond its end."""
+    start, stop = offsets[i] + depth, offsets[i + 1]
+    key = np.uint64(0)
+    if stop - start >= 8:
+        for j in range(start, start + 8):
+            key = (key << np.uint64(8)) | np.uint64(text[j])
+        return key
+    for j in range(start, start + 8):
+        key <<= np.uint64(8)
+        if j < stop:
+            key |= np.uint64(text[j])
+    return key
+
+
+@register_jitable
+def _less(offsets, text, a, b, depth):
+    """Whether string a comes before string b, whose first ``depth`` bytes are the same."""
+    i, j = offsets[a] + depth, offsets[b] + depth
+    while i < offsets[a + 1] and j < offsets[b + 1]:
+        if text[i] != text[j]:
+            return text[i] < text[j]
+        i += 1
+        j += 1
+    return i == offsets[a + 1] and j < offsets[b + 1]
+
+
+@register_jitable
+def _insert(offsets, text, places, keys, low, high, depth):
+    """Sort a few by insertion, looking at their text where the numbers are equal."""
+    for i in range(low + 1, high):
+        key, place = keys[i], places[i]
+        j = i
+        while j > low and (
+            key < keys[j - 1] or (key == keys[j - 1] and _less(offsets, text, place, places[j - 1], depth))
+        ):
+            keys[j], places[j] = keys[j - 1], places[j - 1]
+            j -= 1
+        keys[j], places[j] = key, place
+
+
+@register_jitable
+def _median(a, b, c):
+    return max(min(a, b), min(max(a, b), c))
+
+
+@register_jitable
+def _pivot(keys, low, high):
+    """A number near the middle: the median of three medians of three, taken all over the part."""
+    step = (high - low) // 9
+    return _median(
+        _median(keys[low], keys[low + step], keys[low + 2 * step]),
+        _median(keys[low + 3 * step], keys[low + 4 * step], keys[low + 5 * step]),
+        _median(keys[low + 6 * step], keys[low + 7 * step], keys[high - 1]),
+    )
+
+
+@register_jitable
+def _partition(places, keys, low, high, pivot):
+    """Put smaller numbers first, equal ones in the middle and larger ones last; where the middle begins and ends."""
+    i = low
+    while i < high:
+        key = keys[i]
+        if key < pivot:
+            keys[i], keys[low] = keys[low], key
+            places[i], places[low] = places[low], places[i]
+            low += 1
+            i += 1
+        elif key > pivot:
+            high -= 1
+            keys[i], keys[high] = keys[high], key
+            places[i], places[high] = places[high], places[i]
+        else:
+            i += 1
+    return low, high
+
+
+@register_jitable
+def _put_ended_first(offsets, places, low, high, depth, key):
+    """Of strings with equal numbers, put those that end within the eight bytes first, by length; where the rest begins.
+
+    A string shorter than the others has the number they have only where they go on with NUL.
+    """
+    for length in range(0 if key & np.uint64(255) == 0 else 8, 9):
+        for i in range(low, high):
+            if offsets[places[i] + 1] - offsets[places[i]] - depth == length:
+                places[i], places[low] = places[low], places[i]
+                low += 1
+    return low
+
+
+@kernel
+def _sort(offsets, text, places, keys):
+    """Sort ``places``; ``keys`` is room for a number each."""
+    lows, highs, depths = np.empty(_STACK, np.int64), np.empty(_STACK, np.int64), np.empty(_STACK, np.int64)
+    sizes, three = np.empty(3, np.int64), np.empty((3, 3), np.int64)
+    lows[0], highs[0], depths[0], waiting = 0, len(places), 0, 1
+    for i in range(len(places)):
+        keys[i] = _key(offsets, text, places[i], 0)
+    while waiting:
+        waiting -= 1
+        low, high, depth = lows[waiting], highs[waiting], depths[waiting]
+        if high - low <= _FEW:
+            _insert(offsets, text, places, keys, low, high, depth)
+            continue
+        pivot = _pivot(keys, low, high)
+        start, stop = _partition(places, keys, low, high, pivot)
+        rest = _put_ended_first(offsets, places, start, stop, depth, pivot)
+        for i in range(rest, stop):
+            keys[i] = _key(offsets, text, places[i], depth + 8)
+        three[0, 0], three[0, 1], three[0, 2] = low, start, depth
+        three[1, 0], three[1, 1], three[1, 2] = rest, stop, depth + 8
+        three[2, 0], three[2, 1], three[2, 2] = stop, high, depth
+        for part in range(3):
+            sizes[part] = three[part, 1] - three[part, 0]
+        for _ in range(3):
+            part = np.argmax(sizes)
+            if sizes[part] > 1:
+                lows[waiting], highs[waiting], depths[waiting] = three[part, 0], three[part, 1], three[part, 2]
+                waiting += 1
+            sizes[part] = -1
+
+
+@kernel
+def _lengths(offsets, positions, out):
+    """out[i + 1] = length of the string at positions[i]."""
+    for i in range(len(positions)):
+        out[i + 1] = offsets[positions[i] + 1] - offsets[positions[i]]
+
+
+@kernel
+def _copy(offsets, text, positions, out_offsets, out):
+    """Copy the string at each position to its place."""
+    for i in range(len(positions)):
+        start, to = offsets[positions[i]], out_offsets[i]
+        for j in range(out_offsets[i + 1] - to):
+            out[to + j] = text[start + j]
+
+
+@kernel
+def _find(offsets, text, wanted_offsets, wanted_text, found):
+    """Binary search for each wanted string."""
+    for i in range(len(found)):
+        start, stop = wanted_offsets[i], wanted_offsets[i + 1]
+        low, high = np.int64(0), np.int64(len(offsets) - 1)
+        found[i] = -1
+        while low < high:
+            middle = (low + high) >> 1
+            a, b = offsets[middle], start
+            while a < offsets[middle + 1] and b < stop and text[a] == wanted_text[b]:
+                a += 1
+                b += 1
+            ended = a == offsets[middle + 1]
+            if ended and b == stop:
+                found[i] = middle
+                break
+            if ended or (b < stop and text[a] < wanted_text[b]):
+                low = middle + 1
+            else:
+                high = middle
+
+
+@kernel
+def _sort_rows(indptr, ids, counts, room):
+    """Short rows by insertion; long ones packed into numbers, with the id in their upper half."""
+    for row in range(len(indptr) - 1):
+        start, stop = indptr[row], indptr[row + 1]
+        if stop - start <= _FEW:
+            for i in range(start + 1, stop):
+                one, count, j = ids[i], counts[i], i
+                while j > start and ids[j - 1] > one:
+                    ids[j], counts[j] = ids[j - 1], counts[j - 1]
+                    j -= 1
+                ids[j], counts[j] = one, count
+            continue
+        packed = room[: stop - start]
+        for j in range(len(packed)):
+            packed[j] = (np.uint64(ids[start + j]) << np.uint64(32)) | np.uint64(counts[start + j])
+        packed.sort()
+        for j in range(len(packed)):
+            ids[start + j] = packed[j] >> np.uint64(32)
+            counts[start + j] = packed[j] & np.uint64(0xFFFFFFFF)
