@@ -1,0 +1,313 @@
+"""The one place that decides about bad documents: what is wrong with them, and whether that ends the reading.
+
+Readers hand over what they read, in vectors (`Checker.batch`) or document by document (`Builder`).
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.documents.base import BATCH_NBYTES, Batch, Problem, ProblemKind, TextColumns
+from nfs_dask.documents.decoding import explain_undecodable
+from nfs_dask.errors import InputError
+from nfs_dask.kernels import kernel
+from nfs_dask.text.strings import Strings
+
+BATCH_DOCUMENTS = 1 << 16  # most in a batch, so that neither very short documents nor their problems pile up
+GOOD_WEIGHTS = "weights are finite numbers of zero or more"
+LONGEST_SHOWN = 40  # characters of a value in a message
+
+
+class Column(NamedTuple):
+    """Values of some documents, and which of them are there."""
+
+    values: Any  # Strings for texts, an array or a list for labels and weights
+    present: Array | None = None  # (n,) bool; None: all
+
+
+class Bad(NamedTuple):
+    """What is wrong with a document."""
+
+    kind: ProblemKind
+    what: str
+
+
+@dataclass(frozen=True)
+class Checker:
+    """Decides as ``columns.on_error`` says: raise InputError at the first bad document, or leave bad ones out."""
+
+    columns: TextColumns
+
+    def batch(
+        self,
+        texts: Sequence[Column],
+        labels: Column | None,
+        weights: Column | None,
+        where: Callable[[int], str],
+        known: Mapping[int, Bad] | None = None,
+    ) -> Batch:
+        """The good ones of n documents.
+
+        ``texts`` has a column of n Strings for each region, not checked yet. ``labels`` and ``weights`` are None where
+        they were not asked for. ``where(i)`` names the file and the line or row of document i and is asked only for bad
+        ones. ``known`` has what the reader itself found wrong; entries of such documents in the columns are fillers.
+        """
+        n = len(texts[0].values)
+        cleared = tuple(_cleared(column) for column in texts)
+        bad = dict(known or {})
+        for i, problem in self._found(cleared, labels, weights):
+            bad.setdefault(i, problem)
+        if bad and self.columns.on_error == "fail":
+            first = min(bad)
+            raise failure(where(first), bad[first].what)
+        label_values = None if labels is None else labels.values
+        weight_values = None if weights is None else _numbers(weights)
+        if not bad:
+            return Batch(cleared, label_values, weight_values, seen=n)
+        skipped = np.array(sorted(bad), np.int64)
+        good = np.ones(n, bool)
+        good[skipped] = False
+        return Batch(
+            tuple(_only(strings, good) for strings in cleared),
+            label_values if label_values is None else _chosen(label_values, good),
+            weight_values if weight_values is None else weight_values[good],
+            seen=n,
+            skipped=skipped,
+            problems=tuple(Problem(bad[i].kind, where(i), bad[i].what) for i in skipped.tolist()),
+        )
+
+    def _found(
+        self, texts: tuple[Strings, ...], labels: Column | None, weights: Column | None
+    ) -> Iterator[tuple[int, Bad]]:
+        """What is wrong with which document; the first that is said of a document counts."""
+        for strings in texts:
+            for i in invalid_utf8(strings):
+                yield i, Bad("undecodable", explain_undecodable(strings[i], self.columns.encoding))
+        for i in np.flatnonzero(np.logical_and.reduce([blank(strings) for strings in texts])).tolist():
+            yield i, Bad("empty", "the document has no text")
+        if labels is not None:
+            for i in np.flatnonzero(_missing_labels(labels)).tolist():
+                yield i, Bad("label", "the document has no label")
+        if weights is not None:
+            yield from _bad_weights(weights)
+
+
+def failure(where: str, what: str) -> InputError:
+    """What ends the reading under ``on_error="fail"``."""
+    return InputError(
+        f'{where}: {what}; correct it, or leave such documents out with on_error="skip" (--on-error skip)'
+    )
+
+
+class Builder:
+    """Batches from documents that come one by one.
+
+    Parameters
+    ----------
+    columns : TextColumns
+    where : callable
+        Makes "file, line" of the ``place`` a document was added with, so that this is spelled out for bad ones only.
+    """
+
+    def __init__(self, columns: TextColumns, where: Callable[[Any], str] = str) -> None:
+        self._columns = columns
+        self._where = where
+        self._clear()
+
+    def _clear(self) -> None:
+        self._texts: list[list[bytes]] = [[] for _ in range(self._columns.n_regions)]
+        self._labels: list[Any] = []
+        self._weights: list[float] = []
+        self._places: list[Any] = []
+        self._known: dict[int, Bad] = {}
+        self._nbytes = 0
+
+    def add(self, place: Any, texts: Sequence[str | bytes | None], label: Any = None, weight: Any = None) -> None:
+        """A document: the text of each region, None where it is missing; bytes are UTF-8, not checked yet."""
+        try:
+            encoded = [b"" if text is None else text.encode() if isinstance(text, str) else text for text in texts]
+            if isinstance(label, str):
+                label.encode()
+        except UnicodeEncodeError as error:
+            self.bad(place, "undecodable", f"U+{ord(error.object[error.start]):04X}, half of a character, has no UTF-8")
+            return
+        number = 1.0
+        if self._columns.weight is not None:
+            try:
+                number = float(weight)
+            except (TypeError, ValueError, OverflowError):
+                found = "no weight" if weight is None else f"the weight {_shown(weight)}"
+                self.bad(place, "weight", f"the document has {found}; {GOOD_WEIGHTS}")
+                return
+        self._append(place, encoded, label, number)
+
+    def bad(self, place: Any, kind: ProblemKind, what: str) -> None:
+        """A document that could not be read."""
+        self._known[len(self._places)] = Bad(kind, what)
+        self._append(place, [b""] * self._columns.n_regions, None, 1.0)
+        if self._columns.on_error == "fail":
+            self.take()  # raises, for this document or a bad one before it
+
+    def _append(self, place: Any, encoded: list[bytes], label: Any, weight: float) -> None:
+        for region, text in zip(self._texts, encoded, strict=True):
+            region.append(text)
+            self._nbytes += len(text)
+        self._places.append(place)
+        self._labels.append(label)
+        self._weights.append(weight)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to `take`."""
+        return self._nbytes >= BATCH_NBYTES or len(self._places) >= BATCH_DOCUMENTS
+
+    def take(self) -> Batch:
+        """What was added since the last time."""
+        places, where = self._places, self._where
+        texts = [Column(Strings.of(region)) for region in self._texts]
+        labels = None if self._columns.label is None else Column(self._labels)
+        weights = None if self._columns.weight is None else Column(self._weights)
+        known = self._known
+        self._clear()
+        return Checker(self._columns).batch(texts, labels, weights, lambda i: where(places[i]), known)
+
+    def rest(self) -> Iterator[Batch]:
+        """The last batch, if anything is in it."""
+        if self._places:
+            yield self.take()
+
+
+def invalid_utf8(strings: Strings) -> list[int]:
+    """Which strings are not valid UTF-8; looks at them one by one only if together they are not."""
+    content = strings.text[strings.offsets[0] : strings.offsets[-1]]
+    try:
+        codecs.utf_8_decode(content.data, "strict", True)
+    except UnicodeDecodeError:
+        return [i for i in range(len(strings)) if not _is_utf8(strings[i])]
+    # All is valid if no border lies within a character, whose bytes after the first are 0b10xxxxxx.
+    starts = strings.offsets[:-1][np.diff(strings.offsets) > 0]
+    if not np.any(strings.text[starts] & 0xC0 == 0x80):
+        return []
+    return [i for i in range(len(strings)) if not _is_utf8(strings[i])]
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def blank(strings: Strings) -> Array:
+    """Which strings have nothing but white space, as ``str.isspace`` sees it."""
+    found = np.zeros(len(strings), bool)
+    _find_blank(strings.offsets, strings.text, found)
+    return found
+
+
+@kernel
+def _find_blank(offsets, text, found):
+    for i in range(len(offsets) - 1):
+        at, end = offsets[i], offsets[i + 1]
+        while at < end:
+            a = text[at]
+            if a == 32 or 9 <= a <= 13 or 28 <= a <= 31:
+                at += 1
+                continue
+            if a < 0xC2 or at + 1 >= end:
+                break
+            b = text[at + 1]
+            if a == 0xC2 and (b == 0x85 or b == 0xA0):
+                at += 2
+                continue
+            if at + 2 >= end:
+                break
+            c = text[at + 2]
+            spaces = a == 0xE2 and b == 0x80 and (0x80 <= c <= 0x8A or c == 0xA8 or c == 0xA9 or c == 0xAF)
+            medium = a == 0xE2 and b == 0x81 and c == 0x9F
+            ogham = a == 0xE1 and b == 0x9A and c == 0x80
+            ideographic = a == 0xE3 and b == 0x80 and c == 0x80
+            if not (spaces or medium or ogham or ideographic):
+                break
+            at += 3
+        found[i] = at >= end
+
+
+def _missing_labels(labels: Column) -> Array:
+    values, present = labels
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
+        missing = np.zeros(len(values), bool)
+    elif isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        missing = np.isnan(values)
+    elif isinstance(values, np.ndarray) and values.dtype.kind == "U":
+        missing = values == ""
+    else:
+        missing = np.fromiter((is_missing(value) for value in values), bool, len(values))
+    return missing if present is None else missing | ~present
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a label is None, NaN, NaT, pandas.NA or an empty string."""
+    if isinstance(value, str):
+        return not value
+    if value is None:
+        return True
+    different = value != value  # NaN and NaT differ from themselves; pandas.NA does not say
+    return bool(different) if isinstance(different, (bool, np.bool_)) else type(value).__name__ == "NAType"
+
+
+def _bad_weights(weights: Column) -> Iterator[tuple[int, Bad]]:
+    values = _numbers(weights)
+    absent = np.zeros(len(values), bool) if weights.present is None else ~weights.present
+    for i in np.flatnonzero(absent | ~(np.isfinite(values) & (values >= 0))).tolist():
+        found = "no weight" if absent[i] else f"the weight {values[i]:g}"
+        yield i, Bad("weight", f"the document has {found}; {GOOD_WEIGHTS}")
+
+
+def _numbers(weights: Column) -> Array:
+    try:
+        return np.asarray(weights.values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"weights are not all numbers ({error}); give finite numbers of zero or more") from None
+
+
+def _cleared(column: Column) -> Strings:
+    """The texts, empty where they are missing."""
+    strings, present = column
+    if present is None or not np.diff(strings.offsets)[~present].any():
+        return strings
+    lengths = np.where(present, np.diff(strings.offsets), 0)
+    return Strings(_offsets(lengths), _bytes_of(strings, present))
+
+
+def _only(strings: Strings, good: Array) -> Strings:
+    """Copies of the good ones."""
+    return Strings(_offsets(np.diff(strings.offsets)[good]), _bytes_of(strings, good))
+
+
+def _bytes_of(strings: Strings, chosen: Array) -> Array:
+    """The bytes of some of the strings: by a mask of bytes, which takes less memory than their positions."""
+    content = strings.text[strings.offsets[0] : strings.offsets[-1]]
+    return content[np.repeat(chosen, np.diff(strings.offsets))]
+
+
+def _offsets(lengths: Array) -> Array:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def _chosen(values: Any, good: Array) -> Any:
+    if isinstance(values, np.ndarray):
+        return values[good]
+    return [value for value, keep in zip(values, good.tolist(), strict=True) if keep]
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
