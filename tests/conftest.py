@@ -81,3 +81,22 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     boto3.client("s3").create_bucket(Bucket=bucket)
     yield f"s3://{bucket}"
     file_system.clear_instance_cache()
+
+
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[Any]:
+    """A client of two worker processes of 1 GiB, that nannies restart when they die."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None) as local,
+        Client(local) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def cluster(two_workers: Any) -> Any:
+    """The two workers, both present, whatever the last test did to them."""
+    two_workers.wait_for_workers(2, timeout=30)
+    return two_workers
