@@ -1,0 +1,221 @@
+"""Documents straight from tar archives, plain or compressed. Nothing is ever extracted to a disk.
+
+An archive is one piece, read from its beginning to its end, and its documents come in its order. A folder inside is
+named as if the archive were one: ``aclImdb_v1.tar.gz/aclImdb/train``. As in `folders`, every file below is a document,
+labelled by the name of the folder it lies in (at the top of an archive: by the name of the archive).
+
+Files directly in the folder that is meant are documents or are not: that is decided before anything is read, by the
+first ``LOOK_FILES`` files of the folder. If all of them lie directly in it, those are documents; if one lies deeper,
+they are lists and a README. So an archive is unpacked once more by whoever opens it, but only up to there.
+
+Members whose names are absolute or hold ``..`` are bad input. Links, devices and hidden files are no documents.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tarfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import TypeAlias
+
+from nfs_dask.documents.base import Batch, OnError, TextColumns
+from nfs_dask.documents.checking import Builder, failure
+from nfs_dask.documents.decoding import check_encoding, to_utf8
+from nfs_dask.documents.listing import DOCUMENT_NBYTES, FOLDER, printable, too_large
+from nfs_dask.documents.tarstream import Damaged, TarStream
+from nfs_dask.errors import InputError
+from nfs_dask.sources.files import fingerprint, size_of
+
+logger = logging.getLogger("nfs_dask")
+
+SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst")
+LOOK_FILES = 1_000
+FOLDERS_NAMED = 10
+
+
+Path: TypeAlias = tuple[str, ...]  # of a member, or of a folder, inside its archive
+
+
+def inside(name: str) -> Path | None:
+    """Where in the archive a member is; None if its name leads out of it.
+
+    >>> inside("./train/pos/1.txt"), inside("/etc/passwd"), inside("a/../../b")
+    (('train', 'pos', '1.txt'), None, None)
+    """
+    parts = tuple(part for part in name.split("/") if part not in ("", "."))
+    return None if name.startswith("/") or ".." in parts else parts
+
+
+def split_archive(path: str) -> tuple[str, Path] | None:
+    """The archive and the folder inside that a path or URL means; None if no part of it is named as an archive.
+
+    >>> split_archive("data/mail.tar.gz/train/"), split_archive("data/train")
+    (('data/mail.tar.gz', ('train',)), None)
+    """
+    parts = path.split("/")
+    for end, part in enumerate(parts, 1):
+        archive = "/".join(parts[:end])
+        if part.lower().endswith(SUFFIXES) and not os.path.isdir(archive):
+            return archive, tuple(part for part in parts[end:] if part not in ("", "."))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A folder inside an archive, or at the top the archive itself."""
+
+    folder: Path
+    own: bool  # whether documents lie directly in it
+
+    def holds(self, member: Path) -> bool:
+        return len(member) > len(self.folder) and member[: len(self.folder)] == self.folder
+
+    def has_document(self, member: Path) -> bool:
+        return self.holds(member) and (self.own or len(member) > len(self.folder) + 1)
+
+
+class ArchiveDocuments:
+    """Documents of archives, one piece for each.
+
+    Parameters
+    ----------
+    places : sequence of (archive, folder inside)
+        An archive may be named several times, with different folders inside.
+    columns : TextColumns
+        Its encoding and what to do about bad documents.
+    """
+
+    in_memory = False
+    weighted = False
+    delayed = None
+    import_nbytes = 0
+
+    def __init__(self, places: Sequence[tuple[str, Path]], columns: TextColumns) -> None:
+        check_encoding(columns.encoding)
+        folders: dict[str, list[Path]] = {}
+        for archive, folder in places:
+            folders.setdefault(archive, []).append(folder)
+        for archive, inside_it in folders.items():
+            _check_apart(archive, inside_it)
+        self.columns = columns
+        self.nbytes: int | None = sum(size_of(archive) for archive in folders)
+        self.fingerprint: str | None = fingerprint(folders, list(folders.values()), asdict(columns))
+        self._archives = [(archive, look(archive, wanted, columns.on_error)) for archive, wanted in folders.items()]
+        self.n_pieces = len(self._archives)
+        parts = [part for _, found in self._archives for part in found]
+        self.labelled = len(parts) > 1 or not parts[0].own
+
+    def batches(self, piece: int) -> Iterator[Batch]:
+        """The documents of one archive, in its order."""
+        archive, parts = self._archives[piece]
+        columns = replace(self.columns, label=FOLDER if self.labelled else None)
+        builder = Builder(columns, partial(_where, archive))
+        left_out: Counter[str] = Counter()
+        try:
+            with TarStream(archive) as members:
+                for member in members:
+                    path = self._document(member, parts, builder, left_out)
+                    if path:
+                        text = to_utf8(members.read(member), columns.encoding)
+                        builder.add(member.name, [text], printable((archive_name(archive), *path)[-2]))
+                    if builder.full:
+                        yield builder.take()
+        except Damaged as error:
+            builder.bad(None, "broken", str(error))
+        yield from builder.rest()
+        if left_out:
+            counts = ", ".join(f"{what} ({n:,})" for what, n in left_out.items())
+            logger.warning("not taken for documents in %s: %s", archive, counts)
+
+    def _document(
+        self, member: tarfile.TarInfo, parts: Sequence[Part], builder: Builder, left_out: Counter[str]
+    ) -> Path | None:
+        """Where the document is that a member is; None if it is none."""
+        if member.isdir():
+            return None
+        path = inside(member.name)
+        if path is None:
+            what = "a member whose name leads out of the archive; such names are never followed"
+            builder.bad(member.name, "broken", what)
+            return None
+        if is_hidden(path) or not any(part.holds(path) for part in parts):
+            return None
+        if not member.isreg():
+            left_out["links or devices"] += 1
+        elif not any(part.has_document(path) for part in parts):
+            left_out["files beside folders of documents"] += 1
+        elif member.size > DOCUMENT_NBYTES:
+            builder.bad(member.name, "broken", too_large(member.size))
+        else:
+            return path
+        return None
+
+
+def look(archive: str, folders: Sequence[Path], on_error: OnError) -> tuple[Part, ...]:
+    """Which parts of an archive folders inside it are; reads on until the first files of each have told."""
+    direct: Counter[Path] = Counter()
+    deeper: set[Path] = set()
+    seen: dict[str, None] = {}
+    try:
+        for path in _files(archive):
+            if len(seen) < FOLDERS_NAMED:
+                seen["/".join(path[:-1])] = None
+            for folder in folders:
+                if Part(folder, False).has_document(path) and direct[folder] < LOOK_FILES:
+                    deeper.add(folder)
+                elif Part(folder, True).has_document(path):
+                    direct[folder] += 1
+            if all(folder in deeper or direct[folder] >= LOOK_FILES for folder in folders):
+                break
+    except Damaged as error:
+        if on_error == "fail":
+            raise failure(archive, str(error)) from None
+    else:
+        for folder in folders:
+            if folder not in deeper and not direct[folder]:
+                raise InputError(_nothing_in(archive, folder, list(seen)))
+    return tuple(Part(folder, folder not in deeper) for folder in folders)
+
+
+def _files(archive: str) -> Iterator[Path]:
+    """Where the regular, not hidden files of an archive are."""
+    with TarStream(archive) as members:
+        for member in members:
+            path = inside(member.name)
+            if path and member.isreg() and not is_hidden(path):
+                yield path
+
+
+def _nothing_in(archive: str, folder: Path, seen: list[str]) -> str:
+    wanted = f" in a folder {printable('/'.join(folder))}" if folder else ""
+    names = ", ".join(printable(name) or "its top" for name in seen)
+    return f"{archive} has no files{wanted}" + (f"; name a folder that has some, such as {names}" if names else "")
+
+
+def _check_apart(archive: str, folders: Sequence[Path]) -> None:
+    ordered = sorted(folders)
+    for outer, inner in pairwise(ordered):
+        if inner[: len(outer)] == outer:
+            raise InputError(
+                f"{'/'.join((archive, *inner))} is in {'/'.join((archive, *outer))}, which was given too, so its "
+                "documents would count twice; give one of them"
+            )
+
+
+def archive_name(archive: str) -> str:
+    """What an archive is called, without what says that it is one."""
+    name = archive.rstrip("/").rsplit("/", 1)[-1]
+    return next((name[: -len(end)] for end in SUFFIXES if name.lower().endswith(end)), name)
+
+
+def is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path)
+
+
+def _where(archive: str, member: str | None) -> str:
+    return archive if member is None else f"{archive}: {printable(member)}"

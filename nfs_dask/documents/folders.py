@@ -1,0 +1,159 @@
+"""Folders with one file for each document, and one folder for each class.
+
+Which files are documents, `listing` says; the label of one is the name of the folder it lies in. The folders are listed
+once, by whoever opens them, in the order of the names, and one warning says how much was left out. A piece is a packed
+list of files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import groupby, pairwise
+from typing import Any, TypeAlias
+
+from nfs_dask.documents.base import PIECE_NBYTES, Batch, TextColumns
+from nfs_dask.documents.checking import Builder
+from nfs_dask.documents.decoding import check_encoding, to_utf8
+from nfs_dask.documents.listing import DOCUMENT_NBYTES, FOLDER, LeftOut, documents_in, label_of, printable, too_large
+from nfs_dask.errors import DataWarning, InputError, warn
+from nfs_dask.storage.folder import is_url
+
+PIECE_FILES = 2_000
+READ_NBYTES = 8 << 20  # of remote files asked for at once
+READ_FILES = 64
+
+File: TypeAlias = tuple[str, int]  # path or URL, and bytes
+
+
+class FolderDocuments:
+    """Documents of folders; pieces are runs of files.
+
+    Parameters
+    ----------
+    folders : sequence of str
+        Absolute paths or URLs. Their documents come in this order.
+    columns : TextColumns
+        Its encoding and what to do about bad documents.
+    """
+
+    in_memory = False
+    weighted = False
+    delayed = None
+    import_nbytes = 0
+
+    def __init__(self, folders: Sequence[str], columns: TextColumns) -> None:
+        check_encoding(columns.encoding)
+        folders = [folder.rstrip("/") for folder in folders]
+        _check_apart(folders)
+        self.columns = columns
+        self.labelled = len(folders) > 1
+        left_out = LeftOut()
+        digest = hashlib.blake2b(json.dumps(asdict(columns)).encode(), digest_size=16)
+        nbytes = 0
+        self._pieces = []
+        for run in _runs(self._listed(folders, left_out, digest), PIECE_FILES, PIECE_NBYTES):
+            nbytes += sum(size for _, size in run)
+            self._pieces.append(zlib.compress(json.dumps(run).encode()))
+        self.n_pieces = len(self._pieces)
+        self.nbytes: int | None = nbytes
+        self.fingerprint: str | None = digest.hexdigest()
+        where = ", ".join(map(printable, folders))
+        if not self._pieces:
+            found = str(left_out)
+            raise InputError(
+                f"{where} holds no documents, which are files in folders" + (f"; {found}" if found else "")
+            )
+        if str(left_out):
+            warn(f"not taken for documents in {where}: {left_out}", DataWarning)
+
+    def _listed(self, folders: Sequence[str], left_out: LeftOut, digest: Any) -> Iterator[File]:
+        for folder in folders:
+            directly, documents = documents_in(folder, left_out)
+            self.labelled = self.labelled or not directly
+            for entry in documents:
+                digest.update(json.dumps([entry.path, entry.nbytes, entry.version]).encode())
+                yield entry.path, entry.nbytes
+
+    def batches(self, piece: int) -> Iterator[Batch]:
+        """The documents of a run of files."""
+        builder = Builder(replace(self.columns, label=FOLDER if self.labelled else None), printable)
+        for path, content in _read(json.loads(zlib.decompress(self._pieces[piece]))):
+            if isinstance(content, str):
+                builder.bad(path, "broken", content)
+            else:
+                builder.add(path, [to_utf8(content, self.columns.encoding)], label_of(path))
+            if builder.full:
+                yield builder.take()
+        yield from builder.rest()
+
+
+def _runs(files: Iterable[File], most_files: int, most_nbytes: int) -> Iterator[list[File]]:
+    run: list[File] = []
+    nbytes = 0
+    for file in files:
+        if run and (len(run) == most_files or nbytes + file[1] > most_nbytes):
+            yield run
+            run, nbytes = [], 0
+        run.append(file)
+        nbytes += file[1]
+    if run:
+        yield run
+
+
+def _read(files: Iterable[File]) -> Iterator[tuple[str, bytes | str]]:
+    """The content of each file, or what is wrong with it."""
+    for protocol, group in groupby(files, lambda file: file[0].partition("://")[0] if is_url(file[0]) else None):
+        if protocol is None:
+            yield from ((path, _read_local(path)) for path, _ in group)
+        else:
+            for run in _runs(group, READ_FILES, READ_NBYTES):
+                yield from _read_remote(run)
+
+
+def _read_local(path: str) -> bytes | str:
+    try:
+        with open(path, "rb") as file:
+            nbytes = os.fstat(file.fileno()).st_size
+            return file.read() if nbytes <= DOCUMENT_NBYTES else too_large(nbytes)
+    except (FileNotFoundError, PermissionError) as error:
+        return _unreadable(error)
+
+
+def _read_remote(files: Sequence[File]) -> Iterator[tuple[str, bytes | str]]:
+    """Some files at once, as each of them takes long to arrive and little to read."""
+    import fsspec
+
+    wanted = [path for path, nbytes in files if nbytes <= DOCUMENT_NBYTES]
+    fs = fsspec.core.url_to_fs(files[0][0])[0]
+    contents = dict(zip(wanted, fs.cat_ranges(wanted, None, None, on_error="return") if wanted else (), strict=True))
+    for path, nbytes in files:
+        content = contents.get(path, b"")
+        if path not in contents:
+            yield path, too_large(nbytes)
+        elif isinstance(content, (FileNotFoundError, PermissionError)):
+            yield path, _unreadable(content)
+        elif isinstance(content, BaseException):
+            raise content
+        else:
+            yield path, bytes(content)
+
+
+def _unreadable(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "the file is gone since the folder was listed"
+    return "the file may not be read"
+
+
+def _check_apart(folders: Sequence[str]) -> None:
+    """Refuse folders inside others."""
+    for outer, inner in pairwise(sorted(folders, key=lambda folder: folder.split("/"))):
+        if f"{inner}/".startswith(f"{outer}/"):
+            raise InputError(
+                f"{printable(inner)} is in {printable(outer)}, which was given too, so its documents would count "
+                "twice; give one of them"
+            )
