@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from nfs_dask.block import Array, Kind
-from nfs_dask.errors import StoreError
+from nfs_dask.errors import InputError, StoreError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.layout import (
     INDEX,
@@ -25,6 +25,7 @@ from nfs_dask.storage.layout import (
     consolidated,
     group_metadata,
 )
+from nfs_dask.storage.textfacts import TextFacts
 
 FORMAT = 1
 ROOT = "zarr.json"
@@ -59,9 +60,13 @@ class Header:
     text_ids: bool  # whether AnnData's index of the rows holds strings
     fingerprint: str
     layout: Layout
+    text: TextFacts | None = None  # of rows that were texts
 
     def to_json(self) -> Json:
-        return {"format": FORMAT, **asdict(self), "classes": list(self.classes)}
+        plain = asdict(replace(self, text=None))
+        del plain["text"]  # as in stores from before there was one
+        text = {} if self.text is None else {"text": self.text.to_json()}
+        return {"format": FORMAT, **plain, "classes": list(self.classes), **text}
 
     @classmethod
     def from_json(cls, found: Json, where: str) -> Header:
@@ -74,11 +79,13 @@ class Header:
         try:
             if version != FORMAT:
                 raise ValueError(f"format {version!r}")
-            values = {field.name: found[field.name] for field in fields(cls)}
+            text = found.get("text")
+            values = {field.name: found[field.name] for field in fields(cls) if field.name != "text"}
             values |= {"layout": Layout(**found["layout"]), "classes": tuple(found["classes"])}
+            values["text"] = None if text is None else TextFacts.from_json(text)
             header = cls(**values)
             header.check(where)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             if isinstance(error, StoreError):
                 raise
             raise StoreError(
@@ -101,10 +108,12 @@ class Header:
             and self.index_type == index_type(self.n_features)
             and self.weight_type in (None, "int64", "float64")
             and isinstance(self.fingerprint, str)
+            and (self.text is None or self.text.n_features == self.n_features)
         )
         if not known:
             raise StoreError(f"{where}: its header says what cannot be; restore {ROOT} from a copy, or ingest again")
         self._check_classes(where)
+        self.check_columns()
         for numbers in self.numbers():
             check_numbers(numbers, where)
 
@@ -115,6 +124,13 @@ class Header:
         kind = _CLASS_TYPES.get(str(self.class_type))
         if kind is None or not all(type(value) is kind for value in self.classes):
             raise StoreError(f"{where}: its classes are not of the type the header says; restore {ROOT} from a copy")
+
+    def check_columns(self) -> None:
+        """Refuse two columns of obs with one name."""
+        for column in self._length_columns:
+            check_label_name(column)
+            if column == self.label:
+                raise InputError(f"the label column {column!r} has the name of another column; choose another name")
 
     # The arrays that follow from it.
 
@@ -139,6 +155,38 @@ class Header:
         return None if self.weight_type is None else self._per_row(f"obs/{WEIGHT}", self.weight_type, self.n_rows)
 
     @property
+    def lengths(self) -> list[Numbers]:
+        """The length of each region in each row, where rows are counts of several."""
+        return [self._per_row(f"obs/{column}", "int64", self.n_rows) for column in self._length_columns]
+
+    @property
+    def _length_columns(self) -> tuple[str, ...]:
+        return () if self.text is None else self.text.length_columns
+
+    @property
+    def row_columns(self) -> dict[str, Numbers]:
+        """What has a value for each row besides X, by the name that the survey has for it."""
+        found = {"codes": self.codes, "weights": self.weights}
+        columns = {name: numbers for name, numbers in found.items() if numbers is not None}
+        return columns | {f"lengths-{region}": numbers for region, numbers in enumerate(self.lengths)}
+
+    @property
+    def frequencies(self) -> Numbers | None:
+        """In how many documents each term of the vocabulary was."""
+        if self.text is None or not self.text.frequencies:
+            return None
+        return self._per_row(f"{OWN}/frequencies", "int64", self.text.n_terms)
+
+    @property
+    def sorted_terms(self) -> tuple[Numbers, Numbers, Numbers] | None:
+        """A copy of the terms that is sorted, as offsets and bytes, and the column of each; where columns are not."""
+        if self.text is None or self.text.sorted_nbytes is None:
+            return None
+        offsets = self._per_row(f"{OWN}/sorted/offsets", "int64", self.text.n_terms + 1)
+        columns = self._per_row(f"{OWN}/sorted/columns", "int64", self.text.n_terms)
+        return offsets, self._bytes(f"{OWN}/sorted/bytes", self.text.sorted_nbytes), columns
+
+    @property
     def cuts(self) -> Numbers:
         return self._per_row(f"{OWN}/cuts", "int64", self.n_blocks)
 
@@ -148,7 +196,7 @@ class Header:
 
     @property
     def name_bytes(self) -> Numbers:
-        return Numbers(f"{OWN}/names/bytes", "uint8", self.names_nbytes or 0, self.layout.chunk, self.layout.shard)
+        return self._bytes(f"{OWN}/names/bytes", self.names_nbytes or 0)
 
     @property
     def receipts(self) -> Numbers:
@@ -181,15 +229,19 @@ class Header:
     def _per_row(self, name: str, dtype: str, length: int) -> Numbers:
         return Numbers(name, dtype, length, self.layout.row_chunk, self.layout.row_shard)
 
+    def _bytes(self, name: str, length: int) -> Numbers:
+        return Numbers(name, "uint8", length, self.layout.chunk, self.layout.shard)
+
     def content(self) -> list[Numbers]:
         """The arrays whose values are the dataset."""
         columns = [column for column in (self.codes, self.weights) if column is not None]
-        return [self.data, self.indices, self.indptr, *columns]
+        return [self.data, self.indices, self.indptr, *columns]  # lengths follow from these
 
     def recorded(self) -> list[Numbers]:
         """The arrays with receipts, in the order of these."""
         names = [] if self.names_nbytes is None else [self.name_offsets, self.name_bytes]
-        return [*self.content(), self.cuts, *names]
+        frequencies = [] if self.frequencies is None else [self.frequencies]
+        return [*self.content(), self.cuts, *names, *self.lengths, *frequencies, *(self.sorted_terms or ())]
 
     def numbers(self) -> list[Numbers]:
         extra = [ids for ids in (self.row_ids, self.column_ids, self.categories) if isinstance(ids, Numbers)]
@@ -207,6 +259,7 @@ class Header:
         """Zarr metadata of all that AnnData may see, by path."""
         empty = {name: group_metadata("dict", "0.1.0") for name in ("layers", "obsm", "obsp", "uns", "varm", "varp")}
         columns = [name for name in (self.label, WEIGHT if self.weights else None) if name is not None]
+        columns += self._length_columns
         nodes = empty | {
             "X": group_metadata("csr_matrix", "0.1.0", shape=[self.n_rows, self.n_features]),
             "obs": group_metadata("dataframe", "0.2.0", _index=INDEX, **{"column-order": columns}),
@@ -214,7 +267,7 @@ class Header:
         }
         for part in (self.data, self.indices, self.indptr):
             nodes[part.name] = part.metadata()
-        for column in (self.row_ids, self.column_ids, self.weights, self.codes, self.categories):
+        for column in (self.row_ids, self.column_ids, self.weights, self.codes, self.categories, *self.lengths):
             if column is not None:
                 nodes[column.name] = column_metadata(column)
         if self.label is not None:

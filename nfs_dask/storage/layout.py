@@ -5,9 +5,12 @@
     zarr.json                    AnnData's root group, our header, and the metadata of all below but nfs_dask/
     X/{data,indices,indptr}      the matrix as CSR, in AnnData's encoding
     obs/_index, obs/<label>/...  row ids, labels as a categorical; obs/weight where rows have weights
+    obs/length_<region>          how long each region of a document is, where rows are counts of several
     var/_index                   names of the columns, or their numbers where there are millions
     nfs_dask/cuts                first row of each block
     nfs_dask/names/...           all names, readable in part
+    nfs_dask/frequencies         of texts: in how many documents each term of the vocabulary was
+    nfs_dask/sorted/...          of texts: the terms by name, and their columns, where columns are not in that order
     nfs_dask/receipts/<n>        digest and size of every shard, for generation n
 
 AnnData reads everything that the root lists, so ``nfs_dask/`` is not listed there; our header says what is in it.

@@ -1,15 +1,15 @@
 """Names of the columns, kept so that a few of them can be read without the rest.
 
-All names stand one after another as UTF-8 bytes, with the position of each in an array of offsets.
+All names stand one after another as UTF-8 bytes, with the position of each in an array of offsets. They come as bytes
+from sources of texts, which promise that they are unique, and as Python's strings from users and other sources.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -18,8 +18,21 @@ from nfs_dask.errors import InputError, StoreError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import Header
 from nfs_dask.storage.layout import Numbers, Texts
-from nfs_dask.storage.shards import ArrayWriter, Receipt, ShardReader
-from nfs_dask.storage.texts import write_ids, write_texts
+from nfs_dask.storage.shards import ArrayWriter, Receipt
+from nfs_dask.storage.strings import StringsReader, StringsWriter, same_strings
+from nfs_dask.storage.survey import Rows
+from nfs_dask.storage.texts import write_ids, write_strings
+from nfs_dask.text.strings import Strings
+
+Names = Iterable[str | Sequence[str]]  # one by one, or in lists
+
+
+class NamedRows(Rows, Protocol):
+    """A source that has names as bytes, no two of them the same."""
+
+    def strings(self, start: int, stop: int) -> Strings:
+        """Names of columns ``start .. stop - 1``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +44,43 @@ class WrittenNames:
     text: list[Receipt]
 
 
-def in_chunks(names: Iterable[str | Sequence[str]], size: int) -> Iterator[list[str]]:
-    """Names in lists of ``size``, from single names or from lists of them."""
+# Where names come from.
+
+
+def has_strings(source: Rows) -> TypeGuard[NamedRows]:
+    """Whether the names of this source are bytes."""
+    return hasattr(source, "strings")
+
+
+def names_of(source: Rows, step: int) -> Iterator[Strings] | None:
+    """Names of all columns of a source, ``step`` of them at a time; None where it has none."""
+    spans = [(first, min(first + step, source.n_features)) for first in range(0, source.n_features, step)]
+    if has_strings(source):
+        return (source.strings(first, stop) for first, stop in spans)
+    if source.names(np.arange(1)) is None:
+        return None
+    return given_names((source.names(np.arange(first, stop)) or [] for first, stop in spans), step)
+
+
+def given_names(names: Names, step: int) -> Iterator[Strings]:
+    """Names that a user gave, ``step`` of them at a time; anything but text is refused."""
     single = (name for item in names for name in ([item] if isinstance(item, str) else _texts(item)))
-    while chunk := list(islice(single, size)):
+    first = 0
+    while chunk := list(islice(single, step)):
+        yield Strings.of(_encoded(name, column) for column, name in enumerate(chunk, first))
+        first += len(chunk)
+
+
+def distinct_names(names: Iterator[Strings]) -> Iterator[Strings]:
+    """The same names, until one comes again. Only for as many names as AnnData's index, and so memory, may hold."""
+    seen: dict[bytes, int] = {}
+    for chunk in names:
+        for i in range(len(chunk)):
+            column = len(seen)
+            earlier = seen.setdefault(chunk[i], column)
+            if earlier != column:
+                name = chunk[i].decode()
+                raise InputError(f"columns {earlier} and {column} are both named {name!r}; give each a name of its own")
         yield chunk
 
 
@@ -45,30 +91,38 @@ def _texts(names: Any) -> Iterator[str]:
         yield name
 
 
-def write_names(folder: Folder, header: Header, names: Iterable[str | Sequence[str]]) -> WrittenNames:
+def _encoded(name: str, column: int) -> bytes:
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the name of column {column}, {name!r}, is not valid text; remove its surrogates") from None
+
+
+# At rest.
+
+
+def write_names(folder: Folder, header: Header, names: Iterable[Strings]) -> WrittenNames:
     """Write the names of all columns, and AnnData's index of them where it holds names.
 
-    ``header`` says where they go and how many there must be; its ``names_nbytes`` is not known yet.
+    ``header`` says where they go and how many there must be; its ``names_nbytes`` is not known yet. Names come in
+    chunks of the layout's ``row_chunk``.
     """
     index = header.column_ids
-    unique = _Unique()
-    nbytes = count = 0
-    with ExitStack() as stack:
-        offsets = stack.enter_context(ArrayWriter(folder, header.name_offsets))
-        text = stack.enter_context(ArrayWriter(folder, header.name_bytes))
-        offsets.add(np.zeros(1, np.int64))
-        for chunk in in_chunks(names, header.layout.row_chunk):
-            encoded = [_encoded(name, count + i) for i, name in enumerate(chunk)]
-            ends = nbytes + np.cumsum([len(name) for name in encoded], dtype=np.int64)
-            offsets.add(ends)
-            text.add(np.frombuffer(b"".join(encoded), np.uint8))
+    count = 0
+    with StringsWriter(folder, header.name_offsets, header.name_bytes) as writer:
+        for chunk in names:
+            _check_count(count + len(chunk), header.n_features, at_end=False)
+            writer.add(chunk)
             if isinstance(index, Texts):
-                unique.check(chunk, count)
-                write_texts(folder, index, count // index.chunk, chunk)
-            nbytes, count = int(ends[-1]), count + len(chunk)
-            _check_count(count, header.n_features, at_end=False)
+                write_strings(folder, index, count // index.chunk, chunk)
+            count += len(chunk)
     _check_count(count, header.n_features, at_end=True)
-    return WrittenNames(nbytes, offsets.receipts, text.receipts)
+    return WrittenNames(writer.nbytes, writer.offsets.receipts, writer.text.receipts)
+
+
+def names_reader(folder: Folder, header: Header) -> StringsReader | None:
+    """Reads the names of a store's columns; None where it has none."""
+    return None if header.names_nbytes is None else StringsReader(folder, header.name_offsets, header.name_bytes)
 
 
 def read_names(folder: Folder, header: Header, columns: Array) -> list[str] | None:
@@ -76,17 +130,28 @@ def read_names(folder: Folder, header: Header, columns: Array) -> list[str] | No
 
     Columns are taken chunk by chunk, so what is held at once is the names of one chunk of columns.
     """
-    if header.names_nbytes is None:
+    reader = names_reader(folder, header)
+    if reader is None:
         return None
     columns = checked_columns(columns, header.n_features)
-    offsets, text = ShardReader(folder, header.name_offsets), ShardReader(folder, header.name_bytes)
     names = [""] * len(columns)
     order = np.argsort(columns, kind="stable")
     chunks = columns[order] // header.layout.row_chunk
     for group in np.split(order, np.flatnonzero(np.diff(chunks)) + 1):
         if len(group):
-            _read_group(offsets, text, columns, group, names)
+            first, last = int(columns[group[0]]), int(columns[group[-1]])
+            found = reader.read(first, last + 1)
+            for position in group:
+                names[position] = _decoded(found[int(columns[position]) - first], reader)
     return names
+
+
+def _decoded(name: bytes, reader: StringsReader) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        where = reader.text.folder.path(reader.text.numbers.name)
+        raise StoreError(f"{where} is damaged: {name!r} is not valid text; restore it from a copy") from None
 
 
 def checked_columns(columns: Array, n_features: int) -> Array:
@@ -98,65 +163,30 @@ def checked_columns(columns: Array, n_features: int) -> Array:
     return columns
 
 
-def check_same_names(folder: Folder, header: Header, names: Iterable[str | Sequence[str]]) -> None:
+def check_same_names(folder: Folder, header: Header, names: Iterable[Strings]) -> None:
     """Refuse names that are not, one by one, those of the store."""
+    reader = names_reader(folder, header)
+    if reader is None:
+        raise InputError(f"names were given, but {folder.location} has none; leave them out to append by column number")
     count = 0
-    for chunk in in_chunks(names, header.layout.row_chunk):
-        here = np.arange(count, min(count + len(chunk), header.n_features))
-        stored = read_names(folder, header, here)
-        if stored is None:
+    for theirs in names:
+        _check_count(count + len(theirs), header.n_features, at_end=False)
+        ours = reader.read(count, count + len(theirs))
+        if not same_strings(ours, theirs):
+            i = next(i for i in range(len(ours)) if ours[i] != theirs[i])
             raise InputError(
-                f"names were given, but {folder.location} has none; leave them out to append by column number"
+                f"column {count + i} is named {_decoded(ours[i], reader)!r} in {folder.location} and "
+                f"{theirs[i].decode()!r} in the rows to append; "
+                "make them with the store's vocabulary, or ingest everything into a new store"
             )
-        for i, (ours, theirs) in enumerate(zip(stored, chunk, strict=False)):
-            if ours != theirs:
-                raise InputError(
-                    f"column {count + i} is named {ours!r} in {folder.location} and {theirs!r} in the rows to append; "
-                    "make them with the store's vocabulary, or ingest everything into a new store"
-                )
-        count += len(chunk)
-        _check_count(count, header.n_features, at_end=False)
+        count += len(theirs)
     _check_count(count, header.n_features, at_end=True)
-
-
-def _read_group(offsets: ShardReader, text: ShardReader, columns: Array, group: Array, names: list[str]) -> None:
-    wanted = columns[group]
-    first = int(wanted[0])
-    ends = offsets.read(first, int(wanted[-1]) + 2)
-    if np.any(ends[1:] < ends[:-1]):
-        raise StoreError(f"{offsets.folder.path(offsets.numbers.name)} is damaged: its offsets are not in order")
-    start = int(ends[0])
-    content = text.read(start, int(ends[-1])).tobytes()
-    for position, column in zip(group, wanted - first, strict=True):
-        names[position] = content[int(ends[column]) - start : int(ends[column + 1]) - start].decode()
-
-
-def _encoded(name: object, column: int) -> bytes:
-    if not isinstance(name, str):
-        raise InputError(f"the name of column {column} is {name!r}; names are strings")
-    try:
-        return name.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"the name of column {column}, {name!r}, is not valid text; remove its surrogates") from None
 
 
 def _check_count(count: int, n_features: int, at_end: bool) -> None:
     if count > n_features or (at_end and count < n_features):
         given = f"{count}" if at_end else f"{count} or more"
         raise InputError(f"{given} names for {n_features} columns; give one name for each column, or none at all")
-
-
-class _Unique:
-    """Refuses a name that came before. Asked only where AnnData's index, and so a bounded set, holds the names."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, int] = {}
-
-    def check(self, chunk: list[str], first: int) -> None:
-        for column, name in enumerate(chunk, first):
-            earlier = self._seen.setdefault(name, column)
-            if earlier != column:
-                raise InputError(f"columns {earlier} and {column} are both named {name!r}; give each a name of its own")
 
 
 def write_column_ids(folder: Folder, header: Header) -> None:

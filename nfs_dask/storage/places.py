@@ -19,17 +19,26 @@ from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import ROOT
 from nfs_dask.storage.layout import OWN
 
+INGEST = ".ingest"  # ends the name of the hidden folder in which an ingest of documents keeps what it has finished
 WRITING = "writing"  # the object by which a writer claims a store
 SCRATCH = "scratch-"
+
+
+def ingest_folder(store: Folder) -> Folder:
+    """The hidden folder beside a store in which an ingest of documents keeps what it has finished."""
+    parent, _, name = store.location.rstrip("/").rpartition("/")
+    return Folder(f"{parent}/.{name}{INGEST}")
 
 
 def clean_up(location: str | os.PathLike[str]) -> None:
     """Remove what writers that died left at ``location``. Only call it when nothing is being written there.
 
     A store with its root metadata stays, and loses the claim and scratch files of a dead writer. Without root metadata
-    there is no store: behind a URL everything below a writer's claim goes, on a local disk its hidden folders do.
+    there is no store: behind a URL everything below a writer's claim goes, on a local disk its hidden folders do. What
+    an ingest of documents had finished goes too.
     """
     folder = Folder.of(location)
+    ingest_folder(folder).remove()
     own = folder / OWN
     if folder.exists(ROOT):
         for name in own.names():
@@ -42,8 +51,9 @@ def clean_up(location: str | os.PathLike[str]) -> None:
         folder.remove()
     if not folder.remote:
         place = Path(folder.location)
-        for partial in place.parent.glob(f".{glob.escape(place.name)}.????????.partial"):
-            Folder.of(partial).remove()
+        for ending in (".????????.partial", f"{INGEST}-????????????"):
+            for partial in place.parent.glob(f".{glob.escape(place.name)}{ending}"):
+                Folder.of(partial).remove()
 
 
 @contextmanager

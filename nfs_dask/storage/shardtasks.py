@@ -100,16 +100,14 @@ def write_entries(task: EntriesTask) -> tuple[list[Receipt], list[Receipt]]:
 
 
 def write_rows(task: RowsTask) -> WrittenRows:
-    """Write one shard of row pointers, codes, weights and row ids, and find where its blocks begin."""
+    """Write one shard of row pointers, row ids and columns of obs, and find where its blocks begin."""
     folder, header = Folder(task.location), task.header
     first = task.shard * header.layout.row_shard
     stop = min(first + header.layout.row_shard, header.n_rows)
     starts = _row_values(task, "starts", first, stop)
     columns = {header.indptr: np.append(starts, header.nnz) if stop < first + header.layout.row_shard else starts}
-    if header.codes is not None:
-        columns[header.codes] = _row_values(task, "codes", first, stop)
-    if header.weights is not None:
-        columns[header.weights] = _row_values(task, "weights", first, stop)
+    for name, numbers in header.row_columns.items():
+        columns[numbers] = _row_values(task, name, first, stop)
     receipts: dict[str, Receipt] = {}
     for numbers, values in columns.items():
         with ArrayWriter(folder, numbers, task.shard) as writer:
@@ -132,9 +130,7 @@ def block_cuts(starts: Array, size: int) -> Array:
 
 def _row_values(task: RowsTask, name: str, first: int, stop: int) -> Array:
     """Values of rows ``first .. stop - 1``: what the store holds of them, then what the survey found."""
-    header = task.header
-    stored = {"starts": header.indptr, "codes": header.codes, "weights": header.weights}[name]
-    assert stored is not None
+    stored = task.header.indptr if name == "starts" else task.header.row_columns[name]
     parts = [ShardReader(Folder(task.location), stored).read(first, max(first, min(task.old_rows, stop)))]
     for run in task.runs:
         low, high = max(first, run.first_row), min(stop, run.first_row + run.n_rows)

@@ -25,6 +25,7 @@ from nfs_dask.block import (
     smallest_integer,
 )
 from nfs_dask.errors import InputError
+from nfs_dask.kernels import kernel
 from nfs_dask.storage.folder import Folder
 
 _FLOAT32_WHOLE = 2**24  # whole numbers up to here are exact in float32
@@ -107,6 +108,7 @@ class SurveyTask:
     number: int
     codes: Array | None  # stored code of each class of the source
     weighted: bool
+    regions: int = 0  # of as many columns each, whose lengths are wanted
 
 
 @dataclass(slots=True)
@@ -156,16 +158,22 @@ def survey(task: SurveyTask) -> Survey:
 
 def read_scratch(scratch: str, number: int, name: str, start: int, stop: int) -> Array:
     """Rows ``start .. stop - 1`` of one scratch file."""
-    dtype = _TYPES[name]
+    dtype = _TYPES[name.partition("-")[0]]
     content: bytes = Folder(scratch).read(f"{number}.{name}", start * dtype.itemsize, stop * dtype.itemsize)
     return np.frombuffer(content, dtype)
 
 
-_TYPES: dict[str, np.dtype[Any]] = {"starts": np.dtype("<i8"), "codes": np.dtype("<i4"), "weights": np.dtype("<f8")}
+_TYPES: dict[str, np.dtype[Any]] = {
+    "starts": np.dtype("<i8"),
+    "codes": np.dtype("<i4"),
+    "weights": np.dtype("<f8"),
+    "lengths": np.dtype("<i8"),
+}
 
 
 def _columns(task: SurveyTask) -> list[str]:
-    return ["starts"] + ["codes"] * (task.codes is not None) + ["weights"] * task.weighted
+    lengths = [f"lengths-{region}" for region in range(task.regions)]
+    return ["starts"] + ["codes"] * (task.codes is not None) + ["weights"] * task.weighted + lengths
 
 
 def _write_rows(task: SurveyTask, block: Block, found: Survey, files: list[IO[bytes]]) -> None:
@@ -175,6 +183,8 @@ def _write_rows(task: SurveyTask, block: Block, found: Survey, files: list[IO[by
         rows.append(_stored_codes(task.codes, block))
     if task.weighted:
         rows.append(_checked_weights(block, found))
+    if task.regions:
+        rows += _region_lengths(block, task.regions)
     for file, values in zip(files, rows, strict=True):
         file.write(values.tobytes())
 
@@ -190,6 +200,19 @@ def _stored_codes(table: Array, block: Block) -> Array:
             f"block {block.number}, row {block.first_row + row}: code {codes[row]} for {len(table)} classes"
         )
     return np.append(table, UNLABELLED)[codes].astype("<i4")  # -1 picks the last
+
+
+def _region_lengths(block: Block, regions: int) -> Array:
+    """The sum of the counts of each region in each row, (regions, n_rows)."""
+    counts = integers_as_integers(block).data
+    if counts.dtype.kind == "f":
+        raise InputError(
+            f"block {block.number} has values that are not whole numbers, and regions have lengths only where "
+            "terms are counted; give counts, or say that these are weights (tfidf=True)"
+        )
+    lengths = np.zeros((regions, block.n_rows), "<i8")
+    _add_lengths(block.indptr, block.indices, counts, block.n_features // regions, lengths)
+    return lengths
 
 
 def _checked_weights(block: Block, found: Survey) -> Array:
@@ -211,3 +234,11 @@ def _checked_weights(block: Block, found: Survey) -> Array:
         )
     found.whole_weights &= whole
     return weights
+
+
+@kernel
+def _add_lengths(indptr, indices, counts, width, lengths):
+    """lengths[region, row] += the counts of the row's entries in the region's ``width`` columns."""
+    for i in range(len(indptr) - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            lengths[indices[j] // width, i] += counts[j]

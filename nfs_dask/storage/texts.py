@@ -5,20 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numcodecs.vlen import VLenUTF8
 
+from nfs_dask.block import Array
 from nfs_dask.errors import StoreError
+from nfs_dask.kernels import kernel
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.layout import Texts
 from nfs_dask.storage.shards import checksum, compressed
+from nfs_dask.text.strings import Strings
+
+_COUNT_NBYTES = 4  # of the number of strings, and of the length of each
 
 
 def write_texts(folder: Folder, texts: Texts, chunk: int, content: Sequence[str]) -> None:
     """Write one chunk; the rest of the last one is filled with empty strings, as Zarr wants it."""
-    padded = np.full(texts.chunk, "", dtype=object)
-    padded[: len(content)] = content
-    packed = np.frombuffer(VLenUTF8().encode(padded), np.uint8)
-    folder.write(texts.object_name(chunk), compressed(packed))
+    write_strings(folder, texts, chunk, Strings.of(content))
+
+
+def write_strings(folder: Folder, texts: Texts, chunk: int, content: Strings) -> None:
+    """As `write_texts`, of strings that are bytes already."""
+    folder.write(texts.object_name(chunk), compressed(encoded(content, texts.chunk)))
+
+
+def encoded(strings: Strings, size: int) -> Array:
+    """Zarr's vlen-utf8: how many there are, then length and bytes of each; ``size`` in all, the last ones empty."""
+    lengths = np.zeros(size, "<u4")
+    lengths[: len(strings)] = np.diff(strings.offsets)
+    out = np.empty(_COUNT_NBYTES * (1 + size) + int(lengths.sum(dtype=np.int64)), np.uint8)
+    out[:_COUNT_NBYTES] = np.array([size], "<u4").view(np.uint8)
+    _encode(strings.offsets, strings.text, lengths.view(np.uint8), out)
+    return out
 
 
 def write_ids(folder: Folder, texts: Texts, start: int, stop: int) -> None:
@@ -36,3 +52,17 @@ def check_texts(folder: Folder, texts: Texts) -> None:
             raise StoreError(
                 f"{folder.path(texts.object_name(chunk))} is damaged: its checksum does not fit its content"
             )
+
+
+@kernel
+def _encode(offsets, text, lengths, out):
+    """Strings, each after the four bytes of its length, from the fifth byte on; those beyond the last are empty."""
+    at = 4
+    for i in range(len(lengths) // 4):
+        for j in range(4):
+            out[at + j] = lengths[4 * i + j]
+        at += 4
+        if i < len(offsets) - 1:
+            for j in range(offsets[i], offsets[i + 1]):
+                out[at] = text[j]
+                at += 1

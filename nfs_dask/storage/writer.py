@@ -7,19 +7,29 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array
+from nfs_dask.block import Array
 from nfs_dask.errors import DataWarning, InputError, warn
+from nfs_dask.storage.classes import merged_classes, plain_classes, write_categories
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import INDEX_NAMES, ROOT, Header, index_type, read_header
 from nfs_dask.storage.layout import Json, Layout, Texts, check_label_name
-from nfs_dask.storage.names import check_same_names, write_column_ids, write_names
+from nfs_dask.storage.names import (
+    Names,
+    check_same_names,
+    distinct_names,
+    given_names,
+    has_strings,
+    names_of,
+    write_column_ids,
+    write_names,
+)
 from nfs_dask.storage.places import claimed, new_store, publish, scratch_folder
 from nfs_dask.storage.receipts import (
     Receipts,
@@ -40,7 +50,8 @@ from nfs_dask.storage.shardtasks import (
     write_rows,
 )
 from nfs_dask.storage.survey import Rows, Survey, SurveyTask, Values, survey
-from nfs_dask.storage.texts import write_texts
+from nfs_dask.storage.textfacts import TextFacts, check_same_text
+from nfs_dask.storage.vocabulary import check_text, write_vocabulary
 from nfs_dask.units import MiB
 
 Progress = Callable[[str, int, int], None]  # what is being done, tasks done, tasks in all
@@ -54,19 +65,22 @@ def write_store(
     location: str | os.PathLike[str],
     *,
     label_name: str = "label",
-    names: Iterable[str | Sequence[str]] | None = None,
+    names: Names | None = None,
     append: bool = False,
     map: TaskMap = serial_map,  # noqa: A002
     progress: Progress | None = None,
     layout: Layout | None = None,
     runs: int | None = None,
+    text: TextFacts | None = None,
 ) -> None:
     """Write the rows of ``source`` as a new store, or after the rows of one that is there.
 
     Parameters
     ----------
     source
-        Where rows come from. It is read twice, and must give the same rows both times.
+        Where rows come from. It is read twice, and must give the same rows both times. One of texts may have names as
+        bytes, ``strings(start, stop)`` of columns, in order if it says ``names_sorted``; and document frequencies,
+        ``frequencies(start, stop)`` of the terms of its vocabulary.
     location
         A local path or an fsspec URL. Must not exist, unless ``append``.
     label_name
@@ -85,19 +99,24 @@ def write_store(
     runs
         How many tasks survey the source, and how many write entries, at most; by default one for each 128 MiB that
         the source reads. The result does not depend on it.
+    text
+        How texts became these rows. When appending, settings must be those of the store; its vocabulary and document
+        frequencies stay those of the first ingest, so that new rows and old ones mean the same, and reports add up.
     """
     folder = Folder.of(location)
     if source.n_features < 1:
         raise InputError("the data have no columns; give documents with at least one feature")
     work = _Work(source, map, progress or _quiet, runs or -(-source.read_nbytes // RUN_NBYTES))
+    if text is not None:
+        check_text(text, source, new=not append)
     if append:
         read_header(folder)  # before a claim is left in a place that is no store
         with claimed(folder):
-            _append(work, folder, names)
+            _append(work, folder, names, text)
     else:
         check_label_name(label_name)
         with new_store(folder) as building:
-            root = _create(work, building, label_name, names, layout or Layout())
+            root = _create(work, building, label_name, names, layout or Layout(), text)
             publish(folder, building, root)
 
 
@@ -125,14 +144,14 @@ def _quiet(what: str, done: int, total: int) -> None:
 
 
 def _create(
-    work: _Work, folder: Folder, label: str, names: Iterable[str | Sequence[str]] | None, layout: Layout
+    work: _Work, folder: Folder, label: str, names: Names | None, layout: Layout, text: TextFacts | None
 ) -> bytes:
     """Write everything of a new store but its root metadata; the content of that."""
     source = work.source
-    class_type, classes = _plain_classes(source.classes)
+    class_type, classes = plain_classes(source.classes)
     with scratch_folder(folder) as scratch:
         codes = None if source.classes is None else np.arange(len(classes))
-        surveys = _survey(work, scratch, codes, source.weighted)
+        surveys = _survey(work, scratch, codes, text)
         values = _values_of(surveys)
         n_rows = sum(found.n_rows for found in surveys)
         if n_rows == 0:
@@ -157,30 +176,44 @@ def _create(
             text_ids=n_rows <= INDEX_NAMES,
             fingerprint="",
             layout=layout,
+            text=text,
         )
-        receipts: Receipts = {}
-        given = names if names is not None else _source_names(source, layout.row_chunk)
-        if given is not None:
-            written = write_names(folder, header, given)
-            header = replace(header, names_nbytes=written.nbytes)
-            receipts = {header.name_offsets.name: written.offsets, header.name_bytes.name: written.text}
-        write_column_ids(folder, header)
+        header.check_columns()
+        header, receipts = _write_columns(source, folder, header, names)
         header = _write_generation(work, folder, scratch, header, None, surveys, receipts)
     return header.root()
 
 
-def _append(work: _Work, folder: Folder, names: Iterable[str | Sequence[str]] | None) -> None:
+def _write_columns(source: Rows, folder: Folder, header: Header, names: Names | None) -> tuple[Header, Receipts]:
+    """Write what is known of the columns; the header that says so, and receipts."""
+    receipts: Receipts = {}
+    step = header.layout.row_chunk
+    given = names_of(source, step) if names is None else given_names(names, step)
+    if given is not None:
+        trusted = names is None and has_strings(source)
+        indexed = isinstance(header.column_ids, Texts)
+        written = write_names(folder, header, distinct_names(given) if indexed and not trusted else given)
+        header = replace(header, names_nbytes=written.nbytes)
+        receipts = {header.name_offsets.name: written.offsets, header.name_bytes.name: written.text}
+    write_column_ids(folder, header)
+    in_order = names is None and getattr(source, "names_sorted", False)
+    header, more = write_vocabulary(folder, header, source, in_order=in_order)
+    return header, receipts | more
+
+
+def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | None) -> None:
     old = read_header(folder)
     source = work.source
+    check_same_text(old.text, text, folder.location)
     _check_same_shape(old, source, folder.location)
-    given = names
+    given = None if names is None else given_names(names, old.layout.row_chunk)
     if given is None and old.names_nbytes is not None:
-        given = _source_names(source, old.layout.row_chunk)
+        given = names_of(source, old.layout.row_chunk)
     if given is not None:
         check_same_names(folder, old, given)
-    classes, codes = _merged_classes(old, source.classes)
+    classes, codes = merged_classes(old, source.classes)
     with scratch_folder(folder) as scratch:
-        surveys = _survey(work, scratch, codes, source.weighted)
+        surveys = _survey(work, scratch, codes, old.text)
         values = _values_of(surveys)
         if not values.fits(old.value_type):
             raise InputError(
@@ -201,6 +234,7 @@ def _append(work: _Work, folder: Folder, names: Iterable[str | Sequence[str]] | 
             nnz=old.nnz + sum(found.nnz for found in surveys),
             kind=_wider(old.kind, values),
             classes=classes,
+            text=None if old.text is None else old.text.appended(text),
         )
         header = _write_generation(work, folder, scratch, header, old, surveys, read_receipts(folder, old))
     folder.write(ROOT, header.root())
@@ -226,7 +260,7 @@ def _write_generation(
     data, indices = header.data.name, header.indices.name
     receipts[data] = receipts.get(data, [])[:first_shard] + [one for parts, _ in written_entries for one in parts]
     receipts[indices] = receipts.get(indices, [])[:first_shard] + [one for _, parts in written_entries for one in parts]
-    for numbers in header.content()[2:]:
+    for numbers in [header.indptr, *header.row_columns.values()]:
         new = [part.receipts[numbers.name] for part in written_rows if numbers.name in part.receipts]
         receipts[numbers.name] = receipts.get(numbers.name, [])[:first_row_shard] + new
 
@@ -234,7 +268,7 @@ def _write_generation(
     receipts[header.cuts.name] = write_numbers(folder, header.cuts, [cut_rows])
     header = replace(header, read_nbytes=total_nbytes(receipts, [*header.content(), header.cuts]))
     header = header.with_fingerprint(fingerprint(header, receipts))
-    _write_categories(folder, header)
+    write_categories(folder, header)
     write_receipts(folder, header, receipts)
     for path, metadata in (header.nodes() | header.own_nodes()).items():
         folder.write(f"{path}/zarr.json", _json(metadata))
@@ -265,12 +299,13 @@ def _with_blocks(
 # Cutting the work into tasks.
 
 
-def _survey(work: _Work, scratch: str, codes: Array | None, weighted: bool) -> list[Survey]:
+def _survey(work: _Work, scratch: str, codes: Array | None, text: TextFacts | None) -> list[Survey]:
     source = work.source
     runs = max(1, min(work.runs, source.n_blocks))
     edges = [source.n_blocks * i // runs for i in range(runs + 1)]
+    regions = 0 if text is None else len(text.length_columns)
     tasks = [
-        SurveyTask(source, start, stop, scratch, number, codes, weighted)
+        SurveyTask(source, start, stop, scratch, number, codes, source.weighted, regions)
         for number, (start, stop) in enumerate(pairwise(edges))
     ]
     surveys = work.run("reading", survey, tasks)
@@ -318,7 +353,7 @@ def _rows_tasks(
     return tasks
 
 
-# Values, classes and names.
+# Values and shapes.
 
 
 def _values_of(surveys: list[Survey]) -> Values:
@@ -338,53 +373,6 @@ def _weight_type(surveys: list[Survey]) -> str:
     return "int64" if all(found.whole_weights for found in surveys) else "float64"
 
 
-def _plain_classes(classes: Array | None) -> tuple[str | None, tuple[Any, ...]]:
-    """Type name and values of the classes, as JSON holds them."""
-    if classes is None:
-        return None, ()
-    values = np.asarray(classes).tolist()
-    for name, kind in (("str", str), ("bool", bool), ("int", int), ("float", float)):
-        if all(type(value) is kind for value in values):
-            _refuse_unstorable(values)
-            return name, tuple(values)
-    raise InputError(
-        f"labels such as {values[:3]} cannot be stored; give strings, whole numbers or booleans, and one type of them"
-    )
-
-
-def _refuse_unstorable(classes: list[Any]) -> None:
-    """Labels go into arrays of UTF-8 or of int64."""
-    for value in classes:
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise InputError(f"the label {value} does not fit 64 bits; give smaller numbers, or strings")
-        if isinstance(value, str) and not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise InputError(f"the label {value!r} is not valid text; remove its surrogates") from None
-
-
-def _merged_classes(old: Header, classes: Array | None) -> tuple[tuple[Any, ...], Array | None]:
-    """The store's classes with new ones at the end, and the stored code of each class of the source."""
-    if old.label is None:
-        if classes is not None:
-            raise InputError(
-                "the store has no labels, and the rows to append have; ingest all rows together into a new store"
-            )
-        return (), None
-    if classes is None or len(classes) == 0:
-        return old.classes, np.full(0, UNLABELLED)
-    class_type, values = _plain_classes(classes)
-    if old.classes and class_type != old.class_type:
-        raise InputError(
-            f"the store's labels are of type {old.class_type}, those of the rows to append of type {class_type}; "
-            "convert them before appending"
-        )
-    merged = {value: code for code, value in enumerate(old.classes)}
-    codes = np.array([merged.setdefault(value, len(merged)) for value in values])
-    return tuple(merged), codes
-
-
 def _check_same_shape(old: Header, source: Rows, where: str) -> None:
     if source.n_features != old.n_features:
         raise InputError(
@@ -394,24 +382,6 @@ def _check_same_shape(old: Header, source: Rows, where: str) -> None:
     if source.weighted != (old.weight_type is not None):
         has, lacks = ("the rows to append", where) if source.weighted else (where, "the rows to append")
         raise InputError(f"{has} have sample weights and {lacks} have none; give a weight to every row or to none")
-
-
-def _source_names(source: Rows, step: int) -> Iterator[list[str]] | None:
-    """Names of all columns of the source, some at a time."""
-    if source.names(np.arange(1)) is None:
-        return None
-    spans = (np.arange(first, min(first + step, source.n_features)) for first in range(0, source.n_features, step))
-    return (source.names(span) or [] for span in spans)
-
-
-def _write_categories(folder: Folder, header: Header) -> None:
-    categories = header.categories
-    if isinstance(categories, Texts):
-        for chunk in range(categories.n_chunks):
-            first = chunk * categories.chunk
-            write_texts(folder, categories, chunk, header.classes[first : first + categories.chunk])
-    elif categories is not None:
-        write_numbers(folder, categories, [header.class_array()])
 
 
 def _json(metadata: Json) -> bytes:
