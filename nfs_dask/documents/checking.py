@@ -21,6 +21,7 @@ from nfs_dask.text.strings import Strings
 
 BATCH_DOCUMENTS = 1 << 16  # most in a batch, so that neither very short documents nor their problems pile up
 GOOD_WEIGHTS = "weights are finite numbers of zero or more"
+MOST_NAMED = 20  # columns in a message
 LONGEST_SHOWN = 40  # characters of a value in a message
 
 
@@ -103,6 +104,19 @@ def failure(where: str, what: str) -> InputError:
     return InputError(
         f'{where}: {what}; correct it, or leave such documents out with on_error="skip" (--on-error skip)'
     )
+
+
+def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> None:
+    """Refuse to read a table that lacks what is asked for."""
+    has = (
+        f"{path} has the columns {', '.join(map(repr, there[:MOST_NAMED]))}{', ...' if len(there) > MOST_NAMED else ''}"
+    )
+    if not columns.text:
+        raise InputError(f"{has}; say which of them hold the texts with text_column=")
+    others = [("label_column", columns.label), ("weight_column", columns.weight)]
+    for option, name in [("text_column", name) for name in columns.text] + others:
+        if name is not None and (times := there.count(name)) != 1:
+            raise InputError(f"{has}; {option}={name!r} is {f'there {times} times' if times else 'not among them'}")
 
 
 class Builder:

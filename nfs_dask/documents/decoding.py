@@ -23,12 +23,13 @@ codecs.register_error(MARK, _mark)
 
 
 def check_encoding(encoding: str) -> None:
-    """Refuse names that no codec of text has."""
+    """Refuse names that no codec has which can say what it does not understand."""
     try:
-        b"".decode(encoding)
-    except LookupError:
+        b"\xff".decode(encoding, MARK)
+    except (LookupError, UnicodeError):
         raise InputError(
-            f"encoding={encoding!r} is not known; give a name that Python knows, such as 'utf-8', 'latin-1' or 'cp1252'"
+            f"encoding={encoding!r} cannot be read; give the name of a text encoding that Python knows, such as "
+            "'utf-8', 'latin-1' or 'cp1252'"
         ) from None
 
 
@@ -38,7 +39,9 @@ def is_utf8(encoding: str) -> bool:
 
 
 def keeps_ascii(encoding: str) -> bool:
-    """Whether line ends, commas and quotes are the same bytes as in ASCII, so that they are found without decoding."""
+    """Whether line ends, commas and quotes are bytes as in ASCII that stand for nothing else, wherever they are."""
+    if codecs.lookup(encoding).name.startswith("iso2022"):  # an escape sequence changes what follows, over line ends
+        return False
     ascii_bytes = bytes(range(128))
     return ascii_bytes.decode(encoding, "replace") == ascii_bytes.decode("ascii")
 

@@ -1,0 +1,127 @@
+"""Columns of Arrow's record batches as strings, labels and weights; texts share Arrow's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.documents.base import TextColumns
+from nfs_dask.documents.checking import Column, check_columns
+from nfs_dask.documents.decoding import is_utf8, to_utf8
+from nfs_dask.errors import InputError
+from nfs_dask.text.strings import Strings
+
+
+def check_schema(path: str, schema: Any, columns: TextColumns) -> None:
+    """Refuse a table that lacks what is asked for, or has it in a type that cannot be used."""
+    check_columns(path, schema.names, columns)
+    wanted: list[tuple[str, str | None, Callable[[Any], bool], str]] = [
+        ("text_column", name, _holds_text, "strings or bytes") for name in columns.text
+    ]
+    wanted.append(("label_column", columns.label, _holds_labels, "strings, whole numbers, booleans or floats"))
+    wanted.append(("weight_column", columns.weight, _holds_numbers, "numbers"))
+    for option, name, allowed, names in wanted:
+        if name is not None and not allowed(_plain(schema.field(name).type)):
+            raise InputError(f"{path}: {option}={name!r} holds {schema.field(name).type}; give a column of {names}")
+
+
+def _plain(kind: Any) -> Any:
+    """The type of the values, where each is kept once and referred to by number."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _holds_strings(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _holds_bytes(kind: Any) -> bool:
+    import pyarrow as pa
+
+    sorts = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    return any(is_sort(kind) for is_sort in sorts)
+
+
+def _holds_text(kind: Any) -> bool:
+    return _holds_strings(kind) or _holds_bytes(kind)
+
+
+def _holds_numbers(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _holds_labels(kind: Any) -> bool:
+    import pyarrow as pa
+
+    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return plain or _holds_strings(kind)
+
+
+def texts_of(array: Any, encoding: str) -> Column:
+    """Strings over the buffers of an Arrow array; only strings in another layout or encoding are copied."""
+    import pyarrow as pa
+
+    values = _decoded(array)
+    present = _present(values)
+    if _holds_bytes(values.type) and not is_utf8(encoding):
+        return Column(Strings.of(to_utf8(value or b"", encoding) for value in values.to_pylist()), present)
+    if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+        values = values.cast(pa.large_binary())
+    _, edges, content = values.buffers()
+    if not len(values):
+        return Column(Strings.of([]))
+    wide = pa.types.is_large_binary(values.type)
+    offsets = np.frombuffer(edges, np.int64 if wide else np.int32)[values.offset : values.offset + len(values) + 1]
+    text = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
+    return Column(Strings(offsets.astype(np.int64), text), present)
+
+
+def labels_of(array: Any, path: str) -> Column:
+    """Labels as they are: an array of integers, booleans or floats, or of Python's strings."""
+    import pyarrow as pa
+
+    values = _decoded(array)
+    present = _present(values)
+    if _holds_strings(values.type):
+        return Column(_strings(values, path), present)
+    if present is not None and not pa.types.is_floating(values.type):  # or numpy would get them as objects or floats
+        values = values.fill_null(pa.scalar(0).cast(values.type))
+    return Column(values.to_numpy(zero_copy_only=False), present)
+
+
+def _strings(values: Any, path: str) -> Array:
+    """Every distinct label as one object."""
+    import pyarrow as pa
+
+    encoded = values.cast(pa.large_string()).dictionary_encode()
+    try:
+        distinct = np.array([*encoded.dictionary.to_pylist(), None], object)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: a label is not valid UTF-8 ({error}); write the labels again") from None
+    return distinct[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+
+
+def weights_of(array: Any) -> Column:
+    """Weights as floating-point numbers; missing ones are NaN, and not present."""
+    import pyarrow as pa
+
+    values = _decoded(array)
+    return Column(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), _present(values))
+
+
+def _decoded(array: Any) -> Any:
+    import pyarrow as pa
+
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _present(array: Any) -> Array | None:
+    return array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None

@@ -1,0 +1,58 @@
+"""Compressed files as streams of their content."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+
+from nfs_dask.errors import InputError
+from nfs_dask.sources.files import open_binary
+
+MISSING_PYARROW = "needs pyarrow, which is not installed; pip install nfs-dask[text]"
+
+
+def _open_zstd(file: IO[bytes]) -> Any:
+    """Through pyarrow, which, unlike others, reads several frames and notices when the last one is cut short."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise InputError(f"reading .zst {MISSING_PYARROW}") from None
+    return pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+
+
+OPENERS: Mapping[str, Callable[[Any], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": _open_zstd,
+}
+
+
+def split_compression(path: str) -> tuple[str, str]:
+    """A name without the suffix of its compression, and that suffix or an empty one."""
+    for suffix in OPENERS:
+        if path.lower().endswith(suffix):
+            return path[: -len(suffix)], suffix
+    return path, ""
+
+
+@contextmanager
+def open_content(path: str) -> Iterator[IO[bytes]]:
+    """A file to read from, through its compression; a damaged one is an InputError that names it."""
+    compression = split_compression(path)[1]
+    with open_binary(path) as file:
+        if not compression:
+            yield file
+            return
+        with OPENERS[compression](file) as content:
+            try:
+                yield content
+            except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+                raise InputError(
+                    f"{path} cannot be read to its end ({error}); it is damaged or cut short, get it again"
+                ) from error

@@ -1,0 +1,78 @@
+"""Documents that are the lines of JSON files: an object on each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from nfs_dask.documents.base import Batch, TextColumns
+from nfs_dask.documents.checking import Builder
+from nfs_dask.documents.cutting import FileDocuments, LineNumbers, Part, blocks_of, cut_lines
+from nfs_dask.errors import InputError
+
+MOST_NAMED = 10  # fields in a message
+
+
+class JsonDocuments(FileDocuments):
+    """Each line is an object with the texts of a document; lines of nothing but white space are passed over."""
+
+    format = "jsonl"
+
+    def __init__(self, paths: tuple[str, ...], columns: TextColumns) -> None:
+        if not columns.text:
+            raise InputError(f'{", ".join(paths[:3])}: say which fields hold the texts, such as text_column="text"')
+        super().__init__(paths, columns)
+
+    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[Part, int]]:
+        for path, size in zip(paths, sizes, strict=True):
+            yield from cut_lines(path, size, self.columns.encoding)
+
+    def _read(self, part: Part) -> Iterator[Batch]:
+        builder = Builder(self.columns, partial(LineNumbers(part, self.columns).where, 0))
+        number = 0
+        for block in blocks_of(part, self.columns.encoding):
+            for line in block.removesuffix(b"\n").split(b"\n"):
+                if line and not line.isspace():
+                    self._add(builder, number, line)
+                    if builder.full:
+                        yield builder.take()
+                number += 1
+        yield from builder.rest()
+
+    def _add(self, builder: Builder, number: int, line: bytes) -> None:
+        try:
+            found = json.loads(line.decode())
+        except UnicodeDecodeError:
+            builder.add(number, [line] * self.columns.n_regions)  # which says what is not valid, and where
+            return
+        except (ValueError, RecursionError) as error:
+            builder.bad(number, "broken", f"the line is not JSON ({error})")
+            return
+        if wrong := self._wrong(found):
+            builder.bad(number, "broken", wrong)
+            return
+        label = None if self.columns.label is None else found.get(self.columns.label)
+        weight = None if self.columns.weight is None else found.get(self.columns.weight)
+        builder.add(number, [found[name] for name in self.columns.text], label, weight)
+
+    def _wrong(self, found: Any) -> str | None:
+        """Why the value of a line is no document."""
+        if not isinstance(found, dict):
+            hint = "; write each element on a line of its own, without the brackets" if isinstance(found, list) else ""
+            return f"the line is {_kind(found)}, not an object{hint}"
+        for name in self.columns.text:
+            if name not in found:
+                there = ", ".join(map(repr, list(found)[:MOST_NAMED])) or "nothing"
+                return f"there is no field {name!r}; the line has {there}"
+            if not (found[name] is None or isinstance(found[name], str)):
+                return f"the field {name!r} is {_kind(found[name])}, not a string"
+        if self.columns.label is not None and isinstance(found.get(self.columns.label), (dict, list)):
+            return f"the label {self.columns.label!r} is {_kind(found[self.columns.label])}, not a string or a number"
+        return None
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "an array", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")

@@ -1,0 +1,154 @@
+"""Documents that are the rows of Parquet files, some thousand at a time, over Arrow's own buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.documents.arrow import check_schema, labels_of, texts_of, weights_of
+from nfs_dask.documents.base import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
+from nfs_dask.documents.checking import Checker, Column
+from nfs_dask.documents.compression import MISSING_PYARROW, split_compression
+from nfs_dask.documents.cutting import EXPANSION, FileDocuments
+from nfs_dask.errors import InputError
+from nfs_dask.sources.files import open_binary
+from nfs_dask.text.strings import Strings
+from nfs_dask.units import MiB
+
+PYARROW_NBYTES = 55 * MiB  # measured: what importing pyarrow.parquet and reading a first batch takes
+MOST_ROWS = 4096  # read together: texts that repeat are small in the file, and nothing tells how long they are
+STREAM_NBYTES = MiB  # of a compressed column held while it is read
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Some row groups of a file, one after another."""
+
+    path: str
+    start: int = 0
+    stop: int | None = None  # None: all of them
+
+
+class ParquetDocuments(FileDocuments):
+    """Each row is a document; rows are numbered from 0, as in a DataFrame.
+
+    Columns of text may be strings or bytes, which are read as ``encoding`` says. Labels are the values of their column.
+    """
+
+    format = "parquet"
+    import_nbytes = PYARROW_NBYTES
+
+    def __init__(self, paths: tuple[str, ...], columns: TextColumns) -> None:
+        _import_pyarrow()
+        if named := [path for path in paths if split_compression(path)[1]]:
+            raise InputError(f"{named[0]} is compressed as a whole; Parquet files are so inside, unpack it")
+        super().__init__(paths, columns)
+        with _opened(paths[0]) as file:
+            check_schema(paths[0], file.schema_arrow, columns)
+
+    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[Groups, int]]:
+        """Of small files the size alone is asked, so that thousands of them are quick to open."""
+        for path, size in zip(paths, sizes, strict=True):
+            if size * EXPANSION <= PIECE_NBYTES:
+                yield Groups(path), size * EXPANSION
+                continue
+            with _opened(path) as file:
+                metadata = file.metadata
+            start, filled = 0, 0
+            for group in range(metadata.num_row_groups):
+                nbytes = _text_nbytes(metadata, group, self.columns)
+                if filled and filled + nbytes > PIECE_NBYTES:
+                    yield Groups(path, start, group), filled
+                    start, filled = group, 0
+                filled += nbytes
+            yield Groups(path, start, metadata.num_row_groups), filled
+
+    def _read(self, part: Groups) -> Iterator[Batch]:
+        columns = self.columns
+        wanted = dict.fromkeys([*columns.text, *filter(None, (columns.label, columns.weight))])
+        try:
+            with _opened(part.path) as file:
+                check_schema(part.path, file.schema_arrow, columns)
+                groups = range(file.metadata.num_row_groups)[part.start : part.stop]
+                row = sum(file.metadata.row_group(group).num_rows for group in range(part.start))
+                rows = _rows_at_a_time(file.metadata, groups, columns)
+                for found in file.iter_batches(rows, list(groups), list(wanted), use_threads=False):
+                    yield from self._batches(found, part.path, row)
+                    row += found.num_rows
+        finally:
+            _import_pyarrow().default_memory_pool().release_unused()
+
+    def _batches(self, found: Any, path: str, row: int) -> Iterator[Batch]:
+        """The rows of a RecordBatch, in several batches if they turn out to be large."""
+        columns, checker = self.columns, Checker(self.columns)
+        texts = [texts_of(found.column(name), columns.encoding) for name in columns.text]
+        labels = None if columns.label is None else labels_of(found.column(columns.label), path)
+        weights = None if columns.weight is None else weights_of(found.column(columns.weight))
+        for start, stop in pairwise(_edges([column.values for column in texts])):
+            where = partial(_row, path, row + start)
+            some = [Column(values.part(start, stop), _part(present, start, stop)) for values, present in texts]
+            yield checker.batch(some, _some(labels, start, stop), _some(weights, start, stop), where)
+
+
+def _row(path: str, first: int, i: int) -> str:
+    return f"{path}, row {first + i}"
+
+
+def _edges(texts: list[Strings]) -> list[int]:
+    """Rows at which to cut, so that about BATCH_NBYTES are between them; from 0 to the number of rows."""
+    before = np.sum([strings.offsets - strings.offsets[0] for strings in texts], axis=0)
+    inner = np.searchsorted(before, np.arange(BATCH_NBYTES, before[-1], BATCH_NBYTES))
+    return np.unique([0, *inner, len(before) - 1]).tolist()
+
+
+def _some(column: Column | None, start: int, stop: int) -> Column | None:
+    return None if column is None else Column(column.values[start:stop], _part(column.present, start, stop))
+
+
+def _part(present: Array | None, start: int, stop: int) -> Array | None:
+    return None if present is None else present[start:stop]
+
+
+def _import_pyarrow() -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise InputError(f"reading Parquet {MISSING_PYARROW}") from None
+    return pa
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    """A Parquet file; whatever is wrong with its bytes is an InputError that names it."""
+    pa = _import_pyarrow()
+    import pyarrow.parquet as pq
+
+    with open_binary(path) as raw:
+        try:
+            # Without buffer_size and pre_buffer=False the chunks of all row groups asked for would be read ahead.
+            with pq.ParquetFile(raw, buffer_size=STREAM_NBYTES, pre_buffer=False) as file:
+                yield file
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(
+                f"{path} cannot be read as Parquet ({error}); it is another kind of file, or damaged"
+            ) from error
+
+
+def _text_nbytes(metadata: Any, group: int, columns: TextColumns) -> int:
+    """Bytes of the columns of text, before they are compressed."""
+    chunks = metadata.row_group(group)
+    found = map(chunks.column, range(chunks.num_columns))
+    return sum(chunk.total_uncompressed_size for chunk in found if chunk.path_in_schema in columns.text)
+
+
+def _rows_at_a_time(metadata: Any, groups: range, columns: TextColumns) -> int:
+    rows = sum(metadata.row_group(group).num_rows for group in groups)
+    nbytes = sum(_text_nbytes(metadata, group, columns) for group in groups)
+    return max(1, min(MOST_ROWS, BATCH_NBYTES * rows // max(nbytes, 1)))
