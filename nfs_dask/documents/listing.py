@@ -68,7 +68,7 @@ def label_of(path: str) -> str:
 
 def documents_in(folder: str, left_out: LeftOut) -> tuple[bool, Iterator[Entry]]:
     """Whether the documents of a folder lie directly in it, and the documents."""
-    entries = list(_listed(folder, folder, left_out))
+    entries = list(listed(folder, folder, left_out))
     own = [entry for entry in entries if entry.kind == "file"]
     deeper = _below([entry for entry in entries if entry.kind == "folder"], folder, left_out)
     first = next(deeper, None)
@@ -91,12 +91,12 @@ def _below(folders: list[Entry], root: str, left_out: LeftOut) -> Iterator[Entry
         if entry is None:
             waiting.pop()
         elif entry.kind == "folder":
-            waiting.append(_listed(entry.path, root, left_out))
+            waiting.append(listed(entry.path, root, left_out))
         else:
             yield entry
 
 
-def _listed(folder: str, root: str, left_out: LeftOut) -> Iterator[Entry]:
+def listed(folder: str, root: str, left_out: LeftOut) -> Iterator[Entry]:
     """Files and folders directly in a folder, by name."""
     found = []
     for entry in _remote(folder) if is_url(folder) else _local(folder, root):

@@ -66,12 +66,12 @@ class CollectionSource:
     def __init__(
         self, X: Any, y: Any = None, sample_weight: Any = None, names: Sequence[str] | Array | None = None
     ) -> None:
-        self._futures = _futures_in(X, y, sample_weight)
+        self._futures = futures_in(X, y, sample_weight)
         chunks, heights, widths = self._take_apart(X)
         self.n_features = sum(widths)
         self.n_blocks = len(chunks)
         if heights is None and any(v is not None and not is_collection(v) for v in (y, sample_weight)):
-            heights = self._compute(_layer("height", [(height, row[0].key) for row in chunks], [chunks[0][0]]))
+            heights = self._compute(lazy_tasks("height", [(height, row[0].key) for row in chunks], [chunks[0][0]]))
         self.classes: Array | None = None
         codes: Sequence[Any] = [None] * self.n_blocks
         if y is not None:
@@ -115,7 +115,7 @@ class CollectionSource:
             return classes, _split(smallest_codes(codes, len(classes)), heights), heights
         parts = self._column(y, "y")
         classes, lengths = self._compute([_tree(parts)])[0]
-        lazy_codes = _layer("codes", [(encode_as, part.key, classes) for part in parts], parts[:1])
+        lazy_codes = lazy_tasks("codes", [(encode_as, part.key, classes) for part in parts], parts[:1])
         return classes, self._aligned(lazy_codes, lengths, heights, "y", np.dtype(np.int32)), heights or lengths
 
     def _weights(self, weights: Any, heights: list[int] | None) -> Sequence[Any]:
@@ -123,7 +123,7 @@ class CollectionSource:
             assert heights is not None
             return _split(sample_weights(weights, sum(heights)), heights)
         given = self._column(weights, "sample_weight")
-        parts = _layer("weights", [(np.asarray, part.key) for part in given], given[:1])
+        parts = lazy_tasks("weights", [(np.asarray, part.key) for part in given], given[:1])
         known = getattr(weights, "chunks", ((math.nan,),))[0]
         lengths = None if any(math.isnan(n) for n in known) else [int(n) for n in known]
         return self._aligned(parts, lengths, heights, "sample_weight", np.dtype(np.float64))
@@ -174,7 +174,9 @@ class CollectionSource:
             known = None if heights is None else heights[b]
             make = partial(make_block, number=b, first_row=firsts[b], height=known, widths=widths)
             tasks.append((make, [chunk.key for chunk in row], _key(codes[b]), _key(weights[b])))
-        return _layer("block", tasks, [chunks[0][0], *(part for part in (codes[0], weights[0]) if is_collection(part))])
+        return lazy_tasks(
+            "block", tasks, [chunks[0][0], *(part for part in (codes[0], weights[0]) if is_collection(part))]
+        )
 
     def _compute(self, tasks: list[Any], scheduler: Any = None) -> list[Any]:
         """Results of lazy tasks, where the futures among their inputs live."""
@@ -220,21 +222,21 @@ class CollectionSource:
             return int(cells), int(cells) * DENSE_ENTRY_NBYTES + (rows + 1) * 20
         block = self.delayed[tallest]
         chunks = [chunk.key for chunk in self._chunks[tallest]]
-        n_rows, entries, nbytes, dense = self._compute(_layer("weigh", [(weigh, chunks, block.key)], [block]))[0]
+        n_rows, entries, nbytes, dense = self._compute(lazy_tasks("weigh", [(weigh, chunks, block.key)], [block]))[0]
         margin = 1.0 if dense and self._heights is not None else MARGIN
         return int(min(entries * margin, max(cells, n_rows))), int(nbytes * margin)
 
 
 def _tree(parts: list[Any]) -> Any:
     """The classes and lengths of all parts of y, merged a few at a time."""
-    level = _layer("classes", [(part_classes, part.key, number) for number, part in enumerate(parts)], parts[:1])
+    level = lazy_tasks("classes", [(part_classes, part.key, number) for number, part in enumerate(parts)], parts[:1])
     while len(level) > 1:
         groups = [[part.key for part in level[i : i + FAN_IN]] for i in range(0, len(level), FAN_IN)]
-        level = _layer("classes", [(merged, group) for group in groups], level[:1])
+        level = lazy_tasks("classes", [(merged, group) for group in groups], level[:1])
     return level[0]
 
 
-def _layer(label: str, tasks: list[tuple[Any, ...]], parents: list[Any]) -> list[Any]:
+def lazy_tasks(label: str, tasks: list[tuple[Any, ...]], parents: list[Any]) -> list[Any]:
     """Lazy tasks that share one graph: made one by one, thousands of them would take their graphs apart each time.
 
     A task is a function and its arguments, among them the keys of what it needs, which the graphs of the parents hold.
@@ -266,7 +268,7 @@ def _columns(X: Any) -> list[str] | None:
     return columns if columns and all(isinstance(c, str) for c in columns) else None
 
 
-def _futures_in(*values: Any) -> list[Any]:
+def futures_in(*values: Any) -> list[Any]:
     """Futures that persisted collections hold; there are none while nobody has imported distributed."""
     if "distributed" not in sys.modules:
         return []
