@@ -107,7 +107,7 @@ class Sections:
         first, last = start * size // STRETCH, -(-stop * size // STRETCH)  # stretches
         low, high = first * STRETCH, min(last * STRETCH, section.nbytes)
         if start == stop:
-            return np.empty(0, section.dtype)
+            return np.frombuffer(b"", section.dtype)  # read-only as others are: kernels are compiled once
         content = self.folder.read(self.name, section.offset + low, section.offset + high)
         if len(content) != high - low:
             raise self.damaged()

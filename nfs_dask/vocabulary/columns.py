@@ -1,0 +1,143 @@
+"""The columns that all ranges make together: which of them a segment's ids have, their names and frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.errors import StoreError
+from nfs_dask.storage.folder import Folder
+from nfs_dask.text.strings import Strings
+from nfs_dask.vocabulary.fixed import Fixed, read_columns_names
+from nfs_dask.vocabulary.hashed import name_columns
+from nfs_dask.vocabulary.merging import MergedRange
+from nfs_dask.vocabulary.ranges import read_strings
+from nfs_dask.vocabulary.sections import Sections
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The file of a range, and the columns it may have: ``first .. stop - 1``."""
+
+    name: str
+    first: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns of a vocabulary. They are numbered range by range, unless hashes or a given vocabulary number them."""
+
+    folder: Folder
+    n_columns: int
+    ranges: tuple[_Range, ...]  # all, in the order of names
+    hashed: bool
+    fixed: str | None
+    ascending: bool  # whether columns have the order of names
+
+    @classmethod
+    def of(cls, folder: Folder, ranges: Sequence[MergedRange], bits: int | None, fixed: Fixed | None) -> Columns:
+        numbered = bits is None and fixed is None
+        found, first = [], 0
+        for merged in sorted(ranges, key=lambda merged: merged.number):
+            assert merged.name is not None
+            if numbered:
+                found.append(_Range(merged.name, first, first + merged.n_kept))
+                first += merged.n_kept
+            else:
+                low, high = merged.first_column, merged.last_column
+                found.append(_Range(merged.name, low or 0, 0 if high is None else high + 1))
+        n_columns = 1 << bits if bits is not None else fixed.n_terms if fixed is not None else first
+        name = None if fixed is None else fixed.name
+        return cls(folder, n_columns, tuple(found), bits is not None, name, fixed is None or fixed.in_order)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the number of a column is the number of terms before it."""
+        return not self.hashed and self.fixed is None
+
+    def of_segment(self, number: int, n_ids: int, dtype: np.dtype[Any]) -> Array:
+        """The column of each id of a segment, -1 for those without; (n_ids,)."""
+        columns = np.empty(n_ids, dtype)
+        for merged, sections, start, part in self._parts(number, n_ids, "map"):
+            first, n = (merged.first, merged.stop - merged.first) if self.numbered else (0, self.n_columns)
+            if len(part) and not -1 <= int(part.min()) <= int(part.max()) < n:
+                raise sections.damaged()
+            into = columns[start : start + len(part)]
+            into[:] = part
+            if first:
+                into[into >= 0] += first
+        return columns
+
+    def df_of_segment(self, number: int, n_ids: int) -> Array:
+        """Documents of all segments that have each id of one, (n_ids,) int64."""
+        df = np.empty(n_ids, np.int64)
+        for _, _, start, part in self._parts(number, n_ids, "id_df"):
+            df[start : start + len(part)] = part
+        return df
+
+    def _parts(self, number: int, n_ids: int, key: str) -> Iterator[tuple[_Range, Sections, int, Array]]:
+        """What each range says of the ids of a segment, and which is the first of them."""
+        n = 0
+        for merged in self.ranges:
+            sections = Sections.open(self.folder, merged.name)
+            start, stop = sections.read("starts", number, number + 2).tolist()
+            part = sections.read(key, start, stop)
+            if n + len(part) > n_ids:
+                raise sections.damaged()
+            yield merged, sections, n, part
+            n += len(part)
+        if n != n_ids:
+            raise StoreError(
+                f"the ranges in {self.folder.location} know {n} terms of segment {number}, which has {n_ids}; "
+                "merge all segments again"
+            )
+
+    def names(self, start: int, stop: int) -> Strings:
+        """Names of columns ``start .. stop - 1``."""
+        if self.fixed is not None:
+            return read_columns_names(Sections.open(self.folder, self.fixed), start, stop)
+        if self.hashed:
+            return self._hashed_names(start, stop)
+        return Strings.joined([read_strings(sections, low, high) for sections, low, high in self._within(start, stop)])
+
+    def frequencies(self, start: int, stop: int) -> Array:
+        """Documents that have the term of each column, or one of its terms; (stop - start,) int64."""
+        df = np.zeros(stop - start, np.int64)
+        if self.numbered:
+            n = 0
+            for sections, low, high in self._within(start, stop):
+                df[n : n + high - low] = sections.read("df", low, high)
+                n += high - low
+            return df
+        for merged in self.ranges:
+            if merged.first < stop and merged.stop > start:
+                sections = Sections.open(self.folder, merged.name)
+                columns = sections.read("columns")
+                inside = (columns >= start) & (columns < stop)
+                df[columns[inside] - start] = sections.read("df")[inside]
+        return df
+
+    def _within(self, start: int, stop: int) -> Iterator[tuple[Sections, int, int]]:
+        """Ranges that have some of the columns ``start .. stop - 1``, and which of theirs these are."""
+        for merged in self.ranges:
+            low, high = max(start, merged.first), min(stop, merged.stop)
+            if low < high:
+                yield Sections.open(self.folder, merged.name), low - merged.first, high - merged.first
+
+    def _hashed_names(self, start: int, stop: int) -> Strings:
+        columns, names, others = [np.zeros(0, np.int64)], [], [np.zeros(0, np.int32)]
+        for merged in self.ranges:
+            if merged.first < stop and merged.stop > start:
+                sections = Sections.open(self.folder, merged.name)
+                own = sections.read("columns")
+                low, high = np.searchsorted(own, [start, stop]).tolist()
+                if low < high:
+                    columns.append(own[low:high])
+                    names.append(read_strings(sections, low, high))
+                    others.append(sections.read("others", low, high))
+        return name_columns(start, stop, np.concatenate(columns), Strings.joined(names), np.concatenate(others))
