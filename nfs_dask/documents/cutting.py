@@ -23,6 +23,7 @@ from nfs_dask.units import GiB, KiB, MiB, format_bytes
 LONGEST_LINE = 64 * MiB
 FILE_NBYTES = 128 * KiB  # reading this much takes about as long as opening a file far away
 EXPANSION = 4  # bytes of text in a byte of a compressed file, about
+LINE_NBYTES = 16 * KiB  # read at once to find the end of a line
 REQUESTS = 16  # at a time, for the sizes of files far away
 COUNTED_NBYTES = GiB  # of a file that are read again to tell the number of a line that is left out
 T = TypeVar("T")
@@ -141,15 +142,27 @@ def _range(file: IO[bytes], path: str, position: int, stop: int) -> Iterator[byt
     """The lines that begin in ``position .. stop - 1``, read in one go through the file."""
     if position:
         file.seek(position - 1)
-        position += len(file.readline(LONGEST_LINE)) - 1
+        position += len(_rest_of_line(file)) - 1
+        file.seek(position)
     while position < stop:
         chunk = file.read(min(BATCH_NBYTES, stop - position))
         if not chunk:
             raise InputError(f"{path} has become shorter since it was opened; open it again")
         position += len(chunk)
         if position == stop and not chunk.endswith(b"\n"):
-            chunk += file.readline(LONGEST_LINE)
+            chunk += _rest_of_line(file)
         yield chunk
+
+
+def _rest_of_line(file: IO[bytes]) -> bytes:
+    """Up to the next line end, or as much as a line may have; remote files have no readline with a limit."""
+    found = bytearray()
+    while len(found) < LONGEST_LINE and (chunk := file.read(LINE_NBYTES)):
+        end = chunk.find(b"\n") + 1
+        found += chunk[: end or None]
+        if end:
+            break
+    return bytes(found)
 
 
 def _whole_lines(chunks: Iterable[bytes], path: str, ends: bytes) -> Iterator[bytes]:

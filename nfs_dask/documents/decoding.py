@@ -88,7 +88,7 @@ def explain_undecodable(text: bytes, encoding: str) -> str:
         text.decode()
     except UnicodeDecodeError as error:
         return (
-            f"the byte 0x{text[error.start]:02x} at position {error.start} of the text is not valid UTF-8; "
+            f"the byte 0x{text[error.start]:02x} at position {error.start} is not valid UTF-8; "
             "if the text has another encoding, name it with encoding="
         )
     raise AssertionError("the text is valid")

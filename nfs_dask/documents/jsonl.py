@@ -10,6 +10,7 @@ from typing import Any
 from nfs_dask.documents.base import Batch, TextColumns
 from nfs_dask.documents.checking import Builder
 from nfs_dask.documents.cutting import FileDocuments, LineNumbers, Part, blocks_of, cut_lines
+from nfs_dask.documents.decoding import explain_undecodable
 from nfs_dask.errors import InputError
 
 MOST_NAMED = 10  # fields in a message
@@ -45,7 +46,7 @@ class JsonDocuments(FileDocuments):
         try:
             found = json.loads(line.decode())
         except UnicodeDecodeError:
-            builder.add(number, [line] * self.columns.n_regions)  # which says what is not valid, and where
+            builder.bad(number, "undecodable", explain_undecodable(line, self.columns.encoding))
             return
         except (ValueError, RecursionError) as error:
             builder.bad(number, "broken", f"the line is not JSON ({error})")
