@@ -16,6 +16,8 @@ from nfs_dask.text.strings import Strings
 from nfs_dask.vocabulary.merging import MergeTask, choose_bounds, merge_range
 from nfs_dask.vocabulary.segments import write_segment
 
+PLAIN = TextSettings()
+
 
 def counted_by_hand(rows):
     """What a counter makes of rows of terms."""
@@ -29,7 +31,7 @@ def counted_by_hand(rows):
     return Counted(Strings.of(numbers), np.array(ends, np.int64), np.array(ids, np.int32), np.array(counts, np.int32))
 
 
-def write_segments(folder: Folder, rows, cuts, settings=TextSettings(), n_regions=1, y=None, weights=None, **how):
+def write_segments(folder: Folder, rows, cuts, settings=PLAIN, n_regions=1, y=None, weights=None, **how):
     """Segments of the documents between the cuts; documents have ``n_regions`` rows each."""
     segments = []
     for number, (start, stop) in enumerate(pairwise([0, *cuts, len(rows) // n_regions])):

@@ -59,6 +59,8 @@ class CountedTexts:
         All labels, sorted; None: those of the segments together, if they have any.
     fixed
         The vocabulary that was merged with, if one was given.
+    n_documents
+        That the document frequencies of a given vocabulary are of; None: of these.
     """
 
     in_memory = False
@@ -76,6 +78,7 @@ class CountedTexts:
         regions: Sequence[str] = ("",),
         classes: Array | None = None,
         fixed: Fixed | None = None,
+        n_documents: int | None = None,
     ) -> None:
         check_regions(regions)
         filled = [(number, segment) for number, segment in enumerate(segments) if segment.n_documents]
@@ -84,14 +87,17 @@ class CountedTexts:
         self.columns = Columns.of(folder, ranges, settings.hashed, fixed)
         self.n_terms = self.columns.n_columns
         self.n_features = self.n_terms * len(regions)
+        self.names_sorted = self.columns.ascending and not self.columns.hashed
         self.classes: Array | None = _classes([segment for _, segment in filled], classes)
         self.weighted = _all_or_none([segment.weighted for _, segment in filled], "sample weights")
         self._parts = _parts(filled, self.classes)
         self.n_rows = sum(part.n_documents for part in self._parts)
+        self.n_documents = self.n_rows if n_documents is None else n_documents
         self.n_blocks = sum(len(part.cuts) for part in self._parts)
         self._set_sizes([segment for _, segment in filled])
         # A region more is entries more, but a document counts once.
-        self.nnz: int | None = sum(merged.df for merged in ranges) if len(regions) == 1 else None
+        known = len(regions) == 1 and n_documents is None
+        self.nnz: int | None = sum(merged.df for merged in ranges) if known else None
         self.kind: Kind | None = _kind(settings, [segment.largest for _, segment in filled], ranges, self.nnz)
 
     def _set_sizes(self, segments: list[Segment]) -> None:
@@ -130,7 +136,7 @@ class CountedTexts:
         return names
 
     def strings(self, start: int, stop: int) -> Strings:
-        """Names of columns ``start .. stop - 1``, all of them distinct: those of regions, where several, and of terms."""
+        """Names of columns ``start .. stop - 1``, all distinct: those of regions, where several, and terms."""
         parts = []
         for region in range(len(self.regions)):
             low, high = self._within(region, start, stop)
@@ -166,7 +172,7 @@ class _Reader:
         self._idf: Array | None = None
         if source.settings.tfidf:
             df = columns.df_of_segment(part.number, part.n_ids)
-            self._idf = inverse_document_frequencies(df, source.n_rows)
+            self._idf = inverse_document_frequencies(df, source.n_documents)
 
     def block(self, number: int) -> Block:
         source, part, sections = self._source, self._part, self._sections

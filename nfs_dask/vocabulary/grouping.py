@@ -123,7 +123,7 @@ def _added(groups: Array, values: Array, n_groups: int) -> Array:
 
 @kernel
 def _number(offsets, text, places, numbers):
-    """Number the distinct of the strings whose sorted places are given; how many. ``places`` begins with one of each."""
+    """Number the distinct strings, given sorted places; how many. ``places`` then begins with one of each."""
     n = 0
     for k in range(len(places)):
         i = places[k]
