@@ -18,7 +18,9 @@ from nfs_dask.storage.header import Header, find_header
 from nfs_dask.storage.hierarchy import Hierarchy
 from nfs_dask.storage.names import checked_columns, read_names
 from nfs_dask.storage.shards import ShardReader
+from nfs_dask.storage.textfacts import TextFacts
 from nfs_dask.units import MiB
+from nfs_dask.vocabulary.table import Table
 
 ZARR_NBYTES = 16 * MiB  # measured: what importing zarr takes (8 MiB); stores of ours are read without it
 REMOTE_NBYTES = 60 * MiB  # measured: s3fs and its client, once used (54 MiB)
@@ -39,6 +41,7 @@ class _Matrix(Protocol):
     read_nbytes: int
     import_nbytes: int
     fingerprint: str
+    text: TextFacts | None
 
     def edges(self, start: int, stop: int) -> Array:
         """First rows of blocks ``start .. stop``."""
@@ -47,6 +50,10 @@ class _Matrix(Protocol):
     def rows(self, start: int, stop: int) -> Csr: ...
 
     def weights(self, start: int, stop: int) -> Array | None: ...
+
+    def lengths(self, region: int, start: int, stop: int) -> Array | None: ...
+
+    def table(self) -> Table | None: ...
 
     def names(self, columns: Array) -> list[str] | None: ...
 
@@ -82,6 +89,7 @@ class ZarrSource:
         self.read_nbytes = matrix.read_nbytes
         self.import_nbytes = matrix.import_nbytes + (REMOTE_NBYTES if folder.remote else 0)
         self.fingerprint: str | None = _joined(matrix.fingerprint, self._labels)
+        self.text: TextFacts | None = matrix.text  # how texts became the rows of a store of ours
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         if start >= stop:
@@ -96,6 +104,14 @@ class ZarrSource:
 
     def names(self, columns: Array) -> list[str] | None:
         return self._matrix.names(checked_columns(columns, self.n_features))
+
+    def lengths(self, region: int, start: int, stop: int) -> Array | None:
+        """How many terms of the vocabulary a region of rows ``start .. stop - 1`` has; None where that is not kept."""
+        return self._matrix.lengths(region, start, stop)
+
+    def table(self) -> Table | None:
+        """The vocabulary of the texts, with document frequencies; None where none is kept."""
+        return self._matrix.table()
 
     def _codes(self, start: int, stop: int) -> Array:
         if self._labels is None:
@@ -121,6 +137,8 @@ class _Own:
             ShardReader(folder, numbers) for numbers in (header.indptr, header.indices, header.data, header.cuts)
         )
         self._weights = None if header.weights is None else ShardReader(folder, header.weights)
+        self._lengths = [ShardReader(folder, numbers) for numbers in header.lengths]
+        self.text = header.text
 
     def edges(self, start: int, stop: int) -> Array:
         edges = self._cuts.read(start, min(stop + 1, self.n_blocks))
@@ -147,6 +165,12 @@ class _Own:
     def weights(self, start: int, stop: int) -> Array | None:
         return None if self._weights is None else self._weights.read(start, stop)
 
+    def lengths(self, region: int, start: int, stop: int) -> Array | None:
+        return self._lengths[region].read(start, stop) if self._lengths else None
+
+    def table(self) -> Table | None:
+        return None if self._header.frequencies is None else Table.of_store(self._folder, self._header)
+
     def names(self, columns: Array) -> list[str] | None:
         return read_names(self._folder, self._header, columns)
 
@@ -160,6 +184,7 @@ class _Foreign:
     trusted = False
     weighted = False
     import_nbytes = ZARR_NBYTES
+    text: TextFacts | None = None
 
     def __init__(self, hierarchy: Hierarchy, layer: str | None) -> None:
         from nfs_dask.sources.foreign import foreign_matrix
@@ -186,6 +211,12 @@ class _Foreign:
         return self._matrix.rows(start, stop)
 
     def weights(self, start: int, stop: int) -> Array | None:
+        return None
+
+    def lengths(self, region: int, start: int, stop: int) -> Array | None:
+        return None
+
+    def table(self) -> Table | None:
         return None
 
     def names(self, columns: Array) -> list[str] | None:

@@ -1,10 +1,12 @@
 """Models at rest: JSON and Zarr arrays, with a version, and nothing that could run.
 
-    model.json         everything but the arrays; written last, and naming their folder
-    arrays-<random>/   one Zarr group
+    model.json            everything but the arrays; written last, and naming the folders
+    arrays-<random>/      one Zarr group
+    vocabulary-<random>/  all terms, of models of texts whose features depend on all terms of a document
 
-Saving over a model fills a new folder and then replaces `model.json` in one step: whoever loads gets the old one or the
-new one.
+Saving over a model fills new folders and then replaces `model.json` in one step: whoever loads gets the old one or the
+new one. A model looks terms up in the folder it was loaded from, and keeps that vocabulary when it is saved there
+again. Another model in its place takes the vocabulary away from whoever still uses the old one.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from nfs_dask.errors import StoreError
 from nfs_dask.model import Evidence, Model
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.states import read_array, write_arrays
+from nfs_dask.storage.textmodels import keep_vocabulary, text_features, text_json, vocabulary_folder
 
 MODEL = "model.json"
 KIND = "nfs-dask model"
@@ -35,17 +38,20 @@ _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 def save_model(model: Model, parameters: dict[str, Any], location: str | os.PathLike[str]) -> None:
     """Save a model and the parameters it was fitted with; replaces a model that is there, and nothing else."""
     folder = Folder.of(location)
-    old = _old_arrays(folder)
+    old = _old_parts(folder)
     name = f"arrays-{uuid.uuid4().hex[:16]}"
     arrays = _arrays(model)
+    new = [folder / name]
     try:
         write_arrays(folder / name, arrays)
-        folder.write(MODEL, json.dumps(_header(model, parameters, name, arrays)).encode())
+        vocabulary = keep_vocabulary(model.text, folder)
+        new += [] if vocabulary is None else [vocabulary]
+        header = {**_header(model, parameters, name, arrays), "text": text_json(model, vocabulary)}
+        folder.write(MODEL, json.dumps(header).encode())
     except BaseException:
-        (folder / name).remove()
+        _remove(new, old)
         raise
-    if old is not None:
-        old.remove()
+    _remove(old, new)
 
 
 def read_model(location: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
@@ -54,12 +60,12 @@ def read_model(location: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]
     header = _read_header(folder)
     try:
         arrays = _read_arrays(folder, header)
-        model = _model(header, arrays)
+        model = _model(folder, header, arrays)
         _check(model)
         return model, dict(header["parameters"])
     except StoreError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise StoreError(
             f"{folder.path(MODEL)} is damaged ({type(error).__name__}: {error}); save the model again"
         ) from error
@@ -71,17 +77,26 @@ def is_model(location: str | os.PathLike[str]) -> bool:
     return folder.exists(MODEL)
 
 
-def _old_arrays(folder: Folder) -> Folder | None:
-    """The arrays of the model that is about to be replaced; refuses to write over anything else."""
+def _old_parts(folder: Folder) -> list[Folder]:
+    """The folders of the model that is about to be replaced; refuses to write over anything else."""
     if folder.exists(MODEL):
-        return folder / _read_header(folder)["arrays_in"]
+        header = _read_header(folder)
+        vocabulary = vocabulary_folder(header.get("text"), folder)
+        return [folder / header["arrays_in"]] + ([] if vocabulary is None else [vocabulary])
     if folder.names() or (not folder.remote and os.path.exists(folder.location) and not os.path.isdir(folder.location)):
         raise StoreError(f"{folder.location} exists and is not a model; name a new place, or a model to replace")
-    return None
+    return []
+
+
+def _remove(parts: list[Folder], but: list[Folder]) -> None:
+    for part in parts:
+        if part not in but:
+            part.remove()
 
 
 def _arrays(model: Model) -> dict[str, Array]:
-    optional = {"absent": model.absent, "point": model.evidence.point}
+    idf = None if model.text is None else model.text.idf
+    optional = {"absent": model.absent, "point": model.evidence.point, "idf": idf}
     return {
         "support": model.support,
         "present": model.present,
@@ -119,7 +134,8 @@ def _read_header(folder: Folder) -> dict[str, Any]:
     try:
         header = json.loads(folder.read(MODEL))
         kind, version, place = header["kind"], header["format"], header["arrays_in"]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        vocabulary_folder(header.get("text"), folder)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise StoreError(f"{folder.path(MODEL)} is not a model of ours, or is damaged ({error})") from error
     if kind != KIND:
         raise StoreError(f"{folder.path(MODEL)} describes {kind!r}, not a model of ours")
@@ -143,6 +159,7 @@ def _read_arrays(folder: Folder, header: dict[str, Any]) -> dict[str, Array]:
         "class_count": [n_classes],
         "class_log_prior": [n_classes],
         "point": [n_classes],
+        "idf": [k],
     }
     wrong = {name: shape for name, shape in header["arrays"].items() if shapes.get(name) != shape}
     if wrong or not all(type(n) is int and 0 < n <= header["n_features"] for n in (k, *support)):
@@ -155,23 +172,25 @@ def _read_arrays(folder: Folder, header: dict[str, Any]) -> dict[str, Array]:
     return arrays
 
 
-def _model(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
+def _model(folder: Folder, header: dict[str, Any], arrays: dict[str, Array]) -> Model:
     evidence = Evidence(**{**header["evidence"], "point": arrays.get("point")})
-    names = header["names"]
+    names = None if header["names"] is None else tuple(str(name) for name in header["names"])
+    n_features, support = int(header["n_features"]), arrays["support"]
     return Model(
         method=str(header["method"]),
         classes=_labels(header["classes"]["type"], header["classes"]["labels"]),
         class_count=arrays["class_count"],
         class_log_prior=arrays["class_log_prior"],
-        n_features=int(header["n_features"]),
+        n_features=n_features,
         alpha=float(header["alpha"]),
-        support=arrays["support"],
+        support=support,
         present=arrays["present"],
         absent=arrays.get("absent"),
         evidence=evidence,
         threshold=None if header["threshold"] is None else float(header["threshold"]),
         binary_only=bool(header["binary_only"]),
-        names=None if names is None else tuple(str(name) for name in names),
+        names=names,
+        text=text_features(header.get("text"), folder, support, names, arrays.get("idf"), n_features),
         provenance=dict(header["provenance"]),
     )
 

@@ -56,14 +56,19 @@ def clean_up(location: str | os.PathLike[str]) -> None:
                 Folder.of(partial).remove()
 
 
-@contextmanager
-def new_store(folder: Folder) -> Iterator[Folder]:
-    """A folder to build a new store in. An error or an interruption removes what was begun."""
+def check_new(folder: Folder) -> None:
+    """Refuse a place where there is something."""
     if folder.names() or (not folder.remote and os.path.exists(folder.location) and not os.path.isdir(folder.location)):
         raise StoreError(
             f"{folder.location} exists; choose another place, append=True to add rows to a store, "
             "or remove it first (nfs-dask ingest --clean-up removes what an interrupted one left)"
         )
+
+
+@contextmanager
+def new_store(folder: Folder) -> Iterator[Folder]:
+    """A folder to build a new store in. An error or an interruption removes what was begun."""
+    check_new(folder)
     if folder.remote:
         with claimed(folder):
             try:

@@ -184,7 +184,7 @@ def _write_rows(task: SurveyTask, block: Block, found: Survey, files: list[IO[by
     if task.weighted:
         rows.append(_checked_weights(block, found))
     if task.regions:
-        rows += _region_lengths(block, task.regions)
+        rows.extend(_region_lengths(block, task.regions))
     for file, values in zip(files, rows, strict=True):
         file.write(values.tobytes())
 

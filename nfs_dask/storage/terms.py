@@ -30,7 +30,7 @@ from nfs_dask.text.strings import Strings
 MANIFEST = "terms.json"
 KIND = "nfs-dask terms"
 FORMAT = 1
-PIECE = 1 << 20  # terms handled together
+PIECE = 1 << 19  # terms handled together; whole chunks of a copy
 _CHUNK = 1 << 14  # terms of a copy: few enough that looking up a handful reads little
 _SHARD = 1 << 20
 _BYTES_CHUNK, _BYTES_SHARD = 1 << 18, 1 << 24
@@ -38,7 +38,7 @@ _BYTES_CHUNK, _BYTES_SHARD = 1 << 18, 1 << 24
 
 @dataclass(frozen=True)
 class StoredTerms:
-    """Where the arrays are, and how large. Without names, where columns are hashes, there are frequencies only."""
+    """Where the arrays are, and how large. Where columns are hashes of terms there are frequencies only."""
 
     folder: Folder
     n_terms: int
@@ -48,6 +48,7 @@ class StoredTerms:
     columns: Numbers | None = None  # of each name; None: names are in the order of columns
     prefix: str = ""  # of each name
     firsts: tuple[Numbers, Numbers] | None = None  # the first name of each chunk, where they are kept
+    bits: int | None = None  # of a column that is a hash of terms
 
     @property
     def chunk(self) -> int:
@@ -69,10 +70,12 @@ class StoredTerms:
         if header.sorted_terms is not None:
             offsets, content, columns = header.sorted_terms
             return cls(folder, text.n_terms, text.n_documents, frequencies, (offsets, content), columns)
-        named = header.names_nbytes is not None and text.settings.hashed is None
-        names = (header.name_offsets, header.name_bytes) if named else None
-        prefix = column_prefix(text.regions, 0)
-        return cls(folder, text.n_terms, text.n_documents, frequencies, names, None, prefix)
+        if text.settings.hashed is not None:
+            return cls(folder, text.n_terms, text.n_documents, frequencies, None, bits=text.settings.hashed)
+        if header.names_nbytes is None:
+            raise StoreError(f"{folder.location} has no names of terms; ingest texts into a new store")
+        names, prefix = (header.name_offsets, header.name_bytes), column_prefix(text.regions, 0)
+        return cls(folder, text.n_terms, text.n_documents, frequencies, names, prefix=prefix)
 
     @classmethod
     def open(cls, folder: Folder) -> StoredTerms:
@@ -99,7 +102,7 @@ class StoredTerms:
 
     def copy(self, folder: Folder) -> StoredTerms:
         """Write the same into a folder of its own, some terms at a time."""
-        sizes = _Sizes(self.n_terms, self.n_documents, self.names is not None, self.columns is None)
+        sizes = _Sizes(self.n_terms, self.n_documents, self.columns is None, self.bits)
         target = sizes.terms(folder)
         _copy_numbers(ShardReader(self.folder, self.frequencies), folder, target.frequencies)
         if self.columns is not None and target.columns is not None:
@@ -125,19 +128,21 @@ class _Sizes:
 
     n_terms: int
     n_documents: int
-    named: bool  # whether there are names
-    ordered: bool  # whether they are in the order of columns
+    ordered: bool  # whether names are in the order of columns
+    bits: int | None = None  # of a column that is a hash, and has no name
     names_nbytes: int = 0
     firsts_nbytes: int = 0  # of the first name of each chunk
 
     @classmethod
     def from_json(cls, found: Json) -> _Sizes:
         values = {field.name: found[field.name] for field in fields(cls)}
-        flags = [values["named"], values["ordered"]]
-        numbers = [value for value in values.values() if type(value) is int]
-        if len(numbers) < 4 or not all(0 <= n < 2**62 for n in numbers) or not all(type(f) is bool for f in flags):
+        sizes = cls(**values)
+        numbers = [sizes.n_terms, sizes.n_documents, sizes.names_nbytes, sizes.firsts_nbytes, sizes.bits or 0]
+        if not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or type(sizes.ordered) is not bool:
             raise ValueError(f"sizes {values}")
-        return cls(**values)
+        if sizes.n_terms < 1 or (sizes.bits is not None and sizes.n_terms != 2 ** min(sizes.bits, 62)):
+            raise ValueError(f"{sizes.n_terms} terms")
+        return sizes
 
     def terms(self, folder: Folder) -> StoredTerms:
         """The copy in a folder."""
@@ -146,14 +151,16 @@ class _Sizes:
             offsets = Numbers(f"{name}/offsets", "int64", length + 1, _CHUNK, _SHARD)
             return offsets, Numbers(f"{name}/bytes", "uint8", nbytes, _BYTES_CHUNK, _BYTES_SHARD)
 
+        named = self.bits is None
         return StoredTerms(
             folder,
             self.n_terms,
             self.n_documents,
             Numbers("frequencies", "int64", self.n_terms, _CHUNK, _SHARD),
-            strings("names", self.n_terms, self.names_nbytes) if self.named else None,
+            strings("names", self.n_terms, self.names_nbytes) if named else None,
             None if self.ordered else Numbers("columns", "int64", self.n_terms, _CHUNK, _SHARD),
-            firsts=strings("firsts", -(-self.n_terms // _CHUNK), self.firsts_nbytes) if self.named else None,
+            firsts=strings("firsts", -(-self.n_terms // _CHUNK), self.firsts_nbytes) if named else None,
+            bits=self.bits,
         )
 
 
