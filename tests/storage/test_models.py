@@ -15,6 +15,8 @@ import pytest
 from nfs_dask.errors import StoreError
 from nfs_dask.model import Evidence, Model
 from nfs_dask.storage.models import read_model, save_model
+from nfs_dask.text.features import TextFeatures
+from nfs_dask.text.settings import TextSettings
 
 MODEL = Model(
     method="multinomial",
@@ -31,7 +33,31 @@ MODEL = Model(
 )
 
 
+TEXT = replace(
+    MODEL,
+    names=("subject:money", "the body:näme with spaces"),
+    text=TextFeatures(
+        settings=TextSettings(ngrams=(1, 2), stop_words=("a", "the"), tokenizer="mine.tokens", tfidf=True),
+        n_terms=50,
+        n_documents=7,
+        terms=("money", "näme with spaces"),
+        idf=np.array([1.5, 3.25]),
+        regions=("subject", "the body"),
+    ),
+)
+
+
+def assert_same_text(a: TextFeatures | None, b: TextFeatures | None) -> None:
+    assert (a is None) == (b is None)
+    if a is not None and b is not None:
+        assert replace(a, idf=None, vocabulary=None) == replace(b, idf=None, vocabulary=None)
+        assert (a.idf is None) == (b.idf is None)
+        if a.idf is not None:
+            np.testing.assert_array_equal(a.idf, b.idf)
+
+
 def assert_equal(a: Model, b: Model) -> None:
+    assert_same_text(a.text, b.text)
     for name in ("classes", "class_count", "class_log_prior", "support", "present", "absent"):
         left, right = getattr(a, name), getattr(b, name)
         assert (left is None) == (right is None)
@@ -51,6 +77,11 @@ def assert_equal(a: Model, b: Model) -> None:
         replace(MODEL, classes=np.array([-3, 2**40])),
         replace(MODEL, classes=np.array([False, True])),
         replace(MODEL, classes=np.array([0.5, 1e300]), names=None),
+        TEXT,
+        replace(
+            MODEL, text=TextFeatures(TextSettings(hashed=5), 32, 7, None), n_features=32, support=np.array([3, 30])
+        ),
+        replace(MODEL, text=TextFeatures(TextSettings(binary=True), 100, 0, MODEL.names, lengths=True)),
         replace(MODEL, absent=np.array([[-0.5, -0.1], [-2.0, -np.inf]]), threshold=0.25, binary_only=True),
     ],
 )
@@ -137,13 +168,31 @@ HOSTILE: dict[str, Callable[[Path], Any]] = {
     "flat weights": swap("present", np.zeros(2)),
     "a missing array": lambda place: shutil.rmtree(next(place.glob("arrays-*")) / "present"),
     "names for other features": edit(lambda h: h.update(names=["one"])),
+    "text of no kind": edit(lambda h: h.update(text=[1])),
+    "text without settings": edit(lambda h: h["text"].pop("settings")),
+    "an analyzer of no kind": edit(lambda h: h["text"]["settings"].update(analyzer="eval")),
+    "a pattern that never ends": edit(lambda h: h["text"]["settings"].update(token_pattern="(?:" * 50_000)),
+    "terms for other features": edit(lambda h: h["text"].update(n_terms=49)),
+    "half a term": edit(lambda h: h["text"].update(n_terms=12.5)),
+    "no documents at all": edit(lambda h: h["text"].update(n_documents=-1)),
+    "regions of no kind": edit(lambda h: h["text"].update(regions=7)),
+    "regions outside": edit(lambda h: h["text"].update(regions=["../..", "the body"])),
+    "names of other regions": edit(lambda h: h["text"].update(regions=["subject", "body"])),
+    "lengths, perhaps": edit(lambda h: h["text"].update(lengths=None)),
+    "a vocabulary outside": edit(lambda h: h["text"].update(vocabulary="../../etc")),
+    "a vocabulary that is not there": edit(lambda h: h["text"].update(vocabulary="vocabulary-0123456789abcdef")),
+    "idf without tf-idf": edit(lambda h: h["text"]["settings"].update(tfidf=False)),
+    "no idf": edit(lambda h: h["arrays"].pop("idf")),
+    "idf below zero": swap("idf", np.array([1.0, -1.0])),
+    "idf of whole numbers": swap("idf", np.array([1, 2])),
+    "idf of other features": swap("idf", np.array([1.0, 2.0, 3.0])),
 }
 
 
 @pytest.mark.parametrize("attack", HOSTILE)
 def test_hostile_models_are_refused(attack: str, tmp_path: Path) -> None:
     place = tmp_path / "m"
-    save_model(MODEL, {}, place)
+    save_model(TEXT, {}, place)
     HOSTILE[attack](place)
     with pytest.raises(StoreError):
         read_model(place)
