@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from nfs_dask.documents.base import Batch, OnError, TextColumns
 from nfs_dask.documents.checking import Builder, failure
@@ -92,7 +92,7 @@ class ArchiveDocuments:
 
     in_memory = False
     weighted = False
-    delayed = None
+    delayed: Sequence[Any] | None = None
     import_nbytes = 0
 
     def __init__(self, places: Sequence[tuple[str, Path]], columns: TextColumns) -> None:

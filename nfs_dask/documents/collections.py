@@ -110,7 +110,7 @@ def _look(
     if isinstance(first, dict):
         if TEXT not in first:
             raise InputError(
-                f"the bag holds dicts with {', '.join(map(repr, first))}; name the one that is the text with text_column="
+                f"the bag holds dicts with {', '.join(map(repr, first))}; name the text among them with text_column="
             )
         return "dicts", replace(columns, text=(TEXT,))
     for name, value in (("label_column", columns.label), ("weight_column", columns.weight)):

@@ -26,6 +26,7 @@ from nfs_dask.storage.folder import is_url
 PIECE_FILES = 2_000
 READ_NBYTES = 8 << 20  # of remote files asked for at once
 READ_FILES = 64
+TABLES = (".parquet", ".pq", ".csv", ".tsv", ".jsonl", ".ndjson")
 
 File: TypeAlias = tuple[str, int]  # path or URL, and bytes
 
@@ -43,7 +44,7 @@ class FolderDocuments:
 
     in_memory = False
     weighted = False
-    delayed = None
+    delayed: Sequence[Any] | None = None
     import_nbytes = 0
 
     def __init__(self, folders: Sequence[str], columns: TextColumns) -> None:
@@ -75,7 +76,9 @@ class FolderDocuments:
         for folder in folders:
             directly, documents = documents_in(folder, left_out)
             self.labelled = self.labelled or not directly
-            for entry in documents:
+            for number, entry in enumerate(documents):
+                if number == 0 and entry.path.lower().endswith(TABLES):
+                    raise InputError(_of_tables(folder, entry.path))
                 digest.update(json.dumps([entry.path, entry.nbytes, entry.version]).encode())
                 yield entry.path, entry.nbytes
 
@@ -147,6 +150,14 @@ def _unreadable(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return "the file is gone since the folder was listed"
     return "the file may not be read"
+
+
+def _of_tables(folder: str, path: str) -> str:
+    suffix = os.path.splitext(path)[1]
+    return (
+        f"{printable(path)} is a table, while files in a folder are one document each; name them by a pattern, "
+        f"such as {printable(folder)}/*{suffix}"
+    )
 
 
 def _check_apart(folders: Sequence[str]) -> None:

@@ -75,7 +75,7 @@ class MemoryDocuments:
     """Documents of a list, a tuple, a numpy array, a pandas Series or a pandas DataFrame."""
 
     in_memory = True
-    delayed = None
+    delayed: Sequence[Any] | None = None
     import_nbytes = 0
     fingerprint: str | None = None
 
