@@ -14,12 +14,13 @@ from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.errors import InputError
 from nfs_dask.lookup import Lookup
+from nfs_dask.reading.lazy import map_partitions
+from nfs_dask.reading.reader import Reader
+from nfs_dask.reading.rows import Csr, joined, no_rows
 from nfs_dask.scoring import heights
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.collections import is_collection
 from nfs_dask.sources.memory import MatrixSource
-
-Csr = tuple[Array, Array, Array]
 
 
 def select(X: Any, support: Array, engine: Engine | None = None) -> Any:
@@ -44,6 +45,25 @@ def restore(Z: Any, support: Array, n_features: int) -> Any:
     return _restore_matrix(Z, support, n_features)
 
 
+def select_texts(texts: Any, reader: Reader) -> Any:
+    """The selected columns of texts: a scipy CSR array, or of a Dask collection a lazy one of such chunks."""
+    if not is_collection(texts):
+        return _select_given(reader, texts, "document")
+    k = len(reader.model.support)
+    meta = _scipy(no_rows(reader.features.settings), k)
+    return map_partitions(texts, select_partition, reader, "columns", meta=meta, width=k)
+
+
+def select_partition(reader: Reader, partition: Any, number: int) -> Any:
+    """One lazy chunk: the selected columns of the texts of a partition."""
+    return _select_given(reader, partition, f"partition {number:,}, document")
+
+
+def _select_given(reader: Reader, given: Any, where: str) -> Any:
+    lookup = reader.model.lookup
+    return _scipy(joined([lookup.take(block) for block in reader.blocks(given, where)]), len(lookup.columns))
+
+
 def select_matrix(X: Any, support: Array) -> Any:
     """`select` of a matrix in memory. Values have to be finite."""
     return _like(X, _select_csr(MatrixSource(X), support), len(support))
@@ -52,7 +72,7 @@ def select_matrix(X: Any, support: Array) -> Any:
 def _select_csr(source: Source, support: Array, start: int = 0, stop: int | None = None) -> Csr:
     """The selected columns of some blocks, all of them if not said otherwise."""
     lookup = Lookup.of(support, source.n_features)
-    return _joined([_taken(source, block, lookup) for block in source.blocks(start, stop or source.n_blocks)])
+    return joined([_taken(source, block, lookup) for block in source.blocks(start, stop or source.n_blocks)])
 
 
 def _taken(source: Source, block: Block, lookup: Lookup) -> Csr:
@@ -60,17 +80,6 @@ def _taken(source: Source, block: Block, lookup: Lookup) -> Csr:
     if not source.trusted:
         check_values(block, "signed")
     return lookup.take(block)
-
-
-def _joined(parts: list[Csr]) -> Csr:
-    """Rows of several parts, one after another."""
-    ends = np.cumsum([0, *(len(data) for _, _, data in parts)])
-    pointers = [indptr[1:] + first for (indptr, _, _), first in zip(parts, ends[:-1], strict=True)]
-    return (
-        np.concatenate([np.zeros(1, np.int64), *pointers]),
-        np.concatenate([indices for _, indices, _ in parts]),
-        np.concatenate([data for _, _, data in parts]),
-    )
 
 
 def _like(X: Any, csr: Csr, width: int, dense: bool = True) -> Any:
@@ -98,7 +107,7 @@ def _is_sparse_frame(X: Any) -> bool:
 
 def _restore_matrix(Z: Any, support: Array, n_features: int) -> Any:
     source = MatrixSource(Z)
-    csr = _joined([_original(block, support) for block in source.blocks(0, source.n_blocks)])
+    csr = joined([_original(block, support) for block in source.blocks(0, source.n_blocks)])
     return _like(Z, csr, n_features, dense=False)
 
 
@@ -108,13 +117,10 @@ def _original(block: Block, support: Array) -> Csr:
 
 
 def _select_dataset(dataset: Dataset, support: Array, engine: Engine | None) -> Any:
-    from scipy import sparse
-
     source = dataset.source
     items = [(source, block, support) for block in range(source.n_blocks)]
     with choose_engine(engine, source).mapping(source) as mapping:
-        indptr, indices, data = _joined(mapping(select_block, items))
-    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, len(support)))
+        return _scipy(joined(mapping(select_block, items)), len(support))
 
 
 def select_block(item: tuple[Source, int, Array]) -> Csr:
@@ -164,10 +170,14 @@ def _side_by_side(parts: list[Any]) -> Csr:
 
 
 def _csr(chunk: Any, columns: Array) -> Any:
+    return _scipy(_select_csr(MatrixSource(chunk), columns), len(columns))
+
+
+def _scipy(csr: Csr, width: int) -> Any:
     from scipy import sparse
 
-    indptr, indices, data = _select_csr(MatrixSource(chunk), columns)
-    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, len(columns)))
+    indptr, indices, data = csr
+    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
 
 
 def _restore_task(chunks: list[Any], support: Array, n_features: int) -> Any:

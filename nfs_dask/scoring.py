@@ -10,6 +10,7 @@ import math
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,8 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.model import Model
+from nfs_dask.reading.lazy import map_partitions
+from nfs_dask.reading.reader import Reader
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.collections import CollectionSource, is_collection
 from nfs_dask.sources.memory import MatrixSource
@@ -61,19 +64,51 @@ def score(X: Any, model: Model, what: What, engine: Engine | None = None) -> Any
     return score_run(Run(source, model, what, 0, source.n_blocks))
 
 
+def score_texts(texts: Any, reader: Reader, what: What) -> Any:
+    """What a model says of each of some texts, by the name of one of its methods.
+
+    Parameters
+    ----------
+    texts
+        Documents as `nfs_dask.reading.given` knows them.
+    reader
+        Reads them for the model.
+    what
+        Which method of `Model`.
+
+    Returns
+    -------
+    (n_documents,) or (n_documents, C)
+        A dask array of unknown row chunks for a Dask collection, else numpy.
+    """
+    if not is_collection(texts):
+        return _together([score_block(reader.model, block, what, trusted=True) for block in reader.blocks(texts)])
+    model = reader.model
+    width = None if _is_flat(model, what) else model.n_classes
+    meta = np.empty((0,) if width is None else (0, 0), _type_of(model, what))
+    task = partial(score_partition, what=what)
+    return map_partitions(texts, task, reader, what.replace("_", "-"), meta=meta, width=width)
+
+
+def score_partition(reader: Reader, partition: Any, number: int, what: What) -> Array:
+    """One lazy chunk: texts of a Dask collection."""
+    blocks = reader.blocks(partition, f"partition {number:,}, document")
+    return _together([score_block(reader.model, block, what, trusted=True) for block in blocks])
+
+
 def score_run(run: Run) -> Array:
     """One task: the scores of some blocks, put together."""
     return _together(list(_scores(run)))
 
 
-def score_block(model: Model, block: Block, what: What) -> Array:
-    """One lazy chunk."""
-    return np.asarray(getattr(model, what)(block))
+def score_block(model: Model, block: Block, what: What, trusted: bool = False) -> Array:
+    """What a model says of some rows."""
+    return np.asarray(getattr(model, what)(block, trusted))
 
 
 def _scores(run: Run) -> Iterator[Array]:
     for block in run.source.blocks(run.start, run.stop):
-        yield np.asarray(getattr(run.model, run.what)(block, run.source.trusted))
+        yield score_block(run.model, block, run.what, run.source.trusted)
 
 
 def _together(parts: list[Array]) -> Array:
@@ -93,15 +128,23 @@ def _score_lazily(X: Any, model: Model, what: What) -> Any:
 
     blocks = CollectionSource(X).delayed
     name = f"nfs-{what.replace('_', '-')}-{uuid.uuid4().hex}"
-    classes = model.n_classes
-    flat = what == "predict" or (what == "decision_function" and classes == 2)
+    flat = _is_flat(model, what)
     rest: tuple[int, ...] = () if flat else (0,)
     shared = f"{name}-model"  # one task, so that the model is in the graph once
     layer: dict[Any, Any] = {shared: model}
     layer |= {(name, i, *rest): (score_block, shared, block.key, what) for i, block in enumerate(blocks)}
     graph = HighLevelGraph.from_collections(name, layer, dependencies=blocks[:1])
-    dtype = model.classes.dtype if what == "predict" else np.dtype(np.float64)
-    return da.Array(graph, name, (heights(X), *(() if flat else ((classes,),))), dtype=dtype)
+    widths = () if flat else ((model.n_classes,),)
+    return da.Array(graph, name, (heights(X), *widths), dtype=_type_of(model, what))
+
+
+def _is_flat(model: Model, what: What) -> bool:
+    """Whether a row gets one value, rather than one for each class."""
+    return what == "predict" or (what == "decision_function" and model.n_classes == 2)
+
+
+def _type_of(model: Model, what: What) -> np.dtype[Any]:
+    return model.classes.dtype if what == "predict" else np.dtype(np.float64)
 
 
 def heights(X: Any) -> tuple[float, ...]:

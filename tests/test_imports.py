@@ -30,9 +30,9 @@ LAYERS = [
     {"sources"},
     {"documents"},
     {"engine"},
-    {"ingesting"},
+    {"ingesting", "reading"},
     {"dataset", "corpus", "doctor"},
-    {"summary", "scoring", "evaluation"},
+    {"intake", "summary", "scoring", "evaluation"},
     {"columns"},
     {"estimators"},
     {"paths"},
@@ -44,6 +44,7 @@ DASK = {
     "sources/collections.py",
     "documents/collections.py",
     "doctor.py",
+    "reading/lazy.py",
     "scoring.py",
     "columns.py",
 }
@@ -51,7 +52,7 @@ HOMES = {
     "zarr": lambda file: file.startswith("storage/") or file == "sources/zarr.py",
     "dask": DASK.__contains__,
     "distributed": DASK.__contains__,
-    "sklearn": lambda file: file.startswith("estimators") or file == "sources/svmlight.py",
+    "sklearn": lambda file: file.startswith("estimators") or file in ("sources/svmlight.py", "ingesting/settings.py"),
 }
 
 
@@ -164,6 +165,8 @@ def test_importing_the_package_loads_nothing_heavy(statement):
         "import nfs_dask.dataset",
         "import nfs_dask.scoring",
         "import nfs_dask.columns",
+        "import nfs_dask.reading.reader",
+        "import nfs_dask.reading.vectorizing",
     ],
 )
 def test_what_runs_on_workers_is_lean(statement):

@@ -33,6 +33,11 @@ def choose_for_documents(engine: Engine | None, documents: DocumentSource) -> En
     return _choose(engine, documents.in_memory, documents.nbytes is not None and documents.nbytes <= SMALL_TEXT)
 
 
+def choose_for_partitions(engine: Engine | None) -> Engine:
+    """As `choose_engine`, for partitions of a Dask collection, which threads of this process compute anyway."""
+    return _choose(engine, in_memory=False, small=True)
+
+
 def _choose(engine: Engine | None, in_memory: bool, small: bool) -> Engine:
     if engine is not None:
         if not isinstance(engine, Engine):

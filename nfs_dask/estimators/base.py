@@ -28,6 +28,7 @@ from nfs_dask.estimators.inputs import (
 )
 from nfs_dask.estimators.predicting import PredictingMixin
 from nfs_dask.estimators.selecting import SelectingMixin
+from nfs_dask.estimators.textual import is_of_texts, reader_for, text_features
 from nfs_dask.model import Model
 from nfs_dask.naive_bayes import Counts, Settings
 from nfs_dask.selection import number_to_keep
@@ -57,6 +58,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
     fit_prior: Any
     class_prior: Any
     engine: Any
+    _texts: Any  # the source whose rows were texts, for a model of those
 
     @abstractmethod
     def _statistic(self, n_classes: int, source: Source) -> ClassCounts:
@@ -278,18 +280,22 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         reduction: Reduction,
         earlier: Names | None,
     ) -> None:
-        """Documents without names of features have those of earlier ones."""
+        """Documents without names of features have those of earlier ones, and if these were texts, are read as they."""
         if not np.isfinite(counts.documents).all():
             raise InputError("sample weights add up to more than a float holds; scale them down")
         model = self._model(counts, settings)
         known = _names_of(source) or earlier
         names = None if known is None else known(model.support)
-        self._names = known
+        texts = source if is_of_texts(source) or earlier is None else self._texts
+        text = text_features(texts, model.support, names)
+        self._names, self._texts = known, texts if text is not None else None
         self.model_ = replace(
             model,
             names=None if names is None else tuple(names),
+            text=text,
             provenance=_provenance(rows, source, reduction),
         )
+        self.reader_ = reader_for(self.model_)
         self.classes_, self.class_count_ = counts.classes, counts.documents.copy()
 
     def _counts(self) -> Counts:

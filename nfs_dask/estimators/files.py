@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.errors import InputError, StoreError
+from nfs_dask.errors import StoreError
 from nfs_dask.estimators.base import SparseNaiveBayes
 from nfs_dask.estimators.bernoulli import SparseBernoulliNB
 from nfs_dask.estimators.multinomial import SparseMultinomialNB
+from nfs_dask.estimators.textual import reader_for
 from nfs_dask.storage.models import read_model
 
 ESTIMATORS: dict[str, type[SparseNaiveBayes]] = {"bernoulli": SparseBernoulliNB, "multinomial": SparseMultinomialNB}
@@ -27,11 +28,11 @@ def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> Sparse
     path
         The folder, or its URL.
     tokenizer : callable, optional
-        Of a model of text that was made with one.
+        The one that the texts were split with, for a model that was made with one: a model keeps only its name, and
+        without it reads no raw text.
     """
     model, parameters = read_model(path)
-    if tokenizer is not None:
-        raise InputError(f"{os.fspath(path)} was not made from text; leave tokenizer= out")
+    reader = reader_for(model, tokenizer)
     made = ESTIMATORS.get(model.method)
     if made is None:
         raise StoreError(f"{os.fspath(path)} is a model of method {model.method!r}; known are {', '.join(ESTIMATORS)}")
@@ -39,7 +40,7 @@ def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> Sparse
     if unknown:
         raise StoreError(f"{os.fspath(path)} has parameters that {made.__name__} does not know: {sorted(unknown)}")
     estimator = made(**parameters)
-    estimator.model_ = model
+    estimator.model_, estimator.reader_ = model, reader
     estimator.classes_ = model.classes
     estimator.class_count_ = np.array(model.class_count)
     estimator.n_features_in_ = model.n_features

@@ -12,6 +12,7 @@ import numpy as np
 from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
+from nfs_dask.estimators.textual import refuse_texts
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.collections import is_collection
 from nfs_dask.sources.matrices import as_rows
@@ -38,7 +39,8 @@ def open_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset
 
 
 def numeric(X: Any) -> Any:
-    """X itself, but an array of Python objects as numbers."""
+    """X itself, but an array of Python objects as numbers; texts are refused."""
+    refuse_texts(X)
     if isinstance(X, np.ndarray) and X.dtype.kind == "O":
         return X.astype(np.float64)
     return X

@@ -8,8 +8,10 @@ from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
+from nfs_dask.estimators.textual import texts_to_read
 from nfs_dask.model import Model
-from nfs_dask.scoring import What, score
+from nfs_dask.reading.reader import Reader
+from nfs_dask.scoring import What, score, score_texts
 
 
 class PredictingMixin:
@@ -17,9 +19,14 @@ class PredictingMixin:
 
     All methods take a matrix in memory, a dask array or DataFrame, or a `Dataset`. Of a Dask collection the result is a
     lazy dask array; else it is a numpy array, for a `Dataset` made block by block by the engine.
+
+    A model that was fitted to texts which `nfs_dask.ingest` read takes raw text as well: a list, tuple, numpy array or
+    Series of strings, a dask bag or Series. Where documents have several regions, a DataFrame with these columns, or
+    tuples or dicts, one for each document; also in a bag. Empty texts are rows like others.
     """
 
     model_: Model
+    reader_: Reader | None  # of raw text; None for models of other data
     engine: Any
 
     def predict(self, X: Any) -> Any:
@@ -27,7 +34,7 @@ class PredictingMixin:
 
         Parameters
         ----------
-        X : (n, n_features_in_) matrix, dask array or DataFrame, or Dataset
+        X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
 
         Returns
         -------
@@ -57,7 +64,7 @@ class PredictingMixin:
 
         Parameters
         ----------
-        X : (n, n_features_in_) matrix, dask array or DataFrame, or Dataset
+        X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
         y : (n,) labels
         sample_weight : (n,) weights, optional
         """
@@ -69,6 +76,9 @@ class PredictingMixin:
 
     def _score(self, X: Any, what: What) -> Array | Any:
         check_fitted(self)
+        reader = texts_to_read(self, X)
+        if reader is not None:
+            return score_texts(X, reader, what)
         X = numeric(X)
         check_features(self, X)
         return score(X, self.model_, what, self.engine)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array
-from nfs_dask.columns import restore, select
+from nfs_dask.columns import restore, select, select_texts
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
+from nfs_dask.estimators.textual import texts_to_read
 from nfs_dask.model import Model
 
 
@@ -56,17 +57,21 @@ class SelectingMixin:
         """The selected columns of X.
 
         Sparse input gives sparse output of the same library; numpy arrays and data frames give numpy arrays; dask
-        arrays and data frames stay lazy, with chunks as they are; a `Dataset` gives a scipy CSR array.
+        arrays and data frames stay lazy, with chunks as they are; a `Dataset` gives a scipy CSR array, and so do texts,
+        of a bag or dask Series a lazy array of such chunks.
 
         Parameters
         ----------
-        X : (n, n_features_in_) matrix, dask array or DataFrame, or Dataset
+        X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
 
         Returns
         -------
         (n, k) matrix
         """
         check_fitted(self)
+        reader = texts_to_read(self, X)
+        if reader is not None:
+            return select_texts(X, reader)
         X = numeric(X)
         check_features(self, X)
         return select(X, self.model_.support, self.engine)

@@ -38,6 +38,11 @@ class Labelled:
         self.in_memory, self.trusted = source.in_memory, source.trusted
         self.block_nbytes, self.block_entries = source.block_nbytes, source.block_entries
         self.read_nbytes, self.import_nbytes = source.read_nbytes, source.import_nbytes
+        self.text = getattr(source, "text", None) if names is None else None  # other names are not those of terms
+        if names is None:
+            for own in ("strings", "names_sorted", "frequencies"):  # what a source of texts knows of its columns
+                if hasattr(source, own):
+                    setattr(self, own, getattr(source, own))
         self.fingerprint = None if source.fingerprint is None else self._digest(source.fingerprint)
 
     def _digest(self, fingerprint: str) -> str:
@@ -57,3 +62,7 @@ class Labelled:
         if self._names is None:
             return self._source.names(columns)
         return [str(self._names[c]) for c in columns]
+
+    def table(self) -> Any:
+        """The vocabulary of texts, where `text` says that rows were texts."""
+        return self._source.table() if self.text is not None else None  # type: ignore[attr-defined]

@@ -1,0 +1,112 @@
+"""What estimators do about raw text: remember at the fit how to read it, and read it at prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeGuard
+
+from nfs_dask.block import Array
+from nfs_dask.errors import DataWarning, InputError, warn
+from nfs_dask.model import Model
+from nfs_dask.reading.given import PLAIN, holds_texts, is_frame, text_columns
+from nfs_dask.reading.reader import Reader
+from nfs_dask.storage.textfacts import TextFacts
+from nfs_dask.text.features import TextFeatures, terms_of
+from nfs_dask.text.weighting import inverse_document_frequencies
+from nfs_dask.vocabulary.table import Table
+
+
+class _OfTexts(Protocol):
+    """A source whose rows were texts."""
+
+    text: TextFacts
+
+    def table(self) -> Table | None:
+        """All terms, with document frequencies."""
+        ...
+
+
+def is_of_texts(source: Any) -> TypeGuard[_OfTexts]:
+    """Whether the rows of a source were texts."""
+    return getattr(source, "text", None) is not None
+
+
+def text_features(source: Any, support: Array, names: Sequence[str] | None) -> TextFeatures | None:
+    """How raw text becomes the selected columns of a source; None where its rows were not texts.
+
+    Parameters
+    ----------
+    source
+        The data of the fit.
+    support : (k,) columns, ascending
+    names
+        Those of the selected columns.
+    """
+    if not is_of_texts(source):
+        return None
+    facts, idf, place = source.text, None, None
+    if facts.settings.tfidf:
+        table = source.table()
+        assert table is not None, "a store of tf-idf weights keeps document frequencies"
+        idf = inverse_document_frequencies(table.frequencies(support % facts.n_terms), facts.n_documents)
+        place = table.terms.folder.location
+    terms = None
+    if facts.settings.hashed is None:
+        assert names is not None, "columns of texts are named by their terms"
+        terms = terms_of(names, support, facts.n_terms, facts.regions)
+    return TextFeatures(facts.settings, facts.n_terms, facts.n_documents, terms, idf, facts.regions, place)
+
+
+def reader_for(model: Model, tokenizer: Callable[..., Any] | None = None) -> Reader | None:
+    """Who reads raw text for a model; None for models of other data. Refuses a tokenizer the model has no use for."""
+    wanted = None if model.text is None else model.text.settings.tokenizer
+    if tokenizer is not None:
+        if not callable(tokenizer):
+            raise InputError(f"tokenizer={tokenizer!r}; give a function from a text to a list of tokens")
+        if wanted is None:
+            what = "text" if model.text is None else "text with a tokenizer of its own"
+            raise InputError(f"the model was not made from {what}; leave tokenizer= out")
+        given = getattr(tokenizer, "__qualname__", type(tokenizer).__qualname__)
+        if given.rpartition(".")[2] != wanted.rpartition(":")[2].rpartition(".")[2]:
+            warn(f"the model was made with the tokenizer {wanted}, and is given {given}", DataWarning)
+    return None if model.text is None else Reader(model, tokenizer)
+
+
+def texts_to_read(estimator: Any, X: Any) -> Reader | None:
+    """Who reads X for a fitted estimator; None where X is not raw text."""
+    model: Model = estimator.model_
+    text = model.text
+    if not holds_texts(X, PLAIN if text is None else text.regions):
+        if text is not None and is_frame(X) and len(X.columns) < model.n_features and text_columns(X):
+            raise InputError(
+                f"X has columns of texts, {', '.join(map(repr, text_columns(X)))}; give " + _wanted(text.regions)
+            )
+        return None
+    if text is None:
+        raise InputError(
+            f"X holds texts, and this {type(estimator).__name__} was fitted to a matrix; give a matrix of "
+            f"{model.n_features:,} features, fit it in a Pipeline after TextVectorizer(), or fit a Dataset that "
+            "nfs_dask.ingest made of texts"
+        )
+    reader: Reader = estimator.reader_
+    if text.settings.tokenizer is not None and reader.tokenizer is None:
+        raise InputError(
+            f"the model was made with the tokenizer {text.settings.tokenizer}, which is never stored; save the model "
+            "and load it with load_model(path, tokenizer=...)"
+        )
+    return reader
+
+
+def _wanted(regions: Sequence[str]) -> str:
+    if tuple(regions) == PLAIN:
+        return "the one that the model reads, such as X['text']"
+    return f"those that the model reads: {', '.join(map(repr, regions))}"
+
+
+def refuse_texts(X: Any) -> None:
+    """Texts where only numbers do."""
+    if not isinstance(X, str) and holds_texts(X):
+        raise InputError(
+            "X holds texts, and a fit takes numbers; put TextVectorizer() before the estimator in a Pipeline, or fit "
+            "the Dataset that nfs_dask.ingest(texts, store, labels=labels) makes"
+        )

@@ -1,0 +1,334 @@
+"""Texts as sparse matrices, inside scikit-learn's Pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from nfs_dask.block import Array
+from nfs_dask.engine.base import Engine
+from nfs_dask.engine.choose import choose_for_partitions
+from nfs_dask.errors import InputError
+from nfs_dask.ingesting.settings import Terms, make_terms
+from nfs_dask.reading.given import holds_texts, is_frame
+from nfs_dask.reading.lazy import fold_partitions, map_partitions
+from nfs_dask.reading.rows import Csr, no_rows
+from nfs_dask.reading.totals import ColumnTotals, TermTotals, Totals, merge_totals
+from nfs_dask.reading.vectorizing import Columns, Splitter
+from nfs_dask.sources.collections import is_collection
+from nfs_dask.text.ordering import take
+from nfs_dask.text.settings import DEFAULT_PATTERN
+
+MOST_WEIGHTED = 26  # bits of hashed columns that tf-idf holds a number for each of
+INT32_MAX = np.iinfo(np.int32).max
+
+
+class TextVectorizer(TransformerMixin, BaseEstimator):
+    """Counts of terms, or tf-idf weights, as scikit-learn's CountVectorizer and TfidfVectorizer have them.
+
+    The vocabulary lives in memory. For one that does not fit there, or texts on disk, take `nfs_dask.ingest`: it makes
+    the same columns out of core, and estimators fitted to its datasets take raw text without a vectorizer.
+
+    Parameters
+    ----------
+    analyzer : {"word", "char", "char_wb"}, default="word"
+        What terms are made of; "char_wb" stays within words.
+    ngrams : (shortest, longest), default=(1, 1)
+        Lengths of n-grams; scikit-learn's ``ngram_range``.
+    lowercase : bool, default=True
+    strip_accents : {"ascii", "unicode"}, optional
+    token_pattern : str
+        A regular expression of words; with one group, what that captures.
+    tokenizer : callable, optional
+        From a text to its tokens, instead of the pattern.
+    stop_words : "english" or list, optional
+        Words that are left out.
+    min_df, max_df : int or float, default=1, 1.0
+        Terms of fewer or of more documents, or shares of them, are left out.
+    max_features : int, optional
+        Keep the terms that are there most often; of equal ones the first by name.
+    vocabulary : list or mapping of terms to columns, optional
+        The terms to count, instead of those that are found.
+    hashed : int, optional
+        Make ``2**hashed`` columns, and let a hash of a term say which is its.
+    binary : bool, default=False
+        1 instead of every count.
+    tfidf : bool, default=False
+        Weigh counts by how few documents have the term.
+    sublinear_tf : bool, default=False
+        With tf-idf, 1 + log of the count instead of the count.
+    norm : {"l2", "l1"} or None, default="l2"
+        Of rows of tf-idf weights.
+    engine : SerialEngine or DaskEngine, optional
+        Where a Dask collection is counted. None: the current Dask client, else threads.
+
+    Attributes
+    ----------
+    vocabulary_ : dict
+        Column of each term, made when it is asked for; not with ``hashed``.
+    idf_ : (n_columns,) float64, with tf-idf only
+
+    Notes
+    -----
+    Texts are a list, tuple, iterator, numpy array or Series of strings; or a dask bag or Series of them: then `fit`
+    counts each partition where it is, and `transform` gives a lazy dask array with a chunk of unknown height for each.
+    Counts are int64, weights float64, and a matrix is a scipy CSR array.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from nfs_dask import SparseMultinomialNB, TextVectorizer
+    >>> model = make_pipeline(TextVectorizer(), SparseMultinomialNB(k=2))
+    >>> model = model.fit(["green tea", "black tea", "black coffee", "more coffee"], ["tea", "tea", "coffee", "coffee"])
+    >>> model.get_feature_names_out().tolist(), model.predict(["a cup of tea"]).tolist()
+    (['coffee', 'tea'], ['tea'])
+    """
+
+    def __init__(
+        self,
+        *,
+        analyzer: str = "word",
+        ngrams: tuple[int, int] = (1, 1),
+        lowercase: bool = True,
+        strip_accents: str | None = None,
+        token_pattern: str = DEFAULT_PATTERN,
+        tokenizer: Callable[[str], Iterable[str]] | None = None,
+        stop_words: str | Iterable[str] | None = None,
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        max_features: int | None = None,
+        vocabulary: Iterable[str] | Mapping[str, int] | None = None,
+        hashed: int | None = None,
+        binary: bool = False,
+        tfidf: bool = False,
+        sublinear_tf: bool = False,
+        norm: str | None = "l2",
+        engine: Engine | None = None,
+    ) -> None:
+        self.analyzer = analyzer
+        self.ngrams = ngrams
+        self.lowercase = lowercase
+        self.strip_accents = strip_accents
+        self.token_pattern = token_pattern
+        self.tokenizer = tokenizer
+        self.stop_words = stop_words
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_features = max_features
+        self.vocabulary = vocabulary
+        self.hashed = hashed
+        self.binary = binary
+        self.tfidf = tfidf
+        self.sublinear_tf = sublinear_tf
+        self.norm = norm
+        self.engine = engine
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the terms, and with tf-idf their weights.
+
+        Parameters
+        ----------
+        X : texts
+        y : ignored
+        """
+        check_texts(X)
+        made = self._terms()
+        splitter = Splitter(made.settings, made.tokenizer)
+        columns = _known_columns(made, splitter)
+        if columns is None:
+            totals = self._totals(X, splitter)
+            assert isinstance(totals, TermTotals)
+            columns = _found_columns(totals, made, splitter)
+        elif made.settings.tfidf:
+            totals = self._totals(X, columns)
+            assert isinstance(totals, ColumnTotals)
+            columns = columns.with_idf(totals.spread(columns.n_columns), totals.n_documents)
+        self._columns = columns
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Texts as a matrix, a row for each.
+
+        Parameters
+        ----------
+        X : texts
+
+        Returns
+        -------
+        (n, n_columns) scipy CSR array, lazily in chunks of a dask array for a Dask collection
+        """
+        check_is_fitted(self)
+        check_texts(X)
+        columns = self._columns
+        if not is_collection(X):
+            return _scipy(columns.matrix(X), columns)
+        meta = _scipy(no_rows(columns.splitter.settings), columns)
+        return map_partitions(X, vectorize_partition, columns, "vectors", meta=meta, width=columns.n_columns)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit` and `transform` in one; in memory, texts are read once.
+
+        Parameters
+        ----------
+        X : texts
+        y : ignored
+
+        Returns
+        -------
+        (n, n_columns) matrix, as of `transform`
+        """
+        check_texts(X)
+        if isinstance(X, Iterator):
+            X = list(X)
+        made = self._terms()
+        splitter = Splitter(made.settings, made.tokenizer)
+        if is_collection(X) or _known_columns(made, splitter) is not None:
+            return self.fit(X).transform(X)
+        counted = splitter.count(X)
+        self._columns = _found_columns(TermTotals.of(counted, made.settings.binary), made, splitter)
+        return _scipy(self._columns.matrix_of(counted), self._columns)
+
+    @available_if(lambda self: self.hashed is None)
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """The terms in the order of their columns, (n_columns,); not with ``hashed``.
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        return np.array(self._names(), object)
+
+    @available_if(lambda self: self.hashed is None)
+    def inverse_transform(self, X: Any) -> list[Array]:
+        """The terms of each row, in the order of their columns; how often each was there is lost.
+
+        Parameters
+        ----------
+        X : (n, n_columns) matrix
+        """
+        from scipy import sparse
+
+        names, X = np.array(self._names()), sparse.csr_array(X)
+        X.eliminate_zeros()
+        X.sort_indices()
+        if X.shape[1] != len(names):
+            raise InputError(
+                f"X has {X.shape[1]} columns, and there are {len(names)} terms; give a matrix of `transform`"
+            )
+        return [names[X.indices[start:stop]] for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+
+    @property
+    def vocabulary_(self) -> dict[str, int]:
+        """Column of each term."""
+        if self.hashed is not None:
+            raise AttributeError("columns that are hashes of terms have no vocabulary")
+        return {name: column for column, name in enumerate(self._names())}
+
+    @property
+    def idf_(self) -> Array:
+        """Inverse document frequency of each column, (n_columns,); with tf-idf only."""
+        check_is_fitted(self)
+        if self._columns.idf is None:
+            raise AttributeError("only tf-idf weights have an idf; set tfidf=True")
+        return self._columns.idf
+
+    def _names(self) -> list[str]:
+        check_is_fitted(self)
+        assert self._columns.terms is not None
+        return self._columns.terms.to_list()
+
+    def _terms(self) -> Terms:
+        """The parameters, checked before anything is read."""
+        parameters = self.get_params(deep=False)
+        del parameters["engine"]
+        made = make_terms(**parameters)
+        bits = made.settings.hashed
+        if bits is not None and made.settings.tfidf and bits > MOST_WEIGHTED:
+            raise InputError(
+                f"hashed={bits} makes {2**bits:,} columns, and tf-idf holds a number for each of them in memory; give "
+                f"{MOST_WEIGHTED} bits or fewer, or take nfs_dask.ingest"
+            )
+        return made
+
+    def _totals(self, X: Any, counting: Splitter | Columns) -> Totals:
+        """The totals of all texts, counted where they are."""
+        if not is_collection(X):
+            return counting.count_totals(X)
+        total = fold_partitions(X, count_partition, merge_totals, counting, "vocabulary")
+        with choose_for_partitions(self.engine).executor() as executor:
+            return executor.map_values(merge_with, [total], [()])[0]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_columns")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def check_texts(X: Any) -> None:
+    """Refuse what is not one text for each document, as far as can be seen without reading it."""
+    several = is_frame(X) or getattr(X, "ndim", 1) > 1
+    if several or isinstance(X, (str, bytes)) or not (is_collection(X) or isinstance(X, Iterable)):
+        raise InputError(
+            f"X is of type {type(X).__name__}; TextVectorizer takes a list, array, Series or dask bag with one string "
+            "for each document: of a DataFrame give the column of texts"
+        )
+    if is_collection(X) and not holds_texts(X):
+        raise InputError(f"X is a {type(X).__name__} that does not hold strings; give a dask bag or Series of them")
+
+
+def count_partition(counting: Splitter | Columns, partition: Any, number: int) -> Totals:
+    """One task of `fit`."""
+    return counting.count_totals(partition, _where(number))
+
+
+def vectorize_partition(columns: Columns, partition: Any, number: int) -> Any:
+    """One lazy chunk of `transform`."""
+    return _scipy(columns.matrix(partition, _where(number)), columns)
+
+
+def merge_with(total: Totals, others: Sequence[Totals]) -> Totals:
+    """The last task of `fit`."""
+    return merge_totals([total, *others])
+
+
+def _where(number: int) -> str:
+    return f"partition {number:,}, document"
+
+
+def _known_columns(made: Terms, splitter: Splitter) -> Columns | None:
+    """Columns that do not depend on the texts; None where they do."""
+    if made.settings.hashed is not None:
+        return Columns(splitter, 2**made.settings.hashed, None)
+    if made.vocabulary is None:
+        return None
+    terms, columns = made.vocabulary
+    return Columns(splitter, len(terms), take(terms, np.argsort(columns)))
+
+
+def _found_columns(totals: TermTotals, made: Terms, splitter: Splitter) -> Columns:
+    """The terms found that filters keep, in the order of their names."""
+    if not totals.n_documents:
+        raise InputError("there are no documents; give at least one")
+    kept = totals.kept(made.filters)
+    columns = Columns(splitter, len(kept), take(totals.terms, kept))
+    return columns.with_idf(totals.documents[kept], totals.n_documents)
+
+
+def _scipy(rows: Csr, columns: Columns) -> Any:
+    """A CSR array, with 32-bit numbers where they do: much of scikit-learn takes no others."""
+    from scipy import sparse
+
+    indptr, indices, values = rows
+    small = max(columns.n_columns, len(values)) <= INT32_MAX
+    kind = np.int32 if small else np.int64
+    shape = (len(indptr) - 1, columns.n_columns)
+    return sparse.csr_array((values, indices.astype(kind), indptr.astype(kind)), shape=shape)

@@ -1,0 +1,92 @@
+"""Raw text as rows of the columns a model selected: the values that the training data would have had there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import UNLABELLED, Array, Block
+from nfs_dask.model import Model
+from nfs_dask.reading.given import batches
+from nfs_dask.reading.rows import Csr, chosen, documents, renumbered, weighed
+from nfs_dask.reading.terms import Known, Terms, terms_for
+from nfs_dask.text.counted import Counted
+from nfs_dask.text.features import TextFeatures
+from nfs_dask.text.settings import Tokenizer
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads texts for a model. A value that travels to workers; what it looks up is opened where it is used.
+
+    Where values do not depend on the rest of a document, only the selected terms are counted. Else all of them are, and
+    looked up in the vocabulary of the training data.
+    """
+
+    model: Model
+    tokenizer: Tokenizer | None = None
+
+    @property
+    def features(self) -> TextFeatures:
+        features = self.model.text
+        assert features is not None, "models of other data read no text"
+        return features
+
+    @cached_property
+    def terms(self) -> Terms:
+        return terms_for(self.model)
+
+    def blocks(self, given: Any, where: str = "document") -> Iterator[Block]:
+        """Rows of texts in memory: at least one block, also of no documents.
+
+        Parameters
+        ----------
+        given
+            Documents, as `batches` takes them.
+        where
+            What to call a document in messages; its number follows.
+        """
+        from nfs_dask.text.counting import TermCounter
+
+        counter = TermCounter(self.features.settings, known=self.terms.counted, tokenizer=self.tokenizer)
+        first = 0
+        for texts in batches(given, self.features.regions, where):
+            counter.add(texts)
+            block = self._block(counter.finish(), first)
+            first += block.n_rows
+            yield block
+        if not first:
+            yield self._block(counter.finish(), first)
+
+    def _block(self, counted: Counted, first_row: int) -> Block:
+        indptr, positions, values = self._selected(counted, self.terms.look_up(counted.terms))
+        codes = np.full(len(indptr) - 1, UNLABELLED, np.int8)
+        return Block(indptr, self.model.support[positions], values, codes, self.model.n_features, first_row=first_row)
+
+    def _selected(self, counted: Counted, known: Known) -> Csr:
+        """The entries of documents in the selected columns, which are numbered by their place in the support."""
+        features = self.features
+        columns, ranks = np.unique(known.columns, return_inverse=True)
+        places = self._places(columns)
+        if known.idf is None:
+            rows = documents(counted, ranks, places >= 0, features.n_regions)
+            return weighed(renumbered(rows, places), features.settings, features.idf)
+        idf = np.ones(len(columns))
+        idf[ranks] = known.idf
+        rows = documents(counted, ranks, np.tile(columns >= 0, features.n_regions), features.n_regions)
+        rows = weighed(rows, features.settings, np.tile(idf, features.n_regions))
+        return renumbered(chosen(rows, places[rows[1]] >= 0), places)
+
+    def _places(self, columns: Array) -> Array:
+        """Where some columns of each region are in the support, region after region; -1 for those not selected."""
+        features = self.features
+        firsts = np.arange(features.n_regions, dtype=np.int64) * features.n_terms
+        everywhere = np.where(columns >= 0, firsts[:, None] + columns, -1).ravel()
+        places = np.full(len(everywhere), -1, np.int64)
+        inside = everywhere >= 0
+        places[inside] = self.model.lookup.positions(everywhere[inside])
+        return places

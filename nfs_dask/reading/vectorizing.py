@@ -1,0 +1,99 @@
+"""Texts as matrices over columns that are known: a vocabulary in memory, or hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.reading.given import PLAIN, batches
+from nfs_dask.reading.rows import Csr, documents, joined, no_rows, renumbered, weighed
+from nfs_dask.reading.totals import ColumnTotals, TermTotals
+from nfs_dask.text.counted import Counted
+from nfs_dask.text.ordering import find
+from nfs_dask.text.settings import TextSettings, Tokenizer
+from nfs_dask.text.strings import Strings
+from nfs_dask.text.weighting import inverse_document_frequencies
+
+DOCUMENT = "document"  # what one is called in messages
+
+
+@dataclass(frozen=True)
+class Splitter:
+    """How texts become terms. Travels to workers."""
+
+    settings: TextSettings
+    tokenizer: Tokenizer | None = None
+
+    def count(self, given: Any, where: str = DOCUMENT) -> Counted:
+        """All terms of texts in memory, a row for each text."""
+        counter = self.counter()
+        for texts in batches(given, PLAIN, where):
+            counter.add(texts)
+        return counter.finish()
+
+    def count_totals(self, given: Any, where: str = DOCUMENT) -> TermTotals:
+        return TermTotals.of(self.count(given, where), self.settings.binary)
+
+    def counter(self, known: Strings | None = None) -> Any:
+        from nfs_dask.text.counting import TermCounter
+
+        return TermCounter(self.settings, known=known, tokenizer=self.tokenizer)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How terms become columns. Travels to workers."""
+
+    splitter: Splitter
+    n_columns: int
+    terms: Strings | None  # (n_columns,) in the order of the columns; None: columns are hashes
+    idf: Array | None = None  # (n_columns,) float64
+
+    def matrix(self, given: Any, where: str = DOCUMENT) -> Csr:
+        """Texts in memory as weighed rows."""
+        return joined(
+            [no_rows(self.splitter.settings), *(self._weighed(*counted) for counted in self._counted(given, where))]
+        )
+
+    def matrix_of(self, counted: Counted) -> Csr:
+        """All terms of some texts as weighed rows, where the terms of the columns are ascending."""
+        assert self.terms is not None
+        columns = find(self.terms, counted.terms)
+        ranks = np.where(columns >= 0, columns, self.n_columns)
+        wanted = np.append(np.ones(self.n_columns, bool), False)
+        return self._weighed(documents(counted, ranks, wanted), np.arange(self.n_columns))
+
+    def count_totals(self, given: Any, where: str = DOCUMENT) -> ColumnTotals:
+        counted = self._counted(given, where)
+        return ColumnTotals.of(
+            joined([no_rows(self.splitter.settings), *(renumbered(rows, columns) for rows, columns in counted)])
+        )
+
+    def with_idf(self, documents: Array, n_documents: int) -> Columns:
+        """With idf, if the settings ask for it, from the documents of each column."""
+        if not self.splitter.settings.tfidf:
+            return self
+        return replace(self, idf=inverse_document_frequencies(documents, n_documents))
+
+    def _counted(self, given: Any, where: str) -> Iterator[tuple[Csr, Array]]:
+        """Counts of some megabytes of text at a time, as rows over numbered columns, and which columns these are."""
+        counter = self.splitter.counter(self.terms)
+        for texts in batches(given, PLAIN, where):
+            counter.add(texts)
+            counted = counter.finish()
+            columns = ranks = np.arange(self.n_columns)
+            if self.terms is None:
+                from nfs_dask.vocabulary.hashed import hash_columns
+
+                assert self.splitter.settings.hashed is not None
+                columns = hash_columns(counted.terms, self.splitter.settings.hashed)
+                columns, ranks = np.unique(columns, return_inverse=True)
+            yield documents(counted, ranks, np.ones(len(columns), bool)), columns
+
+    def _weighed(self, rows: Csr, columns: Array) -> Csr:
+        idf = None if self.idf is None else self.idf[columns]
+        return renumbered(weighed(rows, self.splitter.settings, idf), columns)
