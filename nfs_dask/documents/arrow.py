@@ -92,9 +92,23 @@ def labels_of(array: Any, path: str) -> Column:
     present = _present(values)
     if _holds_strings(values.type):
         return Column(_strings(values, path), present)
-    if present is not None and not pa.types.is_floating(values.type):  # or numpy would get them as objects or floats
-        values = values.fill_null(pa.scalar(0).cast(values.type))
+    if pa.types.is_boolean(values.type):
+        return Column(_integers(values.cast(pa.int8())) != 0, present)
+    if pa.types.is_integer(values.type):
+        return Column(_integers(values), present)
     return Column(values.to_numpy(zero_copy_only=False), present)
+
+
+def _integers(values: Any) -> Array:
+    """Whole numbers, with anything in the place of missing ones.
+
+    Arrow's own ways turn them into floats, or into objects, or fill them with scalars, which imports pandas.
+    """
+    content = values.buffers()[1]
+    kind = np.dtype(str(values.type))
+    return (
+        np.frombuffer(content, kind)[values.offset : values.offset + len(values)] if len(values) else np.zeros(0, kind)
+    )
 
 
 def _strings(values: Any, path: str) -> Array:
@@ -106,7 +120,8 @@ def _strings(values: Any, path: str) -> Array:
         distinct = np.array([*encoded.dictionary.to_pylist(), None], object)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: a label is not valid UTF-8 ({error}); write the labels again") from None
-    return distinct[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    numbers, present = _integers(encoded.indices), _present(encoded)
+    return distinct[numbers if present is None else np.where(present, numbers, -1)]
 
 
 def weights_of(array: Any) -> Column:

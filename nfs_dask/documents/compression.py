@@ -12,7 +12,9 @@ from typing import IO, Any
 
 from nfs_dask.errors import InputError
 from nfs_dask.sources.files import open_binary
+from nfs_dask.units import MiB
 
+PYARROW_NBYTES = 30 * MiB  # measured: what importing pyarrow takes
 MISSING_PYARROW = "needs pyarrow, which is not installed; pip install nfs-dask[text]"
 
 

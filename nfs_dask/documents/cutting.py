@@ -6,25 +6,22 @@ A line belongs to the part in which it begins, so a plain file can be cut anywhe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import IO, Any, TypeVar
 
 from nfs_dask.documents.base import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
-from nfs_dask.documents.compression import open_content, split_compression
+from nfs_dask.documents.compression import PYARROW_NBYTES, open_content, split_compression
 from nfs_dask.documents.decoding import check_encoding, in_utf8, keeps_ascii
 from nfs_dask.errors import InputError
-from nfs_dask.sources.files import fingerprint, size_of
-from nfs_dask.storage.folder import is_url
+from nfs_dask.sources.files import digest, stamps
 from nfs_dask.units import GiB, KiB, MiB, format_bytes
 
 LONGEST_LINE = 64 * MiB
 FILE_NBYTES = 128 * KiB  # reading this much takes about as long as opening a file far away
 EXPANSION = 4  # bytes of text in a byte of a compressed file, about
 LINE_NBYTES = 16 * KiB  # read at once to find the end of a line
-REQUESTS = 16  # at a time, for the sizes of files far away
 COUNTED_NBYTES = GiB  # of a file that are read again to tell the number of a line that is left out
 T = TypeVar("T")
 
@@ -57,9 +54,12 @@ class FileDocuments:
         self.columns = columns
         self.labelled = columns.label is not None
         self.weighted = columns.weight is not None
-        self.fingerprint: str | None = fingerprint(paths, self.format, asdict(columns))
-        sizes = sizes_of(paths)
+        found = stamps(paths)
+        self.fingerprint: str | None = digest(found, self.format, asdict(columns))
+        sizes = [int(nbytes) for _, nbytes, _ in found]
         self.nbytes: int | None = sum(sizes)
+        if any(split_compression(path)[1] == ".zst" for path in paths):
+            self.import_nbytes += PYARROW_NBYTES
         self._pieces = grouped(self._parts(paths, sizes))
         self.n_pieces = len(self._pieces)
 
@@ -74,14 +74,6 @@ class FileDocuments:
     def batches(self, piece: Any) -> Iterator[Batch]:
         for part in self._pieces[piece]:
             yield from self._read(part)
-
-
-def sizes_of(paths: tuple[str, ...]) -> list[int]:
-    """Bytes of each file; those far away are asked several at a time."""
-    if not any(map(is_url, paths)):
-        return [size_of(path) for path in paths]
-    with ThreadPoolExecutor(REQUESTS) as pool:
-        return list(pool.map(size_of, paths))
 
 
 def grouped(parts: Iterable[tuple[T, int]]) -> tuple[tuple[T, ...], ...]:

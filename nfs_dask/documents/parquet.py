@@ -22,7 +22,7 @@ from nfs_dask.sources.files import open_binary
 from nfs_dask.text.strings import Strings
 from nfs_dask.units import MiB
 
-PYARROW_NBYTES = 55 * MiB  # measured: what importing pyarrow.parquet and reading a first batch takes
+PARQUET_NBYTES = 55 * MiB  # measured: what importing pyarrow.parquet and reading a first batch takes
 MOST_ROWS = 4096  # read together: texts that repeat are small in the file, and nothing tells how long they are
 STREAM_NBYTES = MiB  # of a compressed column held while it is read
 
@@ -43,7 +43,7 @@ class ParquetDocuments(FileDocuments):
     """
 
     format = "parquet"
-    import_nbytes = PYARROW_NBYTES
+    import_nbytes = PARQUET_NBYTES
 
     def __init__(self, paths: tuple[str, ...], columns: TextColumns) -> None:
         _import_pyarrow()

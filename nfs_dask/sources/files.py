@@ -7,12 +7,15 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, TypeAlias
 
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.storage.folder import is_url
 
 PathLike: TypeAlias = str | os.PathLike[str]
+
+REQUESTS = 16  # at a time, to file systems far away
 
 
 def expand(paths: PathLike | Iterable[PathLike]) -> tuple[str, ...]:
@@ -57,8 +60,22 @@ def size_of(path: str) -> int:
 
 def fingerprint(paths: Iterable[str], *settings: Any) -> str:
     """A digest that changes when a file is replaced or read in another way; told by names, sizes and times."""
-    facts = json.dumps([[_stamp(path) for path in paths], settings], default=str)
+    return digest(stamps(paths), *settings)
+
+
+def digest(found: list[list[Any]], *settings: Any) -> str:
+    """The fingerprint of files whose `stamps` are known."""
+    facts = json.dumps([found, settings], default=str)
     return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
+
+
+def stamps(paths: Iterable[str]) -> list[list[Any]]:
+    """Name, bytes and version of each file; of those far away several are asked for at a time."""
+    paths = list(paths)
+    if not any(map(is_url, paths)):
+        return [_stamp(path) for path in paths]
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        return list(pool.map(_stamp, paths))
 
 
 def _stamp(path: str) -> list[Any]:
