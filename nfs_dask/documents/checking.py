@@ -5,7 +5,6 @@ Readers hand over what they read, in vectors (`Checker.batch`) or document by do
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,9 +13,9 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.documents.base import BATCH_NBYTES, Batch, Problem, ProblemKind, TextColumns
-from nfs_dask.documents.decoding import explain_undecodable
+from nfs_dask.documents.decoding import explain_undecodable, invalid_utf8
+from nfs_dask.documents.whitespace import blank
 from nfs_dask.errors import InputError
-from nfs_dask.kernels import kernel
 from nfs_dask.text.strings import Strings
 
 BATCH_DOCUMENTS = 1 << 16  # most in a batch, so that neither very short documents nor their problems pile up
@@ -195,63 +194,6 @@ class Builder:
         """The last batch, if anything is in it."""
         if self._places:
             yield self.take()
-
-
-def invalid_utf8(strings: Strings) -> list[int]:
-    """Which strings are not valid UTF-8; looks at them one by one only if together they are not."""
-    content = strings.text[strings.offsets[0] : strings.offsets[-1]]
-    try:
-        codecs.utf_8_decode(content.data, "strict", True)
-    except UnicodeDecodeError:
-        return [i for i in range(len(strings)) if not _is_utf8(strings[i])]
-    # All is valid if no border lies within a character, whose bytes after the first are 0b10xxxxxx.
-    starts = strings.offsets[:-1][np.diff(strings.offsets) > 0]
-    if not np.any(strings.text[starts] & 0xC0 == 0x80):
-        return []
-    return [i for i in range(len(strings)) if not _is_utf8(strings[i])]
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def blank(strings: Strings) -> Array:
-    """Which strings have nothing but white space, as ``str.isspace`` sees it."""
-    found = np.zeros(len(strings), bool)
-    _find_blank(strings.offsets, strings.text, found)
-    return found
-
-
-@kernel
-def _find_blank(offsets, text, found):
-    for i in range(len(offsets) - 1):
-        at, end = offsets[i], offsets[i + 1]
-        while at < end:
-            a = text[at]
-            if a == 32 or 9 <= a <= 13 or 28 <= a <= 31:
-                at += 1
-                continue
-            if a < 0xC2 or at + 1 >= end:
-                break
-            b = text[at + 1]
-            if a == 0xC2 and (b == 0x85 or b == 0xA0):
-                at += 2
-                continue
-            if at + 2 >= end:
-                break
-            c = text[at + 2]
-            spaces = a == 0xE2 and b == 0x80 and (0x80 <= c <= 0x8A or c == 0xA8 or c == 0xA9 or c == 0xAF)
-            medium = a == 0xE2 and b == 0x81 and c == 0x9F
-            ogham = a == 0xE1 and b == 0x9A and c == 0x80
-            ideographic = a == 0xE3 and b == 0x80 and c == 0x80
-            if not (spaces or medium or ogham or ideographic):
-                break
-            at += 3
-        found[i] = at >= end
 
 
 def _missing_labels(labels: Column) -> Array:

@@ -61,6 +61,7 @@ def test_compressed_files_have_the_same_documents(tmp_path, monkeypatch, suffix)
     shrink(monkeypatch, 300, batch=100)
     source = open_tables((str(path),), SKIP)
     assert (source.n_pieces > 5) == (suffix == "")  # a compressed file cannot be entered in the middle
+    assert (source.import_nbytes > 0) == (suffix == ".zst")
     found = read(source)
     assert found.n_batches > 5
     assert found.texts == [line for line in POEM * 50 if line.strip()]

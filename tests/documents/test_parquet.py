@@ -201,7 +201,7 @@ import sys
 def resident(): return int(open("/proc/self/statm").read().split()[1]) * 4096
 import nfs_dask.documents.lines, nfs_dask.sources.labels
 from nfs_dask.text.strings import Strings
-from nfs_dask.documents.checking import blank
+from nfs_dask.documents.whitespace import blank
 blank(Strings.of(["a"]))
 before = resident()
 from nfs_dask.documents.base import TextColumns
