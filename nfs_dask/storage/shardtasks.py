@@ -7,6 +7,7 @@ until its last shard is complete. When rows are appended, the first shard starts
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import Header
 from nfs_dask.storage.layout import Texts
 from nfs_dask.storage.shards import ArrayWriter, Receipt, ShardReader
-from nfs_dask.storage.survey import Rows, checked_blocks, read_scratch
+from nfs_dask.storage.survey import Rows, Survey, checked_blocks, read_scratch
 from nfs_dask.storage.texts import write_texts
 
 
@@ -64,6 +65,42 @@ class WrittenRows:
     receipts: dict[str, Receipt]
     cut_rows: Array
     cut_entries: Array
+
+
+def entries_tasks(
+    source: Rows, runs: int, location: str, header: Header, old_nnz: int, surveys: list[Survey]
+) -> list[EntriesTask]:
+    """At most ``runs`` tasks that write the entries which ``surveys`` found, behind the old ones."""
+    shard = header.layout.shard
+    first, stop = old_nnz // shard, header.data.n_shards
+    ends = np.cumsum([n for found in surveys for n in found.entries])  # of each block of the source
+    tasks = max(1, min(runs, stop - first))
+    edges = [first + (stop - first) * i // tasks for i in range(tasks + 1)]
+    cut = []
+    for low, high in pairwise(edges):
+        if high > low:
+            begin = max(0, low * shard - old_nnz)
+            block = int(np.searchsorted(ends, begin, side="right"))
+            skip = begin - (int(ends[block - 1]) if block else 0)
+            cut.append(EntriesTask(source, location, header, old_nnz, low, high, block, skip))
+    return cut
+
+
+def rows_tasks(
+    location: str, scratch: str, header: Header, old_rows: int, old_nnz: int, surveys: list[Survey]
+) -> list[RowsTask]:
+    """A task for each shard of rows that is new or was not full."""
+    runs, row, entry = [], old_rows, old_nnz
+    for found in surveys:
+        runs.append(RunRows(found.number, row, found.n_rows, entry))
+        row, entry = row + found.n_rows, entry + found.nnz
+    size = header.layout.row_shard
+    tasks = []
+    for shard in range(old_rows // size, header.indptr.n_shards):
+        low, high = shard * size, (shard + 1) * size
+        here = tuple(run for run in runs if run.first_row < high and run.first_row + run.n_rows > low and run.n_rows)
+        tasks.append(RowsTask(location, scratch, header, old_rows, old_nnz, shard, here))
+    return tasks
 
 
 def write_entries(task: EntriesTask) -> tuple[list[Receipt], list[Receipt]]:

@@ -41,14 +41,7 @@ from nfs_dask.storage.receipts import (
     write_receipts,
 )
 from nfs_dask.storage.shards import ShardReader, write_numbers
-from nfs_dask.storage.shardtasks import (
-    EntriesTask,
-    RowsTask,
-    RunRows,
-    WrittenRows,
-    write_entries,
-    write_rows,
-)
+from nfs_dask.storage.shardtasks import WrittenRows, entries_tasks, rows_tasks, write_entries, write_rows
 from nfs_dask.storage.survey import Rows, Survey, SurveyTask, Values, survey
 from nfs_dask.storage.textfacts import TextFacts, check_same_text
 from nfs_dask.storage.vocabulary import check_text, write_vocabulary
@@ -252,8 +245,8 @@ def _write_generation(
     """Write the shards that are new or no longer complete, and all metadata but the root; the finished header."""
     old_rows, old_nnz = (old.n_rows, old.nnz) if old is not None else (0, 0)
     first_shard, first_row_shard = old_nnz // header.layout.shard, old_rows // header.layout.row_shard
-    entries = _entries_tasks(work, folder.location, header, old_nnz, surveys)
-    rows = _rows_tasks(folder.location, scratch, header, old_rows, old_nnz, surveys)
+    entries = entries_tasks(work.source, work.runs, folder.location, header, old_nnz, surveys)
+    rows = rows_tasks(folder.location, scratch, header, old_rows, old_nnz, surveys)
     written_entries = work.run("writing entries", write_entries, entries)
     written_rows = work.run("writing rows", write_rows, rows)
 
@@ -296,9 +289,6 @@ def _with_blocks(
     return replace(header, n_blocks=len(rows), block_entries=block_entries, block_nbytes=block_nbytes), rows
 
 
-# Cutting the work into tasks.
-
-
 def _survey(work: _Work, scratch: str, codes: Array | None, text: TextFacts | None) -> list[Survey]:
     source = work.source
     runs = max(1, min(work.runs, source.n_blocks))
@@ -317,40 +307,6 @@ def _survey(work: _Work, scratch: str, codes: Array | None, text: TextFacts | No
             DataWarning,
         )
     return surveys
-
-
-def _entries_tasks(
-    work: _Work, location: str, header: Header, old_nnz: int, surveys: list[Survey]
-) -> list[EntriesTask]:
-    shard = header.layout.shard
-    first, stop = old_nnz // shard, header.data.n_shards
-    ends = np.cumsum([n for found in surveys for n in found.entries])  # of each block of the source
-    tasks = max(1, min(work.runs, stop - first))
-    edges = [first + (stop - first) * i // tasks for i in range(tasks + 1)]
-    cut = []
-    for low, high in pairwise(edges):
-        if high > low:
-            begin = max(0, low * shard - old_nnz)
-            block = int(np.searchsorted(ends, begin, side="right"))
-            skip = begin - (int(ends[block - 1]) if block else 0)
-            cut.append(EntriesTask(work.source, location, header, old_nnz, low, high, block, skip))
-    return cut
-
-
-def _rows_tasks(
-    location: str, scratch: str, header: Header, old_rows: int, old_nnz: int, surveys: list[Survey]
-) -> list[RowsTask]:
-    runs, row, entry = [], old_rows, old_nnz
-    for found in surveys:
-        runs.append(RunRows(found.number, row, found.n_rows, entry))
-        row, entry = row + found.n_rows, entry + found.nnz
-    size = header.layout.row_shard
-    tasks = []
-    for shard in range(old_rows // size, header.indptr.n_shards):
-        low, high = shard * size, (shard + 1) * size
-        here = tuple(run for run in runs if run.first_row < high and run.first_row + run.n_rows > low and run.n_rows)
-        tasks.append(RowsTask(location, scratch, header, old_rows, old_nnz, shard, here))
-    return tasks
 
 
 # Values and shapes.
