@@ -12,6 +12,7 @@ from nfs_dask.estimators.textual import texts_to_read
 from nfs_dask.model import Model
 from nfs_dask.reading.reader import Reader
 from nfs_dask.scoring import What, score, score_texts
+from nfs_dask.sources.collections import is_collection
 
 
 class PredictingMixin:
@@ -72,7 +73,9 @@ class PredictingMixin:
 
         if isinstance(X, Dataset) and y is None:
             raise InputError("score needs the labels of these rows as y=")
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        columns = (y, self.predict(X), sample_weight)
+        y, predicted, sample_weight = (c.compute() if is_collection(c) else c for c in columns)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _score(self, X: Any, what: What) -> Array | Any:
         check_fitted(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from nfs_dask.reading.terms import Known, Terms, terms_for
 from nfs_dask.text.counted import Counted
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.settings import Tokenizer
+from nfs_dask.text.strings import Strings
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class Reader:
     def terms(self) -> Terms:
         return terms_for(self.model)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is worked out where it is used."""
+        return {"model": self.model, "tokenizer": self.tokenizer}
+
     def blocks(self, given: Any, where: str = "document") -> Iterator[Block]:
         """Rows of texts in memory: at least one block, also of no documents.
 
@@ -50,11 +55,15 @@ class Reader:
         where
             What to call a document in messages; its number follows.
         """
+        return self.blocks_of(batches(given, self.features.regions, where))
+
+    def blocks_of(self, parts: Iterable[Strings]) -> Iterator[Block]:
+        """Rows of texts that come in parts; in each, the regions of a document follow one another."""
         from nfs_dask.text.counting import TermCounter
 
         counter = TermCounter(self.features.settings, known=self.terms.counted, tokenizer=self.tokenizer)
         first = 0
-        for texts in batches(given, self.features.regions, where):
+        for texts in parts:
             counter.add(texts)
             block = self._block(counter.finish(), first)
             first += block.n_rows
