@@ -17,7 +17,6 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nfs_dask import DaskEngine, InputError, SerialEngine, SparseBernoulliNB, SparseMultinomialNB, TextVectorizer
 
@@ -354,8 +353,3 @@ def test_matrices_without_rows():
     vectorizer = TextVectorizer(tfidf=True).fit(CORPUS)
     empty = vectorizer.transform([])
     assert empty.shape == (0, len(vectorizer.vocabulary_)) and empty.dtype == np.float64
-
-
-@parametrize_with_checks([TextVectorizer()])
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
