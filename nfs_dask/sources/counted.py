@@ -60,7 +60,7 @@ class CountedTexts:
     fixed
         The vocabulary that was merged with, if one was given.
     n_documents
-        That the document frequencies of a given vocabulary are of; None: of these.
+        How many documents the frequencies are of that tf-idf goes by; None: these.
     """
 
     in_memory = False
@@ -96,8 +96,7 @@ class CountedTexts:
         self.n_blocks = sum(len(part.cuts) for part in self._parts)
         self._set_sizes([segment for _, segment in filled])
         # A region more is entries more, but a document counts once.
-        known = len(regions) == 1 and n_documents is None
-        self.nnz: int | None = sum(merged.df for merged in ranges) if known else None
+        self.nnz: int | None = sum(merged.df for merged in ranges) if len(regions) == 1 else None
         self.kind: Kind | None = _kind(settings, [segment.largest for _, segment in filled], ranges, self.nnz)
 
     def _set_sizes(self, segments: list[Segment]) -> None:
@@ -166,13 +165,10 @@ class _Reader:
     def __init__(self, source: CountedTexts, part: _Part) -> None:
         self._source, self._part = source, part
         self._sections = Sections.open(source.folder, part.name)
-        columns = source.columns
         dtype = np.dtype(np.int32 if source.n_features <= _WIDE else np.int64)
-        self._columns = columns.of_segment(part.number, part.n_ids, dtype)
-        self._idf: Array | None = None
-        if source.settings.tfidf:
-            df = columns.df_of_segment(part.number, part.n_ids)
-            self._idf = inverse_document_frequencies(df, source.n_documents)
+        tfidf = source.settings.tfidf
+        self._columns, df = source.columns.of_segment(part.number, part.n_ids, dtype, with_df=tfidf)
+        self._idf = None if df is None else inverse_document_frequencies(df, source.n_documents)
 
     def block(self, number: int) -> Block:
         source, part, sections = self._source, self._part, self._sections

@@ -60,42 +60,37 @@ class Columns:
         """Whether the number of a column is the number of terms before it."""
         return not self.hashed and self.fixed is None
 
-    def of_segment(self, number: int, n_ids: int, dtype: np.dtype[Any]) -> Array:
-        """The column of each id of a segment, -1 for those without; (n_ids,)."""
-        columns = np.empty(n_ids, dtype)
-        for merged, sections, start, part in self._parts(number, n_ids, "map"):
-            first, n = (merged.first, merged.stop - merged.first) if self.numbered else (0, self.n_columns)
-            if len(part) and not -1 <= int(part.min()) <= int(part.max()) < n:
-                raise sections.damaged()
-            into = columns[start : start + len(part)]
-            into[:] = part
-            if first:
-                into[into >= 0] += first
-        return columns
-
-    def df_of_segment(self, number: int, n_ids: int) -> Array:
-        """Documents of all segments that have each id of one, (n_ids,) int64."""
-        df = np.empty(n_ids, np.int64)
-        for _, _, start, part in self._parts(number, n_ids, "id_df"):
-            df[start : start + len(part)] = part
-        return df
-
-    def _parts(self, number: int, n_ids: int, key: str) -> Iterator[tuple[_Range, Sections, int, Array]]:
-        """What each range says of the ids of a segment, and which is the first of them."""
+    def of_segment(
+        self, number: int, n_ids: int, dtype: np.dtype[Any], *, with_df: bool = False
+    ) -> tuple[Array, Array | None]:
+        """The column of each id of a segment, or -1, (n_ids,); if asked for, also its document frequency, int64."""
+        columns, df = np.empty(n_ids, dtype), np.empty(n_ids, np.int64) if with_df else None
         n = 0
         for merged in self.ranges:
             sections = Sections.open(self.folder, merged.name)
             start, stop = sections.read("starts", number, number + 2).tolist()
-            part = sections.read(key, start, stop)
-            if n + len(part) > n_ids:
-                raise sections.damaged()
-            yield merged, sections, n, part
-            n += len(part)
+            end = n + stop - start
+            if end <= n_ids:
+                columns[n:end] = self._columns(merged, sections, start, stop)
+                if df is not None:
+                    df[n:end] = sections.read("id_df", start, stop)
+            n = end
         if n != n_ids:
             raise StoreError(
                 f"the ranges in {self.folder.location} know {n} terms of segment {number}, which has {n_ids}; "
                 "merge all segments again"
             )
+        return columns, df
+
+    def _columns(self, merged: _Range, sections: Sections, start: int, stop: int) -> Array:
+        """The columns of some ids; refuses those that are outside of the matrix."""
+        found = sections.read("map", start, stop)
+        n = merged.stop - merged.first if self.numbered else self.n_columns
+        if len(found) and not -1 <= int(found.min()) <= int(found.max()) < n:
+            raise sections.damaged()
+        if not self.numbered or merged.first == 0:
+            return found
+        return np.where(found >= 0, found + np.int64(merged.first), -1)
 
     def names(self, start: int, stop: int) -> Strings:
         """Names of columns ``start .. stop - 1``."""

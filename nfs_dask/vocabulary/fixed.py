@@ -2,6 +2,7 @@
 
     offsets, text                terms, ascending
     columns                      of each
+    df                           of each, where it is known from before
     by_offsets, by_text          terms in the order of their columns, where that is another
 
 Merging with it keeps these terms and no others.
@@ -32,10 +33,16 @@ class Fixed:
     samples: tuple[Sample, ...]
 
 
-def write_fixed(folder: Folder, name: str, terms: Strings, columns: Array) -> Fixed:
-    """Write distinct terms in ascending order, with their columns, which are the numbers from 0 on in any order."""
+def write_fixed(folder: Folder, name: str, terms: Strings, columns: Array, df: Array | None = None) -> Fixed:
+    """Write distinct terms in ascending order, with their columns, which are the numbers from 0 on in any order.
+
+    ``df`` are the document frequencies that tf-idf goes by where it was fitted before; None: those of the documents
+    that are counted.
+    """
     in_order = bool(np.all(columns[1:] > columns[:-1]))
     arrays = _strings("", terms) | {"columns": columns.astype(np.int64)}
+    if df is not None:
+        arrays["df"] = df.astype(np.int64)
     if not in_order:
         arrays |= _strings("by_", take(terms, np.argsort(columns)))
     samples = sample_terms(terms)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.kernels import kernel
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.layout import Numbers
+from nfs_dask.storage.shards import ShardReader
 from nfs_dask.text.ordering import find, sort_strings, take
 from nfs_dask.text.strings import Strings
 from nfs_dask.vocabulary.hashed import columns_of, without_columns
 from nfs_dask.vocabulary.ranges import read_range
 from nfs_dask.vocabulary.sections import Sections
+
+_WINDOW = 1 << 18  # columns whose frequencies are read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,25 @@ class Groups:
     n_shared: int = 0  # terms that share their column with another
     columns: Array | None = None  # (n_groups,) int64, where they are not the numbers of the groups
     others: Array | None = None  # (n_groups,) int32, how many more terms a column has
+    fitted_df: Array | None = None  # (n_groups,) int64, what tf-idf goes by where that is not `df`
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFrequencies:
+    """The document frequencies that a store keeps, one for each of its columns."""
+
+    folder: Folder
+    numbers: Numbers
+
+    def read(self, columns: Array) -> Array:
+        """Those of some ascending columns, read window by window; (n,) int64."""
+        reader, df = ShardReader(self.folder, self.numbers), np.empty(len(columns), np.int64)
+        cuts = np.flatnonzero(np.diff(columns // _WINDOW)) + 1
+        for low, high in pairwise([0, *cuts.tolist(), len(columns)]):
+            if low < high:
+                first, last = int(columns[low]), int(columns[high - 1])
+                df[low:high] = reader.read(first, last + 1)[columns[low:high] - first]
+        return df
 
 
 def read_terms(folder: Folder, segments: Sequence[str], low: bytes, high: bytes | None) -> Terms:
@@ -74,8 +98,11 @@ def group_equal(terms: Terms) -> Groups:
     return Groups(of_term, names, cf, _added(of_term, terms.df, len(names)), len(names))
 
 
-def group_columns(terms: Terms) -> Groups:
-    """Every column that has terms is a group, under the name of its most frequent term, of several the first."""
+def group_columns(terms: Terms, stored: StoredFrequencies | None = None) -> Groups:
+    """Every column that has terms is a group, under the name of its most frequent term, of several the first.
+
+    ``stored`` are the document frequencies of all columns where tf-idf was fitted before.
+    """
     assert terms.ids is not None
     of_term, names, cf = _distinct(terms)
     columns = columns_of(names)
@@ -95,15 +122,16 @@ def group_columns(terms: Terms) -> Groups:
         n_shared=int(sizes[sizes > 1].sum()),
         columns=columns[best],
         others=(sizes - 1).astype(np.int32),
+        fitted_df=None if stored is None else stored.read(columns[best]),
     )
 
 
-def group_fixed(terms: Terms, names: Strings, columns: Array) -> Groups:
+def group_fixed(terms: Terms, names: Strings, columns: Array, fitted_df: Array | None = None) -> Groups:
     """Every given name is a group, whether it occurs or not; other terms are in none."""
     of_term = find(names, terms.names).astype(np.int32)
     cf = _added(of_term, terms.cf, len(names))
     df = _added(of_term, terms.df, len(names))
-    return Groups(of_term, names, cf, df, int(np.count_nonzero(cf)), columns=columns)
+    return Groups(of_term, names, cf, df, int(np.count_nonzero(cf)), columns=columns, fitted_df=fitted_df)
 
 
 def _distinct(terms: Terms) -> tuple[Array, Strings, Array]:

@@ -17,11 +17,14 @@ from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.base import is_source
 from nfs_dask.sources.counted import CountedTexts
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.layout import Numbers
+from nfs_dask.storage.shards import write_numbers
 from nfs_dask.storage.writer import write_store
 from nfs_dask.text.counting import hash_strings
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings
 from nfs_dask.vocabulary.fixed import write_fixed
+from nfs_dask.vocabulary.grouping import StoredFrequencies
 from nfs_dask.vocabulary.merging import choose_cuts
 
 RANDOM = np.random.default_rng(8)
@@ -199,6 +202,19 @@ def test_a_given_vocabulary(folder, in_order, tfidf):
     assert source.strings(5, 200).to_list() == names[5:200]
 
 
+def test_tfidf_that_was_fitted_before(folder):
+    terms = sorted({term for row in ROWS[:90] for term in row})
+    old = CountVectorizer(analyzer=lambda row: row, vocabulary=terms)
+    X = old.fit_transform(ROWS[:90])
+    fixed = write_fixed(folder, "fixed", Strings.of(terms), np.arange(len(terms)), X.getnnz(axis=0))
+    settings = TextSettings(tfidf=True)
+    source = counted(folder, ROWS[90:], settings=settings, fixed=fixed, merge={"fixed": "fixed"}, n_documents=90)
+    later = old.transform(ROWS[90:])
+    later.sort_indices()
+    assert_same(matrix(source), TfidfTransformer().fit(X).transform(later).tocsr())
+    assert source.nnz == later.nnz
+
+
 # Hashed columns.
 
 
@@ -230,7 +246,19 @@ def test_names_of_hashed_columns_are_unique_whatever_the_terms(folder):
     names = source.strings(0, 64).to_list()
     assert len(set(names)) == 64
     parts = [source.strings(start, start + 8).to_list() for start in range(0, 64, 8)]
-    assert sum(parts, []) == names
+    assert [name for part in parts for name in part] == names
+
+
+def test_hashed_tfidf_that_was_fitted_before(folder):
+    bits, settings = 9, TextSettings(hashed=9, tfidf=True, norm=None)
+    df = counted(folder / "old", ROWS[:90], settings=settings).frequencies(0, 2**bits)
+    numbers = Numbers("frequencies", "int64", 2**bits, 64, 128)
+    write_numbers(folder, numbers, [df])
+    merge = {"stored": StoredFrequencies(folder, numbers)}
+    source = counted(folder, ROWS[90:], settings=settings, merge=merge, n_documents=90)
+    counts = matrix(counted(folder / "counts", ROWS[90:], settings=TextSettings(hashed=bits)))
+    idf = np.log((90 + 1) / (df + 1)) + 1
+    np.testing.assert_array_equal(matrix(source).data, counts.data * idf[counts.indices])
 
 
 def test_hashed_and_binary(folder):
