@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from nfs_dask.documents.base import Batch, TextColumns
 from nfs_dask.documents.checking import Bad, Builder, check_columns, is_missing
-from nfs_dask.documents.memory import Rows, a_type, text_or_none
+from nfs_dask.documents.memory import Rows, a_type, is_frame, text_or_none
 from nfs_dask.errors import InputError
 from nfs_dask.sources.collections import PANDAS_NBYTES, futures_in, is_collection, lazy_tasks
 
@@ -101,7 +101,7 @@ def _look(
 ) -> tuple[Kind, TextColumns]:
     """What the documents are, and the columns that hold them."""
     if not is_bag(collection):
-        if hasattr(collection, "columns"):
+        if is_frame(collection):
             check_columns(f"the {type(collection).__name__}", list(collection.columns), columns)
         return "rows", columns
     if columns.text:

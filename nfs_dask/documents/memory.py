@@ -36,7 +36,7 @@ class Rows:
     @classmethod
     def of(cls, data: Any, columns: TextColumns) -> Rows:
         """Of a DataFrame; anything else is documents alone."""
-        if not hasattr(data, "columns"):
+        if not is_frame(data):
             if getattr(data, "ndim", 1) != 1:
                 raise InputError(
                     f"documents of shape {data.shape}; give one string for each document, in one dimension"
@@ -96,12 +96,24 @@ class MemoryDocuments:
             yield self._rows.batch(start, stop, "document {}".format)
 
 
-def is_pandas(values: Any) -> bool:
-    return type(values).__module__.partition(".")[0] == "pandas"
+def is_frame(data: Any) -> bool:
+    """Whether this is a DataFrame of pandas or Dask, told without importing them."""
+    return _is_a(data, "DataFrame")
+
+
+def is_series(data: Any) -> bool:
+    """Whether this is a Series of pandas or Dask."""
+    return _is_a(data, "Series")
+
+
+def _is_a(data: Any, name: str) -> bool:
+    return any(
+        cls.__name__ == name and cls.__module__.partition(".")[0] in ("pandas", "dask") for cls in type(data).__mro__
+    )
 
 
 def _part(values: Any, start: int, stop: int) -> Any:
-    return values.iloc[start:stop] if is_pandas(values) else values[start:stop]
+    return values.iloc[start:stop] if is_series(values) else values[start:stop]
 
 
 def _as_list(values: Any) -> Sequence[Any]:
@@ -111,7 +123,7 @@ def _as_list(values: Any) -> Sequence[Any]:
 def _is_arrow(values: Any) -> bool:
     """Whether the strings of a Series lie in Arrow's memory."""
     dtype = getattr(values, "dtype", None)
-    return is_pandas(values) and (getattr(dtype, "storage", "") == "pyarrow" or str(dtype).endswith("string[pyarrow]"))
+    return is_series(values) and (getattr(dtype, "storage", "") == "pyarrow" or str(dtype).endswith("string[pyarrow]"))
 
 
 def _lengths(texts: Any) -> Array:

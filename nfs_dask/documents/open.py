@@ -17,7 +17,7 @@ from nfs_dask.documents.base import DocumentSource, OnError, TextColumns
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.collections import TEXT, DaskDocuments, is_bag
 from nfs_dask.documents.decoding import check_encoding
-from nfs_dask.documents.memory import MemoryDocuments, a_type, is_pandas
+from nfs_dask.documents.memory import MemoryDocuments, a_type, is_frame, is_series
 from nfs_dask.documents.places import looks_like_path, open_places, place_is_matrix
 from nfs_dask.errors import InputError
 from nfs_dask.sources.collections import is_collection
@@ -95,7 +95,7 @@ def is_documents(
         return first is None or isinstance(first, str)
     if is_bag(source):
         return True
-    if hasattr(type(source), "columns"):
+    if is_frame(source):
         return TEXT in list(source.columns) and _holds_texts(source[TEXT])
     return getattr(source, "ndim", 0) == 1 and _holds_texts(source)
 
@@ -112,13 +112,13 @@ def _open(source: Any, columns: TextColumns) -> DocumentSource:
         )
     if is_bag(source):
         return DaskDocuments(source, columns)
-    if type(source).__name__ == "DataFrame" and (is_pandas(source) or is_collection(source)):
+    if is_frame(source):
         columns = columns if columns.text else replace(columns, text=(TEXT,))
         return DaskDocuments(source, columns) if is_collection(source) else MemoryDocuments(source, columns)
     _refuse_columns(source, columns)
-    if _is_series(source) and is_collection(source):
+    if is_series(source) and is_collection(source):
         return DaskDocuments(source, columns)
-    if isinstance(source, (list, tuple, np.ndarray)) or (_is_series(source) and is_pandas(source)):
+    if is_series(source) or isinstance(source, (list, tuple, np.ndarray)):
         _refuse_list_of_paths(source)
         return MemoryDocuments(source, columns)
     raise InputError(f"documents were given as {a_type(source)}; accepted are: {ACCEPTED}")
@@ -161,15 +161,11 @@ def _first_present(values: Any) -> Any:
     return next((value for value in islice(values, LOOKED_AT) if isinstance(value, str) or not is_missing(value)), None)
 
 
-def _is_series(source: Any) -> bool:
-    return type(source).__name__ == "Series"
-
-
 def _holds_texts(column: Any) -> bool:
     """Whether an array or a Series is strings, told by its type, or where that is any object by its first values."""
     dtype = getattr(column, "dtype", None)
     if str(dtype) == "object":
-        return _is_series(column) if is_collection(column) else isinstance(_first_present(column), str)
+        return is_series(column) if is_collection(column) else isinstance(_first_present(column), str)
     return getattr(dtype, "kind", "") in ("U", "T") or "string" in str(dtype)
 
 

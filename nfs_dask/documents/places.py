@@ -41,11 +41,11 @@ def open_places(given: Iterable[PathLike], columns: TextColumns) -> DocumentSour
     (sort,) = sorts
     if sort == "files":
         return _open_files(places, columns)
+    if sort == "folders" and len(places) == 1 and (suffix := format_of(places[0])):
+        return _open_files(_tables_in(places[0], suffix), columns)
     _refuse_columns(places[0], sort, columns)
     if sort == "archives":
         return ArchiveDocuments([split for place in places if (split := split_archive(place))], columns)
-    if len(places) == 1 and (suffix := format_of(places[0])):
-        return _open_files(_tables_in(places[0], suffix), columns)
     return FolderDocuments(places, columns)
 
 
