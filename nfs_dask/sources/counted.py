@@ -106,7 +106,7 @@ class CountedTexts:
         documents = max((segment.block_documents for segment in segments), default=0)
         # A block, the entries it is made from, and the columns of all terms of its segment.
         own = self.block_entries * (index + value) + documents * 20 + 8
-        raw = self.block_entries * (8 + value) + documents * (8 * len(self.regions) + 12) + 8
+        raw = self.block_entries * (12 + value) + documents * (8 * len(self.regions) + 12) + 8
         table = max((segment.n_ids for segment in segments), default=0) * (index + 2 * value)
         self.block_nbytes = own + raw + table
         per_id = 4 + 4 * self.settings.tfidf

@@ -15,7 +15,7 @@ from nfs_dask.block import Array
 from nfs_dask.kernels import kernel
 from nfs_dask.text.counted import Counted
 from nfs_dask.text.counting import hash_strings
-from nfs_dask.text.ordering import sort_rows, take
+from nfs_dask.text.ordering import sort_rows
 from nfs_dask.text.strings import Strings
 
 COLUMN_NBYTES = 5  # of a column's number before a name; 40 bits are the most there are
@@ -39,6 +39,7 @@ def by_column(counted: Counted, bits: int) -> ByColumn:
     columns = hash_columns(counted.terms, bits)
     places = np.argsort(columns, kind="stable")
     columns = columns[places]
+    terms = _with_columns(counted.terms, places, columns)
     ranks = np.cumsum(np.diff(columns, prepend=columns[:1]) > 0, dtype=np.int32)
     of_term = np.empty(len(places), np.int32)
     of_term[places] = ranks
@@ -46,7 +47,6 @@ def by_column(counted: Counted, bits: int) -> ByColumn:
     sort_rows(counted.indptr, ids, counts)
     indptr = np.zeros_like(counted.indptr)
     nnz = _add_equal(counted.indptr, ids, counts, indptr)
-    terms = _with_columns(take(counted.terms, places), columns)
     n_columns = int(ranks[-1]) + 1 if len(ranks) else 0
     return ByColumn(terms, places, ranks, n_columns, indptr, ids[:nnz], counts[:nnz])
 
@@ -73,12 +73,12 @@ def without_columns(terms: Strings) -> Strings:
     return Strings(offsets, text)
 
 
-def _with_columns(terms: Strings, columns: Array) -> Strings:
-    offsets = terms.offsets + COLUMN_NBYTES * np.arange(len(terms.offsets)) - terms.offsets[0]
+def _with_columns(terms: Strings, places: Array, columns: Array) -> Strings:
+    """The terms at some places, each with a column before it."""
+    offsets = np.zeros(len(places) + 1, np.int64)
+    np.cumsum(np.diff(terms.offsets)[places] + COLUMN_NBYTES, out=offsets[1:])
     text = np.empty(int(offsets[-1]), np.uint8)
-    _move(terms.offsets, terms.text, 0, offsets, text, COLUMN_NBYTES)
-    for at in range(COLUMN_NBYTES):
-        text[offsets[:-1] + at] = (columns >> (8 * (COLUMN_NBYTES - 1 - at))) & 255
+    _put_columns(terms.offsets, terms.text, places, columns, offsets, text)
     return Strings(offsets, text)
 
 
@@ -136,6 +136,19 @@ def _move(offsets, text, skip, out_offsets, out, room):
     for i in range(len(offsets) - 1):
         to = out_offsets[i] + room
         for j in range(offsets[i] + skip, offsets[i + 1]):
+            out[to] = text[j]
+            to += 1
+
+
+@kernel
+def _put_columns(offsets, text, places, columns, out_offsets, out):
+    """Write the column of each string in big-endian bytes, and after it the string, which is the one at its place."""
+    for i in range(len(places)):
+        to = out_offsets[i]
+        for at in range(COLUMN_NBYTES):
+            out[to + at] = (columns[i] >> (8 * (COLUMN_NBYTES - 1 - at))) & 255
+        to += COLUMN_NBYTES
+        for j in range(offsets[places[i]], offsets[places[i] + 1]):
             out[to] = text[j]
             to += 1
 

@@ -240,6 +240,23 @@ def test_hashed_columns(folder, bits):
     assert source.frequencies(0, 2**bits).tolist() == expected.getnnz(axis=0).tolist()
 
 
+def test_more_columns_than_32_bits_can_number(folder):
+    source = counted(folder, settings=TextSettings(hashed=33))
+    X, names = by_sklearn()
+    columns = (hash_strings(Strings.of(names)) >> np.uint64(31)).astype(np.int64)
+    order = np.argsort(columns)
+    assert len(np.unique(columns)) == len(columns) and columns.max() > 2**32
+    found = matrix(source)
+    assert found.shape == (len(ROWS), 2**33) and found.indices.dtype == np.int64
+    expected = X[:, order].tocsr()
+    expected.sort_indices()
+    np.testing.assert_array_equal(found.indices, columns[order][expected.indices])
+    np.testing.assert_array_equal(found.data, expected.data)
+    assert source.names(columns) == names
+    last = int(columns[order[-1]])
+    assert source.frequencies(last - 1, last + 2).tolist() == [0, X[:, [order[-1]]].nnz, 0]
+
+
 def test_names_of_hashed_columns_are_unique_whatever_the_terms(folder):
     rows = [[f"#{k}" for k in range(64)], [f"x +1 #{k}" for k in range(64)]]
     source = counted(folder, rows, (), TextSettings(hashed=6))
@@ -278,6 +295,14 @@ def test_a_store_of_counted_texts(folder, tmp_path):
     assert (dataset.n_rows, dataset.n_features, dataset.nnz, dataset.kind) == (*X.shape, X.nnz, "count")
     assert_counts(dataset.source, X.toarray(), Y)
     assert dataset.source.names(np.array([3, 0])) == [names[3], names[0]]
+
+
+def test_counted_texts_in_object_storage(s3):
+    source = counted(Folder(s3) / "work", ROWS[:20], (7,), target=1500, y=Y[:20])
+    assert len(source.columns.ranges) > 1
+    X, names = by_sklearn(ROWS[:20])
+    assert_same(matrix(source), X)
+    assert source.strings(0, len(names)).to_list() == names
 
 
 def test_it_travels_light(folder):

@@ -18,7 +18,7 @@ from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings
 from nfs_dask.vocabulary.fixed import write_fixed
-from nfs_dask.vocabulary.merging import Cut, choose_bounds, choose_cuts, merge_range
+from nfs_dask.vocabulary.merging import choose_bounds, choose_cuts, merge_range
 from nfs_dask.vocabulary.ranges import sample_terms
 from nfs_dask.vocabulary.sections import Sections
 from nfs_dask.vocabulary.segments import read_manifest, write_segment
@@ -259,7 +259,3 @@ def test_a_damaged_segment_is_named(tmp_path):
     path.write_bytes(content)
     with pytest.raises(StoreError, match=r"1\.terms is truncated, damaged"):
         merge_segments(folder, segments)
-
-
-def test_no_cut_keeps_all():
-    assert Cut() == Cut(0, 0)
