@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nfs_dask._version import __version__
 
 if TYPE_CHECKING:
-    from nfs_dask.dataset import Dataset, ingest, open_dataset, plan
+    from nfs_dask.dataset import Dataset, open_dataset, plan
     from nfs_dask.engine.distributed import DaskEngine
     from nfs_dask.engine.serial import SerialEngine
     from nfs_dask.errors import (
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from nfs_dask.estimators.bernoulli import SparseBernoulliNB
     from nfs_dask.estimators.files import load_model
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
+    from nfs_dask.estimators.vectorizer import TextVectorizer
+    from nfs_dask.intake import ingest
     from nfs_dask.paths import path
 
 _HOME = {
@@ -43,7 +45,8 @@ _HOME = {
     "SparseBernoulliNB": "nfs_dask.estimators.bernoulli",
     "SparseMultinomialNB": "nfs_dask.estimators.multinomial",
     "StoreError": "nfs_dask.errors",
-    "ingest": "nfs_dask.dataset",
+    "TextVectorizer": "nfs_dask.estimators.vectorizer",
+    "ingest": "nfs_dask.intake",
     "load_model": "nfs_dask.estimators.files",
     "open_dataset": "nfs_dask.dataset",
     "path": "nfs_dask.paths",
@@ -64,6 +67,7 @@ __all__ = [
     "SparseBernoulliNB",
     "SparseMultinomialNB",
     "StoreError",
+    "TextVectorizer",
     "__version__",
     "ingest",
     "load_model",

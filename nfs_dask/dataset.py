@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
 from nfs_dask.block import Array, Kind
@@ -17,15 +16,13 @@ from nfs_dask.statistics.base import Statistic
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.kept import Kept
-from nfs_dask.units import MiB
-
-RUN_NBYTES = 128 * MiB  # of a source, that one task of an ingest reads
+from nfs_dask.storage.textfacts import TextFacts
 
 
 class Dataset:
     """Documents with labels, read block by block when a pass needs them.
 
-    Made by `open_dataset` and `ingest`. Holds no data and no open file.
+    Made by `open_dataset` and `nfs_dask.ingest`. Holds no data and no open file.
     """
 
     def __init__(self, source: Source, location: str | None = None, *, reuse: bool = True) -> None:
@@ -60,6 +57,11 @@ class Dataset:
     def fingerprint(self) -> str | None:
         """Changes when the data or the labels do; None for data that cannot be recognised again."""
         return self.source.fingerprint
+
+    @property
+    def text(self) -> TextFacts | None:
+        """How texts became the rows of a store of ours, and what an ingest has seen of them; None of other data."""
+        return getattr(self.source, "text", None)
 
     def names(self, columns: Array) -> list[str] | None:
         """Names of some columns, read without loading the rest."""
@@ -158,42 +160,3 @@ def plan(dataset: Dataset, what: Statistic | Fitting, engine: Engine | None = No
             "as dataset.class_counts()"
         )
     return dataset.plan(what.statistic(dataset), what.engine if engine is None else engine)
-
-
-def ingest(
-    source: Any,
-    store: str | os.PathLike[str],
-    *,
-    labels: Any = None,
-    weights: Any = None,
-    names: Iterable[str] | None = None,
-    append: bool = False,
-    engine: Engine | None = None,
-) -> Dataset:
-    """Write data into a store of ours, from which every pass reads fastest.
-
-    Parameters
-    ----------
-    source
-        A matrix in memory, a Dask array, or files that `open_dataset` opens.
-    store
-        A new path or URL; with ``append``, an existing store.
-    labels
-        One label for each row, or the column of the source that holds them.
-    weights
-        One weight for each row.
-    names
-        One name for each feature.
-    append
-        Add the rows to the store.
-    engine
-        Where the work runs; None chooses as for a pass.
-    """
-    from nfs_dask.storage.writer import write_store
-
-    target = Folder.of(store)
-    opened = open_source(source, labels=labels, sample_weight=weights)
-    runs = max(1, min(opened.n_blocks, opened.read_nbytes // RUN_NBYTES))
-    with choose_engine(engine, opened).mapping(opened) as mapping:
-        write_store(opened, target.location, names=names, append=append, map=mapping, runs=runs)
-    return open_dataset(target.location)

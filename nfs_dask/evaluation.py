@@ -10,11 +10,14 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
+from nfs_dask.documents.base import DocumentSource
 from nfs_dask.engine.base import Engine
-from nfs_dask.engine.choose import choose_engine
+from nfs_dask.engine.choose import choose_engine, choose_for_documents
 from nfs_dask.errors import InputError
 from nfs_dask.model import Model
+from nfs_dask.reading.reader import Reader
 from nfs_dask.sources.base import Source
+from nfs_dask.sources.labels import encode, merge_classes
 
 NORMAL_95 = 1.959963984540054
 
@@ -117,6 +120,45 @@ def evaluate(model: Model, dataset: Dataset, engine: Engine | None = None) -> Ev
     with choose_engine(engine, source).mapping(source) as mapping:
         parts = mapping(judge, runs)
     return Evaluation(dataset.classes, model.classes, np.sum(parts, axis=0))
+
+
+def evaluate_documents(documents: DocumentSource, reader: Reader, engine: Engine | None = None) -> Evaluation:
+    """As `evaluate`, for documents that are read piece by piece."""
+    if not documents.labelled:
+        raise InputError("the documents have no labels to compare with; name the column that holds them")
+    tasks = [JudgedPiece(documents, piece, reader) for piece in range(documents.n_pieces)]
+    with choose_for_documents(engine, documents).executor() as executor:
+        found = executor.map_items(judge_piece, tasks)
+    labels = merge_classes([labels for labels, _ in found])
+    if not len(labels):
+        raise InputError("there are no documents to compare with; give at least one")
+    confusion = np.zeros((len(labels), reader.model.n_classes), np.int64)
+    for own, counts in found:
+        confusion[np.searchsorted(labels, own)] += counts
+    return Evaluation(labels, reader.model.classes, confusion)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPiece:
+    """A piece of documents that one task reads, predicts and compares."""
+
+    documents: DocumentSource
+    piece: int
+    reader: Reader
+
+
+def judge_piece(task: JudgedPiece) -> tuple[Array, Array]:
+    """The labels of one piece, (L,), and its confusion counts, (L, C)."""
+    labels, given = [], [np.zeros(0, np.int64)]
+    for batch in task.documents.batches(task.piece):
+        labels.append(encode(batch.labels, batch.n_documents))
+        for block in task.reader.blocks_of([batch.document_by_document()]):
+            given.append(np.argmax(task.reader.model.joint_log_likelihood(block, trusted=True), axis=1))
+    classes = merge_classes([own for own, _ in labels])
+    counts = np.zeros((len(classes), task.reader.model.n_classes), np.int64)
+    codes = [np.searchsorted(classes, own)[codes] for own, codes in labels]
+    np.add.at(counts, (np.concatenate([np.zeros(0, np.int64), *codes]), np.concatenate(given)), 1)
+    return classes, counts
 
 
 @dataclass(frozen=True, slots=True)

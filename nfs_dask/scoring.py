@@ -17,14 +17,17 @@ import numpy as np
 
 from nfs_dask.block import Array, Block
 from nfs_dask.dataset import Dataset
+from nfs_dask.documents.base import DocumentSource, Problem
 from nfs_dask.engine.base import Engine
-from nfs_dask.engine.choose import choose_engine
+from nfs_dask.engine.choose import choose_engine, choose_for_documents
 from nfs_dask.model import Model
 from nfs_dask.reading.lazy import map_partitions
 from nfs_dask.reading.reader import Reader
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.collections import CollectionSource, is_collection
 from nfs_dask.sources.memory import MatrixSource
+
+PIECES = 64  # of documents, whose verdicts are held together
 
 What = Literal["predict", "predict_proba", "predict_log_proba", "decision_function", "joint_log_likelihood"]
 
@@ -104,6 +107,65 @@ def score_run(run: Run) -> Array:
 def score_block(model: Model, block: Block, what: What, trusted: bool = False) -> Array:
     """What a model says of some rows."""
     return np.asarray(getattr(model, what)(block, trusted))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPiece:
+    """A piece of documents that one task reads and scores."""
+
+    documents: DocumentSource
+    piece: int
+    reader: Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The most likely class of some documents."""
+
+    rows: Array  # (n,) int64, which documents of those seen
+    best: Array  # (n,) int32, position among the classes of the model
+    chances: Array  # (n,) float64, posterior probability
+    seen: int  # documents, those left out among them
+    problems: tuple[Problem, ...]
+
+
+def classify_documents(documents: DocumentSource, reader: Reader, engine: Engine | None = None) -> Iterator[Verdicts]:
+    """The most likely class of documents that are read piece by piece; never those of all pieces at once.
+
+    Parameters
+    ----------
+    documents
+        Files, or whatever else `nfs_dask.documents.open` opens.
+    reader
+        Reads them for its model.
+    engine
+        Where pieces are read; None chooses as for an ingest.
+
+    Yields
+    ------
+    Verdicts
+        Of one piece after another.
+    """
+    with choose_for_documents(engine, documents).executor() as executor:
+        for first in range(0, documents.n_pieces, PIECES):
+            last = min(first + PIECES, documents.n_pieces)
+            yield from executor.map_items(classify, [ReadPiece(documents, i, reader) for i in range(first, last)])
+
+
+def classify(task: ReadPiece) -> Verdicts:
+    """The verdicts of one piece."""
+    rows, best, chances = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)]
+    problems: list[Problem] = []
+    seen = 0
+    for batch in task.documents.batches(task.piece):
+        for block in task.reader.blocks_of([batch.document_by_document()]):
+            posterior = task.reader.model.predict_proba(block, trusted=True)
+            best.append(posterior.argmax(axis=1).astype(np.int32))
+            chances.append(posterior.max(axis=1))
+        rows.append(batch.rows + seen)
+        seen += batch.seen
+        problems += batch.problems
+    return Verdicts(np.concatenate(rows), np.concatenate(best), np.concatenate(chances), seen, tuple(problems))
 
 
 def _scores(run: Run) -> Iterator[Array]:

@@ -13,7 +13,8 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_m
 from sklearn.naive_bayes import MultinomialNB
 
 from nfs_dask.corpus import GeneratedCorpus
-from nfs_dask.dataset import ingest, open_dataset
+from nfs_dask.dataset import open_dataset
+from nfs_dask.intake import ingest
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.files import load_model
 from nfs_dask.estimators.multinomial import SparseMultinomialNB

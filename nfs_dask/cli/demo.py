@@ -49,9 +49,10 @@ def demo(documents: int, features: int, words: int, seed: int, keep: str | None,
     if cluster.scheduler is not None and keep is None:
         raise click.UsageError("workers elsewhere do not reach a temporary folder; name one they do with --keep DIR")
     from nfs_dask.corpus import GeneratedCorpus
-    from nfs_dask.dataset import Dataset, ingest
+    from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
     from nfs_dask.evaluation import evaluate
+    from nfs_dask.intake import ingest
 
     corpus = GeneratedCorpus(documents, features, seed=seed)
     others = GeneratedCorpus(max(1, documents // HELD_OUT), features, seed=seed, first_block=corpus.n_blocks)

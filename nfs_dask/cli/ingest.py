@@ -1,32 +1,34 @@
-"""``nfs-dask ingest``: files into a store."""
+"""``nfs-dask ingest``: documents and matrices into a store."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import ClusterOptions, cluster_options
+from nfs_dask.cli.options import ClusterOptions, Size, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, printable
+from nfs_dask.cli.texts import Location, document_options, lines_of, term_options
 from nfs_dask.errors import InputError
 from nfs_dask.units import format_seconds
 
 if TYPE_CHECKING:
     from nfs_dask.block import Array
+    from nfs_dask.engine.base import Engine
 
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.argument("store")
-@click.option("--label-column", metavar="NAME", help="The column of the source that holds the labels.")
 @click.option("--labels", type=click.Path(), metavar="FILE", help="One label for each row: .npy, or a line each.")
 @click.option("--weights", type=click.Path(), metavar="FILE", help="One weight for each row: .npy, or a line each.")
-@click.option("--names", type=click.Path(), metavar="FILE", help="One name for each feature, a line each.")
+@click.option("--names", type=click.Path(), metavar="FILE", help="Of a matrix: one name for each feature, a line each.")
+@document_options
+@term_options
+@click.option("--block-bytes", type=Size(), metavar="SIZE", help="What a block of the store takes in memory.")
 @click.option("--append", is_flag=True, help="Add the rows to a store that is there.")
 @click.option("--clean-up", is_flag=True, help="First remove what an ingest that died left at STORE.")
 @cluster_options
@@ -34,41 +36,53 @@ if TYPE_CHECKING:
 def ingest(
     sources: tuple[str, ...],
     store: str,
-    label_column: str | None,
     labels: str | None,
     weights: str | None,
     names: str | None,
+    columns: dict[str, Any],
+    terms: dict[str, Any],
+    block_bytes: int | None,
     append: bool,
     clean_up: bool,
     cluster: ClusterOptions,
 ) -> None:
-    """Write matrices from files into STORE, from which every pass reads fastest.
+    """Write documents or matrices into STORE, from which every pass reads fastest.
 
-    A SOURCE is a .npz, .svmlight or .h5ad file, an AnnData Zarr or another store; a path, a URL or a pattern. The store
-    becomes visible when it is complete.
+    A SOURCE of documents is a file of Parquet, CSV, JSON lines or lines of text, a folder or tar archive with a folder
+    for each class, or a part of an archive, as in news.tar.gz/train. A SOURCE of a matrix is a .npz, .svmlight or .h5ad
+    file, an AnnData Zarr or another store. Each is a path, a URL or a pattern. The store becomes visible when it is
+    complete; an ingest of documents that was interrupted goes on when it is repeated.
 
     \b
+    nfs-dask ingest reviews.parquet --label-column stars reviews.zarr
+    nfs-dask ingest 'tweets-*.csv.gz' --text-column tweet --ngrams 1,2 --min-df 2 tweets.zarr --workers 4
+    nfs-dask ingest aclImdb_v1.tar.gz/aclImdb/train/pos aclImdb_v1.tar.gz/aclImdb/train/neg imdb.zarr
+    nfs-dask ingest mail.jsonl --region subject --region body --label-column folder mail.zarr
     nfs-dask ingest matrix.npz --labels labels.npy mail.zarr
-    nfs-dask ingest 'parts/*.svmlight' s3://bucket/mail.zarr --workers 4
-    nfs-dask ingest cells.h5ad --label-column cell_type cells.zarr
     """
-    if label_column is not None and labels is not None:
+    if columns["label_column"] is not None and labels is not None:
         raise click.UsageError("--labels and --label-column both say what the labels are; give one of them")
-    from nfs_dask.dataset import ingest
-    from nfs_dask.sources.open import open_source
+    from nfs_dask.intake import ingest
     from nfs_dask.storage import places
 
     if clean_up:
         places.clean_up(store)
-    keeps(f"{store} is as it was before")
+    keeps(f"{store} is as it was before; of documents, the same command goes on with what was finished")
     started = time.perf_counter()
-    source = open_source(
-        sources[0] if len(sources) == 1 else [_Location(source) for source in sources],
-        labels=label_column if labels is None else _column(labels),
-        sample_weight=None if weights is None else _column(weights),
-    )
-    with cluster.engine(source) as engine:
-        dataset = ingest(source, store, names=None if names is None else _lines(names), append=append, engine=engine)
+    source = sources[0] if len(sources) == 1 else [Location(one) for one in sources]
+    given_labels, given_weights = _column(labels), _column(weights)
+    with _opened(source, columns, terms, cluster) as (opened, options, engine):
+        dataset = ingest(
+            opened,
+            store,
+            labels=given_labels,
+            weights=given_weights,
+            **options,
+            names=None if names is None else lines_of(names),
+            block_bytes=block_bytes,
+            append=append,
+            engine=engine,
+        )
     seconds = time.perf_counter() - started
     values: dict[str, Any] = {
         "store": dataset.location,
@@ -78,25 +92,35 @@ def ingest(
         "classes": dataset.classes,
         "kind": dataset.kind,
         "fingerprint": dataset.fingerprint,
+        "report": dataset.text.report if dataset.text is not None else None,
         "seconds": seconds,
     }
     answer(values, lambda console: console.print(printable(f"{dataset!r}, written in {format_seconds(seconds)}")))
 
 
-@dataclass(frozen=True)
-class _Location(os.PathLike[str]):
-    """A path or URL as it was written; `pathlib` would take a slash from a URL."""
+@contextmanager
+def _opened(
+    source: Any, columns: dict[str, Any], terms: dict[str, Any], cluster: ClusterOptions
+) -> Iterator[tuple[Any, dict[str, Any], Engine]]:
+    """Documents or a matrix, what of the options is left to say about them, and the engine that suits them."""
+    from nfs_dask.documents.open import is_documents, open_documents
+    from nfs_dask.sources.open import open_source
 
-    text: str
+    if is_documents(source, text_column=columns["text_column"], regions=columns["regions"]):
+        documents = open_documents(source, **columns)
+        with cluster.engine_for_documents(documents) as engine:
+            yield documents, terms, engine
+        return
+    with cluster.engine(open_source(source, labels=columns["label_column"])) as engine:
+        yield source, columns | terms, engine
 
-    def __fspath__(self) -> str:
-        return self.text
 
-
-def _column(file: str) -> Array:
+def _column(file: str | None) -> Array | None:
     """One value for each row: numbers where all are, else texts."""
     import numpy as np
 
+    if file is None:
+        return None
     if file.endswith(".npy"):
         try:
             column: Array = np.load(file, allow_pickle=False)
@@ -105,17 +129,10 @@ def _column(file: str) -> Array:
                 f"{file}: {error}; save plain numbers or texts, as in numpy.save(file, labels.astype(str))"
             ) from error
         return column
-    lines = _lines(file)
+    lines = lines_of(file)
     for kind in (np.int64, np.float64):
         try:
             return np.array(lines, kind)
         except (ValueError, OverflowError):
             continue
     return np.array(lines)
-
-
-def _lines(file: str) -> Sequence[str]:
-    try:
-        return Path(file).read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not text in UTF-8 ({error.reason}); write one value for each line") from error

@@ -15,6 +15,7 @@ from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.units import parse_bytes
 
 if TYPE_CHECKING:
+    from nfs_dask.documents.base import DocumentSource
     from nfs_dask.engine.base import Engine
     from nfs_dask.sources.base import Source
 
@@ -91,9 +92,25 @@ class ClusterOptions:
         """
         from nfs_dask.engine.choose import choose_engine
         from nfs_dask.engine.distributed import DaskEngine
+
+        with self._engine(not isinstance(choose_engine(None, source), DaskEngine), run) as engine:
+            yield engine
+
+    @contextmanager
+    def engine_for_documents(self, documents: DocumentSource) -> Iterator[Engine]:
+        """As `engine`, for documents that are still to be read."""
+        from nfs_dask.engine.choose import choose_for_documents
+        from nfs_dask.engine.distributed import DaskEngine
+
+        with self._engine(not isinstance(choose_for_documents(None, documents), DaskEngine), None) as engine:
+            yield engine
+
+    @contextmanager
+    def _engine(self, small: bool, run: str | None) -> Iterator[Engine]:
+        from nfs_dask.engine.distributed import DaskEngine
         from nfs_dask.engine.serial import SerialEngine
 
-        if self == ClusterOptions() and not isinstance(choose_engine(None, source), DaskEngine):
+        if self == ClusterOptions() and small:
             yield SerialEngine(run=run)
             return
         with self._checked_client() as client, client.as_current():

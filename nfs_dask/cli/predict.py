@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,66 +12,143 @@ import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.texts import Location, document_options
+from nfs_dask.errors import DataWarning, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from nfs_dask.documents.base import DocumentSource
+    from nfs_dask.scoring import Verdicts
+
 
 @click.command()
 @click.argument("model")
-@click.argument("source")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--out", metavar="FILE", help="Write the predictions to this CSV file instead of standard output.")
+@document_options
 @cluster_options
 @json_option
-def predict(model: str, source: str, out: str | None, cluster: ClusterOptions) -> None:
+def predict(
+    model: str, sources: tuple[str, ...], out: str | None, columns: dict[str, Any], cluster: ClusterOptions
+) -> None:
     """The class of each document of SOURCE, and its probability, as CSV.
+
+    SOURCE is a dataset with the features of the training data; or, for a model of texts, documents in files of any kind
+    that ingest reads. Rows are numbered as in SOURCE, also where documents were left out.
 
     \b
     nfs-dask predict spam.model new-mail.zarr
     nfs-dask predict spam.model new-mail.npz --out classes.csv --workers 2
+    nfs-dask predict spam.model 'mail/*.jsonl.gz' --text-column body --on-error skip --out classes.csv
     """
-    from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.files import load_model
 
     estimator = load_model(model)
-    dataset = open_dataset(source)
     keeps("no predictions were written")
+    tally = _Tally(estimator.classes_)
+    with _verdicts(estimator, sources, columns, cluster) as verdicts:
+        parts = map(tally.add, verdicts)
+        if out is not None:
+            _write_csv(Path(out), tally.lines(parts))
+        found = list(parts)  # empty where they have been written
+    values: dict[str, Any] = {"n": tally.n, "predicted": tally.predicted, "left_out": tally.left_out, "out": out}
+    if out is None:
+        values["rows"] = [row for part in found for row in part.rows.tolist()]
+        values["labels"] = [label for part in found for label in estimator.classes_[part.best].tolist()]
+        values["probabilities"] = [chance for part in found for chance in part.chances.tolist()]
+    answer(values, lambda console: _show_predictions(values, tally.lines(found), console))
+    if tally.left_out:
+        warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
+
+
+@contextmanager
+def _verdicts(
+    estimator: Any, sources: tuple[str, ...], columns: dict[str, Any], cluster: ClusterOptions
+) -> Iterator[Iterator[Verdicts]]:
+    """What the model says of a dataset, or of documents that are read piece by piece."""
+    import numpy as np
+
+    from nfs_dask.dataset import open_dataset
+    from nfs_dask.estimators.textual import reader_of
+    from nfs_dask.scoring import Verdicts, classify_documents
+
+    documents = _documents(estimator, sources, {**columns, "label_column": None, "weight_column": None})
+    if documents is not None:
+        with cluster.engine_for_documents(documents) as engine:
+            yield classify_documents(documents, reader_of(estimator), engine)
+        return
+    dataset = open_dataset(_one_or_list(sources))
     with cluster.engine(dataset.source) as engine:
-        posteriors = estimator.set_params(engine=engine).predict_proba(dataset)
-    best = posteriors.argmax(axis=1)
-    labels, chances = estimator.classes_[best], posteriors.max(axis=1)
-    values: dict[str, Any] = {
-        "n": len(labels),
-        "predicted": {str(c): int((best == i).sum()) for i, c in enumerate(estimator.classes_)},
-        "out": out,
-    }
-    if out is not None:
-        _write_csv(Path(out), labels, chances)
-    else:
-        values |= {"labels": labels, "probabilities": chances}
-    answer(values, lambda console: _show_predictions(values, labels, chances, console))
+        posterior = estimator.set_params(engine=engine).predict_proba(dataset)
+    n = len(posterior)
+    yield iter([Verdicts(np.arange(n), posterior.argmax(axis=1), posterior.max(axis=1), n, ())])
 
 
-def _lines(labels: Any, chances: Any) -> Any:
-    """Rows of CSV; labels are quoted as they may hold commas and line ends."""
-    yield "row,label,probability"
-    for row, (label, chance) in enumerate(zip(labels.tolist(), chances.tolist(), strict=True)):
-        text = str(label)
-        quoted = '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text
-        yield f"{row},{quoted},{chance:.6g}"
+def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -> DocumentSource | None:
+    """The documents that were named, with the columns of the training data where no others were; None for a matrix."""
+    from nfs_dask.documents.open import is_documents, open_documents
+    from nfs_dask.estimators.textual import reader_of
+
+    named = {"text_column": columns["text_column"], "regions": columns["regions"]}
+    source = _one_or_list(sources)
+    if not is_documents(source, **named):
+        return None
+    regions = reader_of(estimator).features.regions
+    if len(regions) > 1 and not any(named.values()):
+        columns = {**columns, "regions": list(regions)}
+    return open_documents(source, **columns)
 
 
-def _write_csv(path: Path, labels: Any, chances: Any) -> None:
+def _one_or_list(sources: tuple[str, ...]) -> Any:
+    return sources[0] if len(sources) == 1 else [Location(source) for source in sources]
+
+
+class _Tally:
+    """Counts what was predicted, part by part."""
+
+    def __init__(self, classes: Any) -> None:
+        self._classes = classes
+        self.n = self.seen = self.left_out = 0
+        self.first = ""
+        self.predicted = {str(label): 0 for label in classes}
+
+    def add(self, part: Verdicts) -> Verdicts:
+        """Count a part; the same, with rows numbered over all parts."""
+        rows = part.rows + self.seen
+        self.n += len(rows)
+        self.seen += part.seen
+        if part.problems and not self.left_out:
+            self.first = f"{part.problems[0].where}: {part.problems[0].what}"
+        self.left_out += len(part.problems)
+        for code, label in enumerate(self.predicted):
+            self.predicted[label] += int((part.best == code).sum())
+        return replace(part, rows=rows)
+
+    def lines(self, parts: Iterable[Verdicts]) -> Iterator[str]:
+        """Rows of CSV; labels are quoted as they may hold commas and line ends."""
+        yield "row,label,probability"
+        quoted = [_quoted(str(label)) for label in self._classes.tolist()]
+        for part in parts:
+            for row, code, chance in zip(part.rows.tolist(), part.best.tolist(), part.chances.tolist(), strict=True):
+                yield f"{row},{quoted[code]},{chance:.6g}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text
+
+
+def _write_csv(path: Path, lines: Iterable[str]) -> None:
     from nfs_dask.storage.folder import Folder
 
     with Folder.of(path.parent).create(path.name) as file:
-        for line in _lines(labels, chances):
+        for line in lines:
             file.write(line.encode() + b"\n")
 
 
-def _show_predictions(values: dict[str, Any], labels: Any, chances: Any, console: Console) -> None:
+def _show_predictions(values: dict[str, Any], lines: Iterable[str], console: Console) -> None:
     if values["out"] is None:
-        for line in _lines(labels, chances):
+        for line in lines:
             click.echo(printable(line))
     else:
         console.print(table(None, ["class", "documents"], [[c, n] for c, n in values["predicted"].items()]))
@@ -77,25 +157,34 @@ def _show_predictions(values: dict[str, Any], labels: Any, chances: Any, console
 
 @click.command()
 @click.argument("model")
-@click.argument("source")
-@click.option("--label-column", metavar="NAME", help="The column of SOURCE that holds the labels.")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@document_options
 @cluster_options
 @json_option
-def evaluate(model: str, source: str, label_column: str | None, cluster: ClusterOptions) -> None:
+def evaluate(model: str, sources: tuple[str, ...], columns: dict[str, Any], cluster: ClusterOptions) -> None:
     """How often a model is right about the documents of SOURCE, whose labels are known.
+
+    SOURCE is a dataset with the features of the training data; or, for a model of texts, documents in files of any kind
+    that ingest reads.
 
     \b
     nfs-dask evaluate spam.model test-mail.zarr
-    nfs-dask evaluate spam.model test-mail.zarr --json
+    nfs-dask evaluate spam.model test.parquet --label-column folder --json
     """
     from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.files import load_model
-    from nfs_dask.evaluation import evaluate
+    from nfs_dask.estimators.textual import reader_of
+    from nfs_dask.evaluation import evaluate, evaluate_documents
 
     estimator = load_model(model)
-    dataset = open_dataset(source, labels=label_column)
-    with cluster.engine(dataset.source) as engine:
-        values = evaluate(estimator.model_, dataset, engine).to_json()
+    documents = _documents(estimator, sources, columns)
+    if documents is not None:
+        with cluster.engine_for_documents(documents) as engine:
+            values = evaluate_documents(documents, reader_of(estimator), engine).to_json()
+    else:
+        dataset = open_dataset(_one_or_list(sources), labels=columns["label_column"])
+        with cluster.engine(dataset.source) as engine:
+            values = evaluate(estimator.model_, dataset, engine).to_json()
     answer(values, lambda console: _show_evaluation(values, console))
 
 

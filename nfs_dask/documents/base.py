@@ -44,6 +44,18 @@ class Batch:
     def n_documents(self) -> int:
         return len(self.texts[0])
 
+    @property
+    def rows(self) -> Array:
+        """Which of the documents seen these are."""
+        return np.delete(np.arange(self.seen), self.skipped)
+
+    def document_by_document(self) -> Strings:
+        """The texts of all regions, those of one document after another."""
+        if len(self.texts) == 1:
+            return self.texts[0]
+        n, regions = self.n_documents, len(self.texts)
+        return Strings.joined(self.texts).take(np.arange(n * regions).reshape(regions, n).T.ravel())
+
 
 @dataclass(frozen=True)
 class TextColumns:

@@ -82,11 +82,17 @@ def texts_to_read(estimator: Any, X: Any) -> Reader | None:
                 f"X has columns of texts, {', '.join(map(repr, text_columns(X)))}; give " + _wanted(text.regions)
             )
         return None
+    return reader_of(estimator)
+
+
+def reader_of(estimator: Any) -> Reader:
+    """Who reads raw text for a fitted estimator; refused where nobody can."""
+    text = estimator.model_.text
     if text is None:
         raise InputError(
             f"X holds texts, and this {type(estimator).__name__} was fitted to a matrix; give a matrix of "
-            f"{model.n_features:,} features, fit it in a Pipeline after TextVectorizer(), or fit a Dataset that "
-            "nfs_dask.ingest made of texts"
+            f"{estimator.model_.n_features:,} features, fit it in a Pipeline after TextVectorizer(), or fit a Dataset "
+            "that nfs_dask.ingest made of texts"
         )
     reader: Reader = estimator.reader_
     if text.settings.tokenizer is not None and reader.tokenizer is None:

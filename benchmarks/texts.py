@@ -1,0 +1,182 @@
+"""From texts to counts, to a store, to a model, beside scikit-learn.
+
+    python benchmarks/texts.py kernel --parquet FILE     one core: TermCounter and CountVectorizer, words 1-2 and chars 2
+    python benchmarks/texts.py store --documents 200000 --data DIR
+                                                         Parquet to a store on disk, 2 workers of 1 GiB, beside
+                                                         CountVectorizer and save_npz in one process
+    python benchmarks/texts.py model --documents 1600000 --data DIR
+                                                         Parquet to a fitted SparseMultinomialNB with names; scikit-learn's
+                                                         way (CountVectorizer, chi2, MultinomialNB) where --peers says so
+
+The tweets are generated (benchmarks/tweets.py), unless --parquet names a file with a column ``text``. Clusters are
+started, and kernels compiled, before the clock runs. Memory is the high-water mark of the largest process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from measure import interleaved, peak_nbytes, reset_peak, seconds
+from tweets import parquet
+
+from nfs_dask import DaskEngine, SparseMultinomialNB, ingest, open_dataset
+from nfs_dask.units import format_bytes
+
+NGRAMS = (1, 2)
+
+
+def texts_of(paths: list[Path]) -> list[str]:
+    import pyarrow.parquet as pq
+
+    return [text for path in paths for text in pq.read_table(path, columns=["text"])["text"].to_pylist()]
+
+
+def kernel(options: argparse.Namespace) -> None:
+    """One core, from texts in memory to counts in memory."""
+    from nfs_dask.text.counting import TermCounter
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    from nfs_dask.text.settings import TextSettings
+    from nfs_dask.text.strings import Strings
+
+    texts = texts_of(files(options))
+    strings = Strings.of(texts)
+    for analyzer, ngrams in (("word", NGRAMS), ("char", (2, 2))):
+
+        def ours(analyzer: Any = analyzer, ngrams: Any = ngrams) -> Any:
+            counter = TermCounter(TextSettings(analyzer=analyzer, ngrams=ngrams))
+            counter.add(strings)
+            return counter.finish()
+
+        def theirs(analyzer: str = analyzer, ngrams: tuple[int, int] = ngrams) -> Any:
+            return CountVectorizer(analyzer=analyzer, ngram_range=ngrams).fit_transform(texts)
+
+        counted, matrix = ours(), theirs()
+        assert (len(counted.terms), len(counted.ids)) == (matrix.shape[1], matrix.nnz), "not the same counts"
+        times = interleaved({"ours": ours, "theirs": theirs}, options.repeats)
+        print(
+            f"{analyzer} {ngrams[0]}-{ngrams[1]}: {len(texts):,} documents, {matrix.shape[1]:,} terms, "
+            f"{matrix.nnz:,} entries: {times['ours']:.3f} s, CountVectorizer {times['theirs']:.2f} s, "
+            f"{times['theirs'] / times['ours']:.1f} times"
+        )
+
+
+def vectorized(paths: list[Path], target: Path) -> tuple[float, int, tuple[int, int], int]:
+    """The same by scikit-learn in one process: read, count, save. Seconds, peak, shape, entries."""
+    import scipy.sparse as sp
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    reset_peak()
+    made: list[Any] = []
+
+    def work() -> None:
+        made.append(CountVectorizer(ngram_range=NGRAMS).fit_transform(texts_of(paths)))
+        sp.save_npz(target, made[0], compressed=False)
+
+    took = seconds(work, 1)[0]
+    return took, peak_nbytes(), made[0].shape, made[0].nnz
+
+
+def modelled(paths: list[Path], k: int) -> tuple[float, int]:
+    """scikit-learn's way to k features and a classifier: seconds and peak."""
+    import pyarrow.parquet as pq
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.feature_selection import SelectKBest, chi2
+    from sklearn.naive_bayes import MultinomialNB
+    from sklearn.pipeline import make_pipeline
+
+    reset_peak()
+    labels = [label for path in paths for label in pq.read_table(path, columns=["label"])["label"].to_pylist()]
+    pipeline = make_pipeline(CountVectorizer(ngram_range=NGRAMS), SelectKBest(chi2, k=k), MultinomialNB())
+    return seconds(lambda: pipeline.fit(texts_of(paths), labels), 1)[0], peak_nbytes()
+
+
+@contextmanager
+def two_workers() -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def ingested(paths: list[Path], target: Path, labelled: bool = False) -> Any:
+    shutil.rmtree(target, ignore_errors=True)
+    column = "label" if labelled else None
+    return ingest(list(paths), target, ngrams=NGRAMS, label_column=column, engine=DaskEngine())
+
+
+def store(options: argparse.Namespace) -> None:
+    """From Parquet to a store on disk."""
+    paths, target = files(options), options.data / "texts.zarr"
+    with two_workers() as client, multiprocessing.get_context("spawn").Pool(1) as pool:
+        ingested(paths[:1], target)  # compiles
+        theirs, ours = [], []
+        for _ in range(options.repeats):
+            theirs.append(pool.apply(vectorized, (paths, options.data / "texts.npz")))
+            client.run(reset_peak)
+            ours += seconds(lambda: ingested(paths, target), 1)
+        peak = max(client.run(peak_nbytes).values())
+    dataset = open_dataset(target)
+    took, most, shape, nnz = min(theirs)
+    assert (dataset.n_rows, dataset.n_features, dataset.nnz) == (*shape, nnz), "not the same counts"
+    print(
+        f"Parquet to store: {dataset.n_rows:,} documents, {dataset.n_features:,} terms, {dataset.nnz:,} entries: "
+        f"{min(ours):.2f} s in 2 workers of 1 GiB (peak {format_bytes(peak)}), scikit-learn {took:.1f} s "
+        f"({format_bytes(most)}), {took / min(ours):.1f} times"
+    )
+
+
+def model(options: argparse.Namespace) -> None:
+    """From Parquet to a fitted model with names."""
+    paths, target = files(options), options.data / "texts.zarr"
+    with two_workers() as client:
+        ingested(paths[:1], target, labelled=True)
+        client.run(reset_peak)
+        reset_peak()
+        fitted: list[Any] = []
+        counting = seconds(lambda: fitted.append(ingested(paths, target, labelled=True)), 1)[0]
+        estimator = SparseMultinomialNB(k=options.k, engine=DaskEngine())
+        fitting = seconds(lambda: estimator.fit(fitted[0]), 1)[0]
+        peak, client_peak = max(client.run(peak_nbytes).values()), peak_nbytes()
+    print(
+        f"Parquet to model: {fitted[0]!r}: {counting:.1f} s to the store and {fitting:.1f} s to the model, "
+        f"peak of a worker {format_bytes(peak)} of 1 GiB, of the client {format_bytes(client_peak)}"
+    )
+    for label, top in estimator.top_features(8).items():
+        print(f"  {label}: {', '.join(name for name, _ in top)}")
+    if options.peers:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            took, most = pool.apply(modelled, (paths, options.k))
+        print(f"scikit-learn: {took:.1f} s, peak {format_bytes(most)}; {took / (counting + fitting):.1f} times")
+
+
+def files(options: argparse.Namespace) -> list[Path]:
+    if options.parquet is not None:
+        return [options.parquet]
+    return parquet(options.documents, options.data / "tweets")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["kernel", "store", "model"])
+    parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--parquet", type=Path)
+    parser.add_argument("--data", type=Path, default=Path("benchmark-data"))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("-k", type=int, default=1000)
+    parser.add_argument("--peers", action="store_true", help="Also scikit-learn's way to a model.")
+    options = parser.parse_args()
+    {"kernel": kernel, "store": store, "model": model}[options.what](options)
+
+
+if __name__ == "__main__":
+    main()

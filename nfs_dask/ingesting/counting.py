@@ -1,0 +1,180 @@
+"""The task that counts the terms of one piece of the documents."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.documents.base import Batch, DocumentSource
+from nfs_dask.errors import InputError, StoreError
+from nfs_dask.ingesting.report import Seen
+from nfs_dask.sources.labels import encode, merge_classes, sample_weights
+from nfs_dask.storage.folder import Folder
+from nfs_dask.text.counting import TermCounter
+from nfs_dask.text.ordering import order
+from nfs_dask.text.settings import TextSettings, Tokenizer
+from nfs_dask.vocabulary.segments import Segment, read_manifest, write_segment
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """One piece of the documents, and where to leave what was counted."""
+
+    documents: DocumentSource
+    folder: str
+    piece: int
+    settings: TextSettings
+    segment_nbytes: int
+    note_skipped: bool = False  # which documents were left out, for who has a label for each
+    tokenizer: Tokenizer | str | None = None  # a callable for tasks that run here; else where to import it from
+
+    @property
+    def manifest(self) -> str:
+        return f"piece-{self.piece:08d}.json"
+
+
+@dataclass
+class CountedPiece:
+    """What became of a piece."""
+
+    segments: list[Segment] = field(default_factory=list)
+    seen: Seen = field(default_factory=Seen)
+    skipped: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # documents left out, of those seen here
+
+
+def count_texts(task: CountTask, partition: Any = None) -> CountedPiece:
+    """Count a piece, unless an earlier try has; ``partition`` is the piece itself where it comes from Dask."""
+    folder = Folder(task.folder)
+    if folder.exists(task.manifest):
+        return _finished(folder, task)
+    piece = CountedPiece()
+    counter = TermCounter(task.settings, tokenizer=find_tokenizer(task.tokenizer))
+    held = _Held(task, counter)
+    skipped = []
+    for batch in task.documents.batches(task.piece if partition is None else partition):
+        if task.note_skipped:
+            skipped.append(batch.skipped + piece.seen.seen)
+        piece.seen.seen += batch.seen
+        piece.seen.note(batch.problems)
+        for part in _in_parts(batch):
+            counter.add(part.document_by_document())
+            held.note(part)
+            if counter.nbytes + held.nbytes >= task.segment_nbytes:
+                piece.segments.append(held.write(folder, len(piece.segments)))
+    if held.n_documents:
+        piece.segments.append(held.write(folder, len(piece.segments)))
+    piece.seen.collisions = counter.collisions
+    piece.skipped = np.concatenate(skipped) if skipped else piece.skipped
+    folder.write(task.manifest, json.dumps(_to_json(piece)).encode())
+    return piece
+
+
+def count_partition(partition: Any, task: CountTask) -> CountedPiece:
+    """As `count_texts`, of a partition of a Dask collection."""
+    return count_texts(task, partition)
+
+
+def find_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
+    """The callable itself, imported from where the caller has it."""
+    if not isinstance(tokenizer, str):
+        return tokenizer
+    module, _, name = tokenizer.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"workers cannot import the tokenizer {tokenizer} ({error}); install it there, or leave the engine out"
+        ) from error
+    return found
+
+
+class _Held:
+    """Labels and weights of the documents that the counter holds."""
+
+    def __init__(self, task: CountTask, counter: TermCounter) -> None:
+        self._task = task
+        self._counter = counter
+        self._labels: list[Any] = []
+        self._weights: list[Array] = []
+        self.n_documents = 0
+
+    @property
+    def nbytes(self) -> int:
+        return 16 * self.n_documents
+
+    def note(self, batch: Batch) -> None:
+        self.n_documents += batch.n_documents
+        if batch.labels is not None:
+            self._labels.append(encode(batch.labels, batch.n_documents))
+        if batch.weights is not None:
+            self._weights.append(sample_weights(batch.weights, batch.n_documents))
+
+    def write(self, folder: Folder, number: int) -> Segment:
+        """Write what is held as a segment, and hold nothing."""
+        classes, codes = _together(self._labels)
+        weights = np.concatenate(self._weights) if self._weights else None
+        name = f"piece-{self._task.piece:08d}-{number:04d}.terms"
+        regions = self._task.documents.columns.n_regions
+        counted = order(self._counter.finish())
+        segment = write_segment(folder, name, counted, self._task.settings, regions, codes, weights, classes)
+        self._labels, self._weights, self.n_documents = [], [], 0
+        return segment
+
+
+def _together(parts: list[tuple[Array, Array]]) -> tuple[Array | None, Array | None]:
+    """Labels that were encoded batch by batch, under classes of their own, as codes of one set of classes."""
+    if not parts:
+        return None, None
+    classes = merge_classes([own for own, _ in parts])
+    codes = [np.searchsorted(classes, own).astype(np.int32)[codes] for own, codes in parts]
+    return classes, np.concatenate(codes)
+
+
+MOST_IN_PART = 8 << 20  # bytes of text that are counted between two looks at the memory
+
+
+def _in_parts(batch: Batch) -> Iterator[Batch]:
+    """A batch in parts of a few megabytes."""
+    nbytes = sum(int(strings.offsets[-1] - strings.offsets[0]) for strings in batch.texts)
+    parts = max(1, min(batch.n_documents, -(-nbytes // MOST_IN_PART)))
+    if parts == 1:
+        yield batch
+        return
+    edges = [batch.n_documents * i // parts for i in range(parts + 1)]
+    for start, stop in zip(edges, edges[1:], strict=False):
+        yield Batch(
+            tuple(strings.part(start, stop) for strings in batch.texts),
+            None if batch.labels is None else batch.labels[start:stop],
+            None if batch.weights is None else batch.weights[start:stop],
+        )
+
+
+def _to_json(piece: CountedPiece) -> dict[str, Any]:
+    return {
+        "segments": [segment.name for segment in piece.segments],
+        "seen": piece.seen.to_json(),
+        "skipped": piece.skipped.tolist(),
+    }
+
+
+def _finished(folder: Folder, task: CountTask) -> CountedPiece:
+    """What an earlier try has left."""
+    try:
+        found = json.loads(folder.read(task.manifest))
+        segments = [read_manifest(folder, name) for name in found["segments"]]
+        seen, skipped = Seen.from_json(found["seen"]), np.array(found["skipped"], np.int64)
+    except (LookupError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"{folder.path(task.manifest)} is damaged ({error}); delete it, and the piece is counted again"
+        ) from error
+    if any(segment is None for segment in segments):
+        raise StoreError(f"segments of {folder.path(task.manifest)} are missing; delete it, and they are made again")
+    return CountedPiece([segment for segment in segments if segment is not None], seen, skipped)

@@ -1,0 +1,253 @@
+"""Documents into a store: count the terms of all pieces, merge their names, write what they make.
+
+Every step is a map over small tasks that leave files; the driver sees numbers, and a few names by which ranges are cut.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from copy import copy
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.documents.base import DocumentSource
+from nfs_dask.engine.base import Engine, Executor
+from nfs_dask.engine.choose import choose_for_documents
+from nfs_dask.engine.serial import SerialEngine
+from nfs_dask.errors import DataWarning, InputError, warn
+from nfs_dask.ingesting.appending import stored_facts, stored_vocabulary
+from nfs_dask.ingesting.counting import CountedPiece, CountTask, count_partition, count_texts
+from nfs_dask.ingesting.plan import TextPlan, make_text_plan
+from nfs_dask.ingesting.report import Seen
+from nfs_dask.ingesting.settings import Terms
+from nfs_dask.ingesting.workplace import open_workplace
+from nfs_dask.sources.collections import is_collection
+from nfs_dask.sources.counted import CountedTexts
+from nfs_dask.sources.labelled import Labelled
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.layout import Layout
+from nfs_dask.storage.places import check_new
+from nfs_dask.storage.textfacts import TextFacts, check_same_text
+from nfs_dask.storage.writer import write_store
+from nfs_dask.units import MiB
+from nfs_dask.vocabulary.fixed import Fixed, write_fixed
+from nfs_dask.vocabulary.merging import MergedRange, MergeTask, choose_bounds, choose_cuts, merge_range
+from nfs_dask.vocabulary.segments import Segment
+
+logger = logging.getLogger("nfs_dask")
+
+RUN_NBYTES = 128 * MiB  # of counted texts, that one task writes
+FIXED = "vocabulary.terms"
+
+
+@dataclass(frozen=True)
+class TextIngest:
+    """All that an ingest of documents was asked for."""
+
+    documents: DocumentSource
+    store: Folder
+    terms: Terms
+    labels: Any = None  # one for each document; None: those the documents carry
+    weights: Any = None
+    append: bool = False
+    layout: Layout | None = None
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Their names; a single one has none."""
+        names = tuple(getattr(self.documents, "region_names", ()))
+        return names if len(names) > 1 else ("",)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What an interrupted ingest must have in common with the one that goes on."""
+        columns = asdict(self.documents.columns)
+        del columns["on_error"]  # pieces that are finished had no error, or were allowed to have some
+        return {
+            "documents": self.documents.fingerprint,
+            "columns": columns,
+            "settings": self.terms.settings.to_json(),
+            "labels of your own": self.labels is not None or self.weights is not None,
+        }
+
+
+def ingest_texts(ingest: TextIngest, engine: Engine | None) -> None:
+    """Write the store."""
+    engine = choose_for_documents(engine, ingest.documents)
+    resumable = ingest.documents.fingerprint is not None
+    _refuse_early(ingest)
+    with ExitStack() as stack:
+        folder = stack.enter_context(open_workplace(ingest.store, ingest.identity, resumable=resumable))
+        executor = stack.enter_context(engine.executor())
+        plan = make_text_plan(ingest.documents, executor.resources([folder]))
+        logger.debug("%s", plan)
+        pieces = _count(ingest, folder, executor, plan)
+        _merge_and_write(ingest, folder, executor, plan, pieces)
+
+
+def _refuse_early(ingest: TextIngest) -> None:
+    """What would fail after all the work had been done."""
+    if ingest.append:
+        stored = stored_facts(ingest.store)
+        asked = replace(stored, settings=ingest.terms.settings, regions=ingest.regions)
+        check_same_text(stored, asked, ingest.store.location)
+    else:
+        check_new(ingest.store)
+
+
+# Counting
+
+
+def _count(ingest: TextIngest, folder: Folder, executor: Executor, plan: TextPlan) -> list[CountedPiece]:
+    documents, tokenizer = ingest.documents, ingest.terms.tokenizer
+    by_name = ingest.terms.shippable_tokenizer
+    here = documents.in_memory or (tokenizer is not None and by_name is None)
+    tasks = [
+        CountTask(
+            documents,
+            folder.location,
+            piece,
+            ingest.terms.settings,
+            plan.segment_nbytes,
+            ingest.labels is not None or ingest.weights is not None,
+            tokenizer if here else by_name,
+        )
+        for piece in range(documents.n_pieces)
+    ]
+    with ExitStack() as stack:
+        counter = stack.enter_context(SerialEngine().executor()) if here else executor
+        if documents.delayed is None:
+            return counter.map_items(count_texts, tasks)
+        lean = [replace(task, documents=_without_partitions(documents)) for task in tasks]
+        return counter.map_values(count_partition, documents.delayed, lean)
+
+
+def _without_partitions(documents: DocumentSource) -> Any:
+    """The source as tasks take it: each gets its own partition, and not the graph of all."""
+    lean = copy(documents)
+    lean.delayed = None
+    return lean
+
+
+# Merging and writing
+
+
+def _merge_and_write(
+    ingest: TextIngest, folder: Folder, executor: Executor, plan: TextPlan, pieces: list[CountedPiece]
+) -> None:
+    seen = Seen()
+    for piece in pieces:
+        seen.add(piece.seen)
+    segments = [segment for piece in pieces for segment in piece.segments]
+    if not segments:
+        reason = f" ({seen})" if seen.left_out else ""
+        raise InputError(f"there are no documents to ingest{reason}; give at least one")
+    fixed = _write_vocabulary(ingest, folder)
+    ranges = _merge(ingest, folder, executor, plan, segments, fixed)
+    settings, regions = ingest.terms.settings, ingest.regions
+    n_documents = stored_facts(ingest.store).n_documents if ingest.append else None
+    counted = CountedTexts(folder, segments, ranges, settings, regions=regions, fixed=fixed, n_documents=n_documents)
+    source = _labelled(ingest, counted, pieces, seen)
+    report = seen.to_json() | _of_terms(ranges)
+    facts = TextFacts(settings, counted.n_rows, counted.n_terms, regions, report)
+    runs = max(2 * plan.resources.slots, source.read_nbytes // RUN_NBYTES)
+    write_store(
+        source,
+        ingest.store.location,
+        append=ingest.append,
+        map=executor.map_items,
+        layout=ingest.layout,
+        runs=runs,
+        text=facts,
+    )
+    if seen.left_out:
+        warn(str(seen), DataWarning)
+
+
+def _write_vocabulary(ingest: TextIngest, folder: Folder) -> Fixed | None:
+    """The vocabulary that was given, or that of the store to append to, where tasks find it."""
+    if ingest.append:
+        known = stored_vocabulary(ingest.store)
+        return None if known is None else write_fixed(folder, FIXED, *known)
+    given = ingest.terms.vocabulary
+    return None if given is None else write_fixed(folder, FIXED, *given)
+
+
+def _merge(
+    ingest: TextIngest,
+    folder: Folder,
+    executor: Executor,
+    plan: TextPlan,
+    segments: list[Segment],
+    fixed: Fixed | None,
+) -> list[MergedRange]:
+    """All ranges, merged; those of the most frequent terms only after a look at how frequent terms are."""
+    settings, filters = ingest.terms.settings, ingest.terms.filters
+    n_documents = sum(segment.n_documents for segment in segments)
+    fewest, most = filters.document_range(n_documents)
+    bounds = choose_bounds([*segments, *([] if fixed is None else [fixed])], plan.range_nbytes)
+    tasks = [
+        MergeTask(
+            folder.location,
+            tuple(segment.name for segment in segments),
+            number,
+            low,
+            high,
+            f"range-{number:06d}.terms",
+            fewest=fewest,
+            most=most,
+            with_df=settings.tfidf,
+            fixed=None if fixed is None else fixed.name,
+            hashed=settings.hashed is not None,
+        )
+        for number, (low, high) in enumerate(zip(bounds, [*bounds[1:], None], strict=True))
+    ]
+    if filters.max_features is not None:
+        looks = executor.map_items(merge_range, [replace(task, name=None, with_table=True) for task in tasks])
+        cuts = choose_cuts(looks, filters.max_features)
+        tasks = [replace(task, cut=cut) for task, cut in zip(tasks, cuts, strict=True)]
+    ranges: list[MergedRange] = executor.map_items(merge_range, tasks)
+    if fixed is None and not any(merged.n_kept for merged in ranges):
+        raise InputError(
+            f"no term is left of {sum(merged.n_distinct for merged in ranges):,} in {n_documents:,} documents; relax "
+            "min_df and max_df, or see whether the documents hold more than stop words"
+        )
+    return ranges
+
+
+def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPiece], seen: Seen) -> Any:
+    """The documents with the labels and weights that were given for all of those seen."""
+    if ingest.labels is None and ingest.weights is None:
+        return source
+    starts = np.cumsum([0] + [piece.seen.seen for piece in pieces])
+    skipped = np.concatenate([piece.skipped + start for piece, start in zip(pieces, starts.tolist(), strict=False)])
+    given = []
+    for what, lazy in (("labels", ingest.labels), ("weights", ingest.weights)):
+        values = lazy.compute() if is_collection(lazy) else lazy
+        if values is not None and len(values) != seen.seen:
+            raise InputError(f"there are {seen.seen:,} documents but {len(values):,} {what}; give one for each")
+        given.append(values if values is None or not len(skipped) else _without(values, skipped))
+    return Labelled(source, *given)
+
+
+def _without(values: Any, skipped: Array) -> Any:
+    """The values of the documents that are left."""
+    if isinstance(values, (list, tuple)):
+        out = set(skipped.tolist())
+        return [value for number, value in enumerate(values) if number not in out]
+    return np.delete(np.asarray(values), skipped)
+
+
+def _of_terms(ranges: list[MergedRange]) -> dict[str, Any]:
+    """What became of the terms."""
+    return {
+        "terms": sum(merged.n_distinct for merged in ranges),
+        "too_rare": sum(merged.n_rare for merged in ranges),
+        "too_frequent": sum(merged.n_frequent for merged in ranges),
+        "beyond_max_features": sum(merged.n_cut for merged in ranges),
+        "sharing_a_column": sum(merged.n_shared for merged in ranges),
+    }
