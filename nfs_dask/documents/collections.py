@@ -39,7 +39,7 @@ class Partition:
 
 
 class DaskDocuments:
-    """Documents of a Dask bag, Series or DataFrame.
+    """Documents of a Dask bag, Series or DataFrame. Messages number partitions, and documents in each, from 0.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class DaskDocuments:
 
     def _rows(self, partition: Partition) -> Iterator[Batch]:
         rows = Rows.of(partition.content, self.columns)
-        for start, stop in pairwise(rows.cuts().tolist()):
+        for start, stop in pairwise(rows.cuts()[0].tolist()):
             yield rows.batch(start, stop, lambda i: f"document {i} of partition {partition.number}")
 
     def _items(self, partition: Partition) -> Iterator[Batch]:
@@ -120,18 +120,18 @@ def _look(
 
 
 def _first(parts: Sequence[Any], futures: Sequence[Any]) -> Any:
-    """The first item; partitions are computed one by one until one has an item."""
+    """The first item that is there; partitions are computed one by one until one has such an item."""
     import dask
 
     for part in parts:
         (head,) = lazy_tasks("head", [(_head, part.key)], [part])
         if found := dask.compute(head, scheduler=futures[0].client if futures else None)[0]:
             return found[0]
-    raise InputError("the bag is empty; give at least one document")
+    raise InputError("the bag has no items; give at least one document")
 
 
 def _head(partition: Iterable[Any]) -> list[Any]:
-    return list(islice(partition, 1))
+    return list(islice((item for item in partition if isinstance(item, str) or not is_missing(item)), 1))
 
 
 def _is_pair(item: Any) -> bool:

@@ -46,8 +46,8 @@ class Rows:
         side = [None if name is None else data[name] for name in (columns.label, columns.weight)]
         return cls(columns, tuple(data[name] for name in columns.text), *side)
 
-    def cuts(self) -> Array:
-        """Where batches begin and end."""
+    def cuts(self) -> tuple[Array, int]:
+        """Where batches begin and end; and about how many bytes all texts have."""
         ends = np.cumsum(np.sum([_lengths(texts) for texts in self.texts], axis=0, dtype=np.int64))
         cuts = [0]
         while cuts[-1] < len(ends):
@@ -55,12 +55,7 @@ class Rows:
             before = ends[start - 1] if start else 0
             full = int(np.searchsorted(ends, before + BATCH_NBYTES)) + 1
             cuts.append(min(full, start + BATCH_DOCUMENTS, len(ends)))
-        return np.array(cuts)
-
-    @property
-    def nbytes(self) -> int:
-        """Characters, about."""
-        return sum(int(_lengths(texts).sum()) for texts in self.texts)
+        return np.array(cuts), int(ends[-1]) if len(ends) else 0
 
     def batch(self, start: int, stop: int, where: Where) -> Batch:
         """Documents ``start .. stop - 1``; ``where`` names document i of all."""
@@ -72,7 +67,7 @@ class Rows:
 
 
 class MemoryDocuments:
-    """Documents of a list, a tuple, a numpy array, a pandas Series or a pandas DataFrame."""
+    """Documents of a list, a tuple, a numpy array, a pandas Series or a pandas DataFrame; numbered from 0."""
 
     in_memory = True
     delayed: Sequence[Any] | None = None
@@ -84,8 +79,8 @@ class MemoryDocuments:
         self.labelled = columns.label is not None
         self.weighted = columns.weight is not None
         self._rows = Rows.of(data, columns)
-        self._cuts = self._rows.cuts()
-        self.nbytes: int | None = self._rows.nbytes
+        self.nbytes: int | None
+        self._cuts, self.nbytes = self._rows.cuts()
         self.n_pieces = -(-(len(self._cuts) - 1) // PIECE_BATCHES)
         if not self.n_pieces:
             raise InputError(f"no documents were given: the {type(data).__name__} is empty")
@@ -140,14 +135,14 @@ def _lengths(texts: Any) -> Array:
 def _to_arrow(texts: Any) -> Any:
     import pyarrow as pa
 
-    found = pa.array(texts.array)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    return pa.array(texts.array)  # which may be of several chunks
 
 
 def _texts(values: Any, where: Where, known: dict[int, Bad]) -> Column:
     """Strings of one region, and what is wrong with some."""
     if _is_arrow(values):
-        return texts_of(_to_arrow(values), "utf-8")
+        array = _to_arrow(values)
+        return texts_of(array.combine_chunks() if hasattr(array, "chunks") else array, "utf-8")
     texts = _as_list(values)
     if {str, np.str_}.issuperset(map(type, texts)):
         try:
@@ -200,11 +195,13 @@ def _labels(series: Any) -> Any:
 
 
 def _numbers(series: Any, known: dict[int, Bad]) -> Array:
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
+        return series.to_numpy(np.float64)
     out = np.full(len(series), np.nan)
     for i, value in enumerate(series.tolist()):
         if not is_missing(value):
             try:
                 out[i] = value
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 known.setdefault(i, Bad("weight", f"the weight {value!r:.40} is not a number"))
     return out

@@ -65,6 +65,8 @@ def open_documents(
         With ``region_names``, one for each region; none where documents are one text each.
     """
     if is_opened(source):
+        if any((text_column, regions, label_column, weight_column)) or (encoding, on_error) != (UTF8, "fail"):
+            raise InputError("these documents were opened already; say how to read them when they are opened")
         return source
     names, wanted = _regions(text_column, regions)
     columns = TextColumns(wanted, label_column, weight_column, encoding, _checked_on_error(on_error))

@@ -71,7 +71,7 @@ def test_named_columns_spare_the_look(computed):
 
 def test_the_look_goes_no_further_than_the_first_item(computed):
     counts, bag = computed
-    assert take(DaskDocuments(bag([], [], PAIRS[:2], PAIRS[2:]), TextColumns())).labels == LABELS
+    assert take(DaskDocuments(bag([], [], [None, *PAIRS[:2]], PAIRS[2:]), SKIP)).labels == LABELS
     assert counts == {0: 2, 1: 2, 2: 2, 3: 1}
 
 
@@ -145,8 +145,8 @@ def test_bags_that_cannot_be_read_are_refused():
         DaskDocuments(db.from_sequence(TEXTS), TextColumns(label="class"))
     with pytest.raises(InputError, match=r"weight_column='n'.* a tuple"):
         DaskDocuments(db.from_sequence(PAIRS), TextColumns(weight="n"))
-    with pytest.raises(InputError, match="the bag is empty"):
-        DaskDocuments(db.from_delayed([delayed([]), delayed([])]), TextColumns())
+    with pytest.raises(InputError, match="the bag has no items"):
+        DaskDocuments(db.from_delayed([delayed([]), delayed([None])]), TextColumns())
 
 
 FRAME = pd.DataFrame({"text": TEXTS, "class": LABELS, "n": range(10)})

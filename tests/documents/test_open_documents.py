@@ -213,6 +213,9 @@ def test_missing_texts_do_not_make_a_matrix():
 def test_opened_documents_pass_through():
     source = open_documents(TEXTS)
     assert is_opened(source) and is_documents(source) and open_documents(source) is source
+    for option in ({"text_column": "text"}, {"on_error": "skip"}):
+        with pytest.raises(InputError, match="opened already"):
+            open_documents(source, **option)
     assert not is_opened(TEXTS) and not is_opened(FRAME) and not is_opened(db.from_sequence(TEXTS))
 
 
