@@ -143,7 +143,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         if columns is None:
             totals = self._totals(X, splitter)
             assert isinstance(totals, TermTotals)
-            columns = _found_columns(totals, made, splitter)
+            columns = _found_columns(totals, totals.kept(made.filters), splitter)
         elif made.settings.tfidf:
             totals = self._totals(X, columns)
             assert isinstance(totals, ColumnTotals)
@@ -190,8 +190,10 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         if is_collection(X) or _known_columns(made, splitter) is not None:
             return self.fit(X).transform(X)
         counted = splitter.count(X)
-        self._columns = _found_columns(TermTotals.of(counted, made.settings.binary), made, splitter)
-        return _scipy(self._columns.matrix_of(counted), self._columns)
+        totals = TermTotals.of(counted, made.settings.binary)
+        kept = totals.kept(made.filters)
+        self._columns = _found_columns(totals, kept, splitter)
+        return _scipy(self._columns.matrix_of(counted, kept), self._columns)
 
     @available_if(lambda self: self.hashed is None)
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -314,11 +316,8 @@ def _known_columns(made: Terms, splitter: Splitter) -> Columns | None:
     return Columns(splitter, len(terms), take(terms, np.argsort(columns)))
 
 
-def _found_columns(totals: TermTotals, made: Terms, splitter: Splitter) -> Columns:
-    """The terms found that filters keep, in the order of their names."""
-    if not totals.n_documents:
-        raise InputError("there are no documents; give at least one")
-    kept = totals.kept(made.filters)
+def _found_columns(totals: TermTotals, kept: Array, splitter: Splitter) -> Columns:
+    """Some of the terms that were found, in the order of their names."""
     columns = Columns(splitter, len(kept), take(totals.terms, kept))
     return columns.with_idf(totals.documents[kept], totals.n_documents)
 

@@ -77,8 +77,9 @@ def batches(given: Any, regions: Sequence[str] = PLAIN, where: str = "document")
         raise InputError("one string was given in place of many documents; put it into a list, [text]")
     chunk: list[str] = []
     nbytes = first = 0
-    for number, text in enumerate(_texts(given, tuple(regions), where)):
-        if not isinstance(text, str):
+    texts = given if tuple(regions) == PLAIN and not is_frame(given) else _texts(given, tuple(regions), where)
+    for number, text in enumerate(texts):
+        if type(text) is not str and not isinstance(text, str):  # the first is quick, and nearly always enough
             raise _no_text(text, f"{where} {number // len(regions):,}", regions, number % len(regions))
         chunk.append(text)
         nbytes += len(text)
@@ -102,10 +103,7 @@ def _texts(given: Any, regions: tuple[str, ...], where: str) -> Iterator[Any]:
         yield from _across(given)
     else:
         for number, document in enumerate(given):
-            if len(regions) == 1 and not isinstance(document, Mapping):
-                yield document
-            else:
-                yield from _regions_of(document, regions, where, number)
+            yield from _regions_of(document, regions, where, number)
 
 
 def _are_columns(given: Sequence[Any]) -> bool:
@@ -131,7 +129,8 @@ def _columns(frame: Any, regions: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _regions_of(document: Any, regions: tuple[str, ...], where: str, number: int) -> Iterator[Any]:
-    if isinstance(document, Mapping) and regions != PLAIN:
+    """The texts of one document, which has them by name or in the order of the regions."""
+    if isinstance(document, Mapping):
         for region in regions:
             if region not in document:
                 raise InputError(
@@ -140,17 +139,14 @@ def _regions_of(document: Any, regions: tuple[str, ...], where: str, number: int
             yield document[region]
     elif isinstance(document, tuple) and len(document) == len(regions):
         yield from document
+    elif isinstance(document, str) and len(regions) == 1:
+        yield document
     else:
         found = f"a tuple of {len(document)}" if isinstance(document, tuple) else f"a {type(document).__name__}"
-        allowed = (
-            "a string for each document"
-            if regions == PLAIN
-            else (
-                f"a DataFrame with columns {_listed(regions)}, or for each document a dict of these, or a tuple of its "
-                "texts in this order"
-            )
+        raise InputError(
+            f"{where} {number:,} is {found}; give a DataFrame with columns {_listed(regions)}, or for each document a "
+            "dict of these, or a tuple of its texts in this order"
         )
-        raise InputError(f"{where} {number:,} is {found}; give {allowed}")
 
 
 def _listed(regions: Sequence[str]) -> str:

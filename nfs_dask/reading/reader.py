@@ -15,6 +15,7 @@ from nfs_dask.reading.given import batches
 from nfs_dask.reading.rows import Csr, chosen, documents, renumbered, weighed
 from nfs_dask.reading.terms import Known, Terms, terms_for
 from nfs_dask.text.counted import Counted
+from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.settings import Tokenizer
 from nfs_dask.text.strings import Strings
@@ -59,8 +60,6 @@ class Reader:
 
     def blocks_of(self, parts: Iterable[Strings]) -> Iterator[Block]:
         """Rows of texts that come in parts; in each, the regions of a document follow one another."""
-        from nfs_dask.text.counting import TermCounter
-
         counter = TermCounter(self.features.settings, known=self.terms.counted, tokenizer=self.tokenizer)
         first = 0
         for texts in parts:

@@ -12,6 +12,7 @@ from nfs_dask.model import Model
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.strings import Strings
 from nfs_dask.text.weighting import inverse_document_frequencies
+from nfs_dask.vocabulary.hashed import hash_columns
 from nfs_dask.vocabulary.table import Table
 
 
@@ -64,8 +65,6 @@ class HashedTerms:
         self._bits = bits
 
     def look_up(self, terms: Strings) -> Known:
-        from nfs_dask.vocabulary.hashed import hash_columns
-
         return Known(hash_columns(terms, self._bits), None)
 
 

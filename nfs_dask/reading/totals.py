@@ -28,13 +28,12 @@ class TermTotals:
 
     @classmethod
     def of(cls, counted: Counted, binary: bool) -> TermTotals:
-        """Of documents that are rows; ``binary``: a term occurs at most once in each."""
+        """Of documents that are rows, and terms in ascending order; ``binary``: a term occurs at most once in each."""
         n_terms = len(counted.terms)
         occurrences = documents = np.bincount(counted.ids, minlength=n_terms)
         if not binary:  # sums of whole numbers below 2^53 are exact in floats
             occurrences = np.bincount(counted.ids, counted.counts, n_terms).astype(np.int64)
-        places = sort_strings(counted.terms)
-        return cls(take(counted.terms, places), documents[places], occurrences[places], counted.n_rows)
+        return cls(counted.terms, documents, occurrences, counted.n_rows)
 
     def merge(self, other: TermTotals) -> TermTotals:
         where = find(self.terms, other.terms)
@@ -53,6 +52,8 @@ class TermTotals:
 
     def kept(self, filters: Filters) -> Array:
         """Positions of the terms that become columns, ascending."""
+        if not self.n_documents:
+            raise InputError("there are no documents; give at least one")
         low, high = filters.document_range(self.n_documents)
         kept = np.flatnonzero((self.documents >= low) & (self.documents <= high))
         if filters.max_features is not None:

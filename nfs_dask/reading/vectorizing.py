@@ -13,10 +13,12 @@ from nfs_dask.reading.given import PLAIN, batches
 from nfs_dask.reading.rows import Csr, documents, joined, no_rows, renumbered, weighed
 from nfs_dask.reading.totals import ColumnTotals, TermTotals
 from nfs_dask.text.counted import Counted
-from nfs_dask.text.ordering import find
+from nfs_dask.text.counting import TermCounter
+from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings, Tokenizer
 from nfs_dask.text.strings import Strings
 from nfs_dask.text.weighting import inverse_document_frequencies
+from nfs_dask.vocabulary.hashed import hash_columns
 
 DOCUMENT = "document"  # what one is called in messages
 
@@ -29,18 +31,16 @@ class Splitter:
     tokenizer: Tokenizer | None = None
 
     def count(self, given: Any, where: str = DOCUMENT) -> Counted:
-        """All terms of texts in memory, a row for each text."""
+        """All terms of texts in memory, ascending, and a row for each text."""
         counter = self.counter()
         for texts in batches(given, PLAIN, where):
             counter.add(texts)
-        return counter.finish()
+        return order(counter.finish())
 
     def count_totals(self, given: Any, where: str = DOCUMENT) -> TermTotals:
         return TermTotals.of(self.count(given, where), self.settings.binary)
 
-    def counter(self, known: Strings | None = None) -> Any:
-        from nfs_dask.text.counting import TermCounter
-
+    def counter(self, known: Strings | None = None) -> TermCounter:
         return TermCounter(self.settings, known=known, tokenizer=self.tokenizer)
 
 
@@ -59,11 +59,10 @@ class Columns:
             [no_rows(self.splitter.settings), *(self._weighed(*counted) for counted in self._counted(given, where))]
         )
 
-    def matrix_of(self, counted: Counted) -> Csr:
-        """All terms of some texts as weighed rows, where the terms of the columns are ascending."""
-        assert self.terms is not None
-        columns = find(self.terms, counted.terms)
-        ranks = np.where(columns >= 0, columns, self.n_columns)
+    def matrix_of(self, counted: Counted, kept: Array) -> Csr:
+        """Counted texts as weighed rows; ``kept`` are the terms that have columns, in their order."""
+        ranks = np.full(len(counted.terms), self.n_columns)
+        ranks[kept] = np.arange(self.n_columns)
         wanted = np.append(np.ones(self.n_columns, bool), False)
         return self._weighed(documents(counted, ranks, wanted), np.arange(self.n_columns))
 
@@ -87,8 +86,6 @@ class Columns:
             counted = counter.finish()
             columns = ranks = np.arange(self.n_columns)
             if self.terms is None:
-                from nfs_dask.vocabulary.hashed import hash_columns
-
                 assert self.splitter.settings.hashed is not None
                 columns = hash_columns(counted.terms, self.splitter.settings.hashed)
                 columns, ranks = np.unique(columns, return_inverse=True)
