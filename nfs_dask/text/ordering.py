@@ -169,7 +169,8 @@ def _sort(offsets, text, places, keys):
     """Sort ``places``; ``keys`` is room for a number each."""
     lows, highs, depths = np.empty(_STACK, np.int64), np.empty(_STACK, np.int64), np.empty(_STACK, np.int64)
     sizes, three = np.empty(3, np.int64), np.empty((3, 3), np.int64)
-    lows[0], highs[0], depths[0], waiting = 0, len(places), 0, 1
+    lows[0], highs[0], depths[0] = 0, len(places), 0
+    waiting = 1
     for i in range(len(places)):
         keys[i] = _key(offsets, text, places[i], 0)
     while waiting:
@@ -189,11 +190,11 @@ def _sort(offsets, text, places, keys):
         for part in range(3):
             sizes[part] = three[part, 1] - three[part, 0]
         for _ in range(3):
-            part = np.argmax(sizes)
-            if sizes[part] > 1:
-                lows[waiting], highs[waiting], depths[waiting] = three[part, 0], three[part, 1], three[part, 2]
+            most = np.argmax(sizes)
+            if sizes[most] > 1:
+                lows[waiting], highs[waiting], depths[waiting] = three[most, 0], three[most, 1], three[most, 2]
                 waiting += 1
-            sizes[part] = -1
+            sizes[most] = -1
 
 
 @kernel

@@ -1,6 +1,8 @@
 """From counts to values: tf-idf as scikit-learn's TfidfVectorizer has it, to the bit in float64.
 
-The operations are its own, in its order: logarithms are numpy's, sums over a row run from its first entry to its last.
+The operations are its own, in its order: logarithms are numpy's, sums over a row run from its first column to its last.
+So do those of `transform` there; those of `fit_transform` run in the order in which terms were first met, and the last
+bit may differ.
 """
 
 from __future__ import annotations
