@@ -96,7 +96,10 @@ def test_long_rows_are_sorted():
     indptr = np.cumsum([0, *lengths])
     ids = np.concatenate([random.permutation(2**31 - 1 - np.arange(n)) for n in lengths]).astype(np.int32)
     counts = random.integers(0, 2**31 - 1, len(ids), dtype=np.int32)
-    rows = [dict(zip(ids[a:b].tolist(), counts[a:b].tolist(), strict=True)) for a, b in zip(indptr, indptr[1:], strict=False)]
+    rows = [
+        dict(zip(ids[a:b].tolist(), counts[a:b].tolist(), strict=True))
+        for a, b in zip(indptr, indptr[1:], strict=False)
+    ]
     sort_rows(indptr, ids, counts)
     for row, a, b in zip(rows, indptr, indptr[1:], strict=False):
         assert list(zip(ids[a:b].tolist(), counts[a:b].tolist(), strict=True)) == sorted(row.items())
