@@ -1,0 +1,115 @@
+"""From texts to counted terms: scikit-learn's terms, by compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.errors import InputError
+from nfs_dask.text import kernels
+from nfs_dask.text.analysis import Analysis, Slices, frozen
+from nfs_dask.text.counted import Counted
+from nfs_dask.text.settings import TextSettings, Tokenizer
+from nfs_dask.text.strings import Strings
+from nfs_dask.text.tally import Tally
+
+__all__ = ["Counted", "TermCounter", "hash_strings"]
+
+BATCH_NBYTES = 128 << 10  # of texts, which fit the cache of a core together with what becomes of them
+BATCH_TEXTS = 8192
+SLICES = 8192  # terms that are counted together
+CAPACITY = 1024  # to begin with
+MOST_NBYTES = 1 << 30  # of one text, so that no count passes 32 bits
+
+
+def hash_strings(strings: Strings) -> Array:
+    """The 64-bit hash of each string, uint64: a function of its bytes alone, the same everywhere and in every version.
+
+    With B = 0x9E3779B97F4A7C15, modulo 2**64: ``h = h * B + byte + 1`` over the bytes and a space, from 0; then the
+    finaliser of Murmur3. The module `kernels` says why.
+    """
+    hashes = np.empty(len(strings), np.uint64)
+    kernels.hash_texts(frozen(strings.text), frozen(strings.offsets, np.int64), hashes)
+    return hashes
+
+
+class TermCounter:
+    """Counts the terms of texts, a row for each, until `finish`. For one thread at a time.
+
+    With ``known`` these terms, which must be distinct, are counted and no others. ``hash_bits``, ``capacity``: how much
+    of a hash is used and what there is room for at first, for tests of what follows from little.
+    """
+
+    def __init__(
+        self,
+        settings: TextSettings,
+        *,
+        known: Strings | None = None,
+        tokenizer: Tokenizer | None = None,
+        hash_bits: int = 64,
+        capacity: int = CAPACITY,
+    ) -> None:
+        self._analysis = Analysis(settings, tokenizer, hash_bits=hash_bits, n_slices=min(SLICES, 8 * capacity))
+        self._tally = Tally(capacity)
+        if known is not None:
+            keys = hash_strings(known) >> np.uint64(64 - hash_bits)
+            starts, stops = known.offsets[:-1].astype(np.int64), known.offsets[1:].astype(np.int64)
+            self._tally.fix(Slices(frozen(known.text), starts, stops, keys, len(known), known.nbytes))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held now. Tables of characters, one set for all of a process, are not counted."""
+        return self._analysis.nbytes + self._tally.nbytes
+
+    @property
+    def n_rows(self) -> int:
+        """Texts since the last `finish`."""
+        return self._tally.n_rows
+
+    @property
+    def collisions(self) -> int:
+        """Terms whose 64-bit hash an earlier one has. They are told apart by their bytes."""
+        return self._tally.collisions
+
+    def add(self, texts: Strings) -> None:
+        """Count the terms of each text, in a row of its own."""
+        text, offsets = frozen(texts.text), frozen(texts.offsets, np.int64)
+        verdicts = np.empty(len(texts), np.uint8)
+        kernels.check_texts(text, offsets, verdicts)
+        _refuse_broken(text, offsets, verdicts)
+        for first, stop in _batches(offsets):
+            folded = self._analysis.fold(text, offsets[first : stop + 1], verdicts[first:stop])
+            _refuse_long(folded.offsets)
+            for slices in self._analysis.slices(folded):
+                self._tally.count(slices)
+
+    def finish(self) -> Counted:
+        """What was counted; the counter starts afresh, with the known terms if there are any."""
+        self._analysis.clear()
+        return self._tally.take()
+
+
+def _refuse_broken(text: Array, offsets: Array, verdicts: Array) -> None:
+    broken = verdicts == kernels.BROKEN
+    if broken.any():
+        i = int(broken.argmax())
+        found = text[max(offsets[i], 0) : max(offsets[i + 1], 0)][:60].tobytes()
+        raise InputError(f"text {i} is not valid UTF-8: it begins with {found!r}; decode it by its encoding first")
+
+
+def _refuse_long(offsets: Array) -> None:
+    longest = int(np.diff(offsets).max(initial=0))
+    if longest > MOST_NBYTES:
+        raise InputError(f"a text of {longest:,} bytes; at most {MOST_NBYTES:,} are allowed, so cut it into several")
+
+
+def _batches(offsets: Array) -> Iterator[tuple[int, int]]:
+    """Stretches of texts: each one text, or texts of some thousand bytes together."""
+    first, n = 0, len(offsets) - 1
+    while first < n:
+        full = int(np.searchsorted(offsets, offsets[first] + BATCH_NBYTES, side="right")) - 1
+        stop = min(max(full, first + 1), first + BATCH_TEXTS, n)
+        yield first, stop
+        first = stop

@@ -1,0 +1,109 @@
+"""The terms met so far and how often each text has them, in arrays that grow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfs_dask.errors import InputError
+from nfs_dask.text import kernels
+from nfs_dask.text.analysis import Slices, grown
+from nfs_dask.text.counted import Counted
+from nfs_dask.text.strings import Strings
+
+MOST = (1 << 31) - 1  # terms, and entries: they are numbered in 32 bits
+
+
+class Tally:
+    """An open-addressing table of terms, and rows of entries.
+
+    A slice whose hash is in the table is compared with the name there, byte by byte: terms are told apart exactly.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._fixed = False  # terms that are not in the table are left out
+        self._start()
+
+    @property
+    def nbytes(self) -> int:
+        """Of all arrays, whether filled or not."""
+        table = (self._slots, self._hashes, self._offsets, self._names, self._places)
+        return sum(array.nbytes for array in (*table, self._indptr, self._ids, self._counts, self._state))
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._state[2])
+
+    @property
+    def collisions(self) -> int:
+        """Terms whose hash an earlier one has."""
+        return int(self._state[3])
+
+    def count(self, slices: Slices) -> None:
+        """Add some slices to the last row, and to rows after it."""
+        self._reserve(slices.n, slices.nbytes)
+        kernels.count_slices(
+            slices.text, slices.starts, slices.stops, slices.keys, slices.n,
+            self._slots, self._hashes, self._offsets, self._names, self._places,
+            self._indptr, self._ids, self._counts, self._state, self._fixed,
+        )  # fmt: skip
+
+    def fix(self, terms: Slices) -> None:
+        """From now on, count these terms only; they must be distinct."""
+        self.count(terms)
+        repeated = self._counts[: self._state[1]] > 1
+        if repeated.any():
+            term = self._terms()[int(repeated.argmax())]
+            raise InputError(f"the term {term.decode()!r} is given more than once; give distinct terms")
+        self._fixed = True
+        self.take()
+
+    def take(self) -> Counted:
+        """What was counted. Starts afresh, but for fixed terms."""
+        _, n_entries, n_rows, collisions = self._state.tolist()
+        counted = Counted(
+            self._terms(), self._indptr[: n_rows + 1], self._ids[:n_entries], self._counts[:n_entries], collisions
+        )
+        if self._fixed:
+            self._places[:] = -1
+            self._start_rows()
+        else:
+            self._start()
+        return counted
+
+    def _terms(self) -> Strings:
+        offsets = self._offsets[: self._state[0] + 1]
+        return Strings(offsets, self._names[: offsets[-1]])
+
+    def _start(self) -> None:
+        self._state = np.zeros(4, np.int64)  # terms, entries, rows, collisions
+        self._slots = np.zeros(kernels.n_slots(self._capacity), np.uint64)
+        self._hashes = np.empty(self._capacity, np.uint64)
+        self._offsets = np.zeros(self._capacity + 1, np.int64)
+        self._names = np.empty(self._capacity, np.uint8)
+        self._places = np.empty(self._capacity, np.int32)
+        self._start_rows()
+
+    def _start_rows(self) -> None:
+        self._state[1:3] = 0
+        self._indptr = np.zeros(self._capacity + 1, np.int64)
+        self._ids = np.empty(self._capacity, np.int32)
+        self._counts = np.empty(self._capacity, np.int32)
+
+    def _reserve(self, n: int, nbytes: int) -> None:
+        """Room for ``n`` more slices of so many bytes."""
+        n_terms, n_entries, n_rows, _ = self._state.tolist()
+        if max(n_terms, n_entries) + n > MOST:
+            raise InputError(f"{n_entries:,} entries of {n_terms:,} terms; finish before either reaches 2**31")
+        self._indptr = grown(self._indptr, n_rows + n + 1)
+        self._ids = grown(self._ids, n_entries + n)
+        self._counts = grown(self._counts, n_entries + n)
+        if self._fixed:
+            return
+        self._names = grown(self._names, int(self._offsets[n_terms]) + nbytes)
+        self._hashes = grown(self._hashes, n_terms + n)
+        self._offsets = grown(self._offsets, n_terms + n + 1)
+        self._places = grown(self._places, n_terms + n)
+        if kernels.n_slots(n_terms + n) > len(self._slots):
+            self._slots = np.zeros(kernels.n_slots(n_terms + n), np.uint64)
+            kernels.fill_slots(self._slots, self._hashes, n_terms)
