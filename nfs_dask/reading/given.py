@@ -16,6 +16,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.sources.collections import is_collection
 from nfs_dask.text.strings import Strings
 
+TEXT_NBYTES = 16  # that a text takes in a batch besides its bytes
 PLAIN = ("",)  # the regions of documents that are texts themselves
 
 
@@ -32,7 +33,7 @@ def holds_texts(X: Any, regions: Sequence[str] = PLAIN) -> bool:
     if isinstance(X, str) or is_bag(X):
         return True
     if is_frame(X):
-        return any(region in text_columns(X) for region in regions)
+        return any(region in X.columns and _may_be_text(X[region].dtype) for region in regions if region)
     if hasattr(type(X), "dtype"):
         one_column = X.ndim == 1 and _may_be_text(X.dtype)
         return one_column and (is_collection(X) or any(isinstance(value, str) for value in X))
@@ -46,7 +47,7 @@ def is_frame(X: Any) -> bool:
 
 def text_columns(frame: Any) -> list[Any]:
     """Names of the columns of a DataFrame that may hold texts."""
-    return [name for name in frame.columns if _may_be_text(getattr(frame[name], "dtype", None))]
+    return [name for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if _may_be_text(dtype)]
 
 
 def _may_be_text(dtype: Any) -> bool:
@@ -56,7 +57,7 @@ def _may_be_text(dtype: Any) -> bool:
 
 def _is_document(value: Any) -> bool:
     """A text; or its regions by name or position; or the column of one region."""
-    if isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1:
+    if isinstance(value, (list, tuple)) or (getattr(value, "ndim", 0) == 1 and _may_be_text(value.dtype)):
         return any(isinstance(part, str) for part in value)
     return isinstance(value, (str, Mapping))
 
@@ -82,7 +83,7 @@ def batches(given: Any, regions: Sequence[str] = PLAIN, where: str = "document")
         if type(text) is not str and not isinstance(text, str):  # the first is quick, and nearly always enough
             raise _no_text(text, f"{where} {number // len(regions):,}", regions, number % len(regions))
         chunk.append(text)
-        nbytes += len(text)
+        nbytes += len(text) + TEXT_NBYTES
         if nbytes >= BATCH_NBYTES and (number + 1) % len(regions) == 0:
             yield _encoded(chunk, where, first, len(regions))
             first, chunk, nbytes = number + 1, [], 0

@@ -77,16 +77,13 @@ class Reader:
 
     def _selected(self, counted: Counted, known: Known) -> Csr:
         """The entries of documents in the selected columns, which are numbered by their place in the support."""
-        features = self.features
-        columns, ranks = np.unique(known.columns, return_inverse=True)
-        places = self._places(columns)
+        settings, n_regions = self.features.settings, self.features.n_regions
+        places = self._places(known.columns)
         if known.idf is None:
-            rows = documents(counted, ranks, places >= 0, features.n_regions)
-            return weighed(renumbered(rows, places), features.settings, features.idf)
-        idf = np.ones(len(columns))
-        idf[ranks] = known.idf
-        rows = documents(counted, ranks, np.tile(columns >= 0, features.n_regions), features.n_regions)
-        rows = weighed(rows, features.settings, np.tile(idf, features.n_regions))
+            rows = documents(counted, known.ranks, places >= 0, n_regions)
+            return weighed(renumbered(rows, places), settings, self.features.idf)
+        rows = documents(counted, known.ranks, np.tile(known.columns >= 0, n_regions), n_regions)
+        rows = weighed(rows, settings, np.tile(known.idf, n_regions))
         return renumbered(chosen(rows, places[rows[1]] >= 0), places)
 
     def _places(self, columns: Array) -> Array:

@@ -19,8 +19,15 @@ from nfs_dask.vocabulary.table import Table
 class Known(NamedTuple):
     """What is known of some terms."""
 
-    columns: Array  # (n,) int64, of one region; -1 for terms that have none
-    idf: Array | None  # (n,) float64; None where values are weighed after columns were selected
+    columns: Array  # (m,) int64, ascending: the distinct columns of the terms, of one region; -1 for terms without one
+    ranks: Array  # (n,) which of these is the column of each term
+    idf: Array | None = None  # (m,) float64; None where values are weighed after columns were selected
+
+    @classmethod
+    def of(cls, columns: Array, idf: Array | None = None) -> Known:
+        """From the column of each term, and its idf."""
+        distinct, first, ranks = np.unique(columns, return_index=True, return_inverse=True)
+        return cls(distinct, ranks, None if idf is None else idf[first])
 
 
 class Terms(Protocol):
@@ -49,11 +56,12 @@ class SelectedTerms:
 
     def __init__(self, support: Array, features: TextFeatures) -> None:
         assert features.terms is not None, "only hashed columns have no names"
-        self._columns, first = np.unique(support % features.n_terms, return_index=True)
+        columns, first = np.unique(support % features.n_terms, return_index=True)
         self.counted: Strings | None = Strings.of(features.terms[i] for i in first)
+        self._known = Known(columns, np.arange(len(columns)))
 
     def look_up(self, terms: Strings) -> Known:
-        return Known(self._columns, None)
+        return self._known
 
 
 class HashedTerms:
@@ -65,7 +73,7 @@ class HashedTerms:
         self._bits = bits
 
     def look_up(self, terms: Strings) -> Known:
-        return Known(hash_columns(terms, self._bits), None)
+        return Known.of(hash_columns(terms, self._bits))
 
 
 class VocabularyTerms:
@@ -83,4 +91,4 @@ class VocabularyTerms:
 
     def look_up(self, terms: Strings) -> Known:
         columns, frequencies = self._table.look_up(terms)
-        return Known(columns, inverse_document_frequencies(frequencies, self._n_documents))
+        return Known.of(columns, inverse_document_frequencies(frequencies, self._n_documents))

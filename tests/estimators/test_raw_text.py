@@ -261,6 +261,20 @@ def test_long_lists_are_read_a_part_at_a_time(name, stores, monkeypatch):
     assert_same_sparse(model.transform(UNSEEN), columns)
 
 
+def test_thresholds_and_labels_of_the_caller(stores):
+    """The data of a store under other labels are still texts."""
+    labels = np.where(np.arange(len(TRAINING)) % 2, LABELS, "other")
+    model = SparseBernoulliNB(8, binarize=0.2).fit(stores("weights"), labels)
+    X = vectorizer(SETTINGS["weights"]).fit(TRAINING).transform(UNSEEN)
+    np.testing.assert_array_equal(model.predict_proba(UNSEEN), model.predict_proba(X))
+
+
+def test_many_empty_texts_are_read_a_part_at_a_time(fitted, monkeypatch):
+    monkeypatch.setattr(given, "BATCH_NBYTES", 1000)
+    assert sum(1 for _ in fitted.reader_.blocks([""] * 1000)) > 5
+    assert fitted.predict([""] * 1000).tolist() == [fitted.predict([""])[0]] * 1000
+
+
 # Adding documents
 
 
