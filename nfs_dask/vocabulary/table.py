@@ -21,6 +21,7 @@ from nfs_dask.storage.strings import StringsReader
 from nfs_dask.storage.terms import PIECE, StoredTerms, checked_numbers, with_prefix
 from nfs_dask.text.ordering import find, take
 from nfs_dask.text.strings import Strings
+from nfs_dask.vocabulary.hashed import hash_columns
 
 HELD_NBYTES = 32 << 20  # names of a vocabulary up to this size are kept, once they were read
 
@@ -64,8 +65,6 @@ class Table:
         of all terms of the column.
         """
         if self.terms.bits is not None:
-            from nfs_dask.vocabulary.hashed import hash_columns
-
             columns = hash_columns(wanted, self.terms.bits)
             return columns, self.frequencies(columns)
         positions = self._positions(wanted)

@@ -28,6 +28,7 @@ from nfs_dask.storage.terms import with_prefix, without_prefix
 from nfs_dask.storage.writer import write_store
 from nfs_dask.text.strings import Strings
 from nfs_dask.vocabulary import table as table_module
+from nfs_dask.vocabulary.hashed import hash_columns
 from nfs_dask.vocabulary.table import Table
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
@@ -147,12 +148,11 @@ def test_columns_that_are_hashes_have_frequencies(tmp_path):
 
 
 def test_terms_that_are_hashed_have_the_columns_of_their_hashes(tmp_path):
-    hashed = pytest.importorskip("nfs_dask.vocabulary.hashed")
     source = TextSource([f"#{i}" for i in range(64)], n_rows=20, names_sorted=False)
     write_store(source, tmp_path / "s", layout=SMALL, text=source.facts(hashed=6))
     wanted = Strings.of(["some", "words", "日本", "some"])
     columns, frequencies = Table.open(tmp_path / "s").look_up(wanted)
-    np.testing.assert_array_equal(columns, hashed.hash_columns(wanted, 6))
+    np.testing.assert_array_equal(columns, hash_columns(wanted, 6))
     np.testing.assert_array_equal(frequencies, source.df[columns])
 
 
