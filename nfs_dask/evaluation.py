@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
-from nfs_dask.documents.base import DocumentSource
+from nfs_dask.documents.base import DocumentSource, shares
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine, choose_for_documents
 from nfs_dask.errors import InputError
@@ -126,9 +127,9 @@ def evaluate_documents(documents: DocumentSource, reader: Reader, engine: Engine
     """As `evaluate`, for documents that are read piece by piece."""
     if not documents.labelled:
         raise InputError("the documents have no labels to compare with; name the column that holds them")
-    tasks = [JudgedPiece(documents, piece, reader) for piece in range(documents.n_pieces)]
+    tasks = [JudgedPieces(own, pieces, reader) for own, pieces in shares(documents)]
     with choose_for_documents(engine, documents).executor() as executor:
-        found = executor.map_items(judge_piece, tasks)
+        found = executor.map_items(judge_pieces, tasks)
     labels = merge_classes([labels for labels, _ in found])
     if not len(labels):
         raise InputError("there are no documents to compare with; give at least one")
@@ -139,18 +140,18 @@ def evaluate_documents(documents: DocumentSource, reader: Reader, engine: Engine
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedPiece:
-    """A piece of documents that one task reads, predicts and compares."""
+class JudgedPieces:
+    """Pieces of documents that one task reads, predicts and compares."""
 
     documents: DocumentSource
-    piece: int
+    pieces: range
     reader: Reader
 
 
-def judge_piece(task: JudgedPiece) -> tuple[Array, Array]:
-    """The labels of one piece, (L,), and its confusion counts, (L, C)."""
+def judge_pieces(task: JudgedPieces) -> tuple[Array, Array]:
+    """The labels of some pieces, (L,), and their confusion counts, (L, C)."""
     labels, given = [], [np.zeros(0, np.int64)]
-    for batch in task.documents.batches(task.piece):
+    for batch in chain.from_iterable(map(task.documents.batches, task.pieces)):
         labels.append(encode(batch.labels, batch.n_documents))
         for block in task.reader.blocks_of([batch.document_by_document()]):
             given.append(np.argmax(task.reader.model.joint_log_likelihood(block, trusted=True), axis=1))

@@ -11,13 +11,14 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
 from nfs_dask.block import Array, Block
 from nfs_dask.dataset import Dataset
-from nfs_dask.documents.base import DocumentSource, Problem
+from nfs_dask.documents.base import DocumentSource, Problem, shares
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine, choose_for_documents
 from nfs_dask.model import Model
@@ -27,7 +28,7 @@ from nfs_dask.sources.base import Source
 from nfs_dask.sources.collections import CollectionSource, is_collection
 from nfs_dask.sources.memory import MatrixSource
 
-PIECES = 64  # of documents, whose verdicts are held together
+TOGETHER = 64  # tasks whose verdicts are held at once
 
 What = Literal["predict", "predict_proba", "predict_log_proba", "decision_function", "joint_log_likelihood"]
 
@@ -110,11 +111,11 @@ def score_block(model: Model, block: Block, what: What, trusted: bool = False) -
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPiece:
-    """A piece of documents that one task reads and scores."""
+class ReadPieces:
+    """Pieces of documents that one task reads and scores."""
 
     documents: DocumentSource
-    piece: int
+    pieces: range
     reader: Reader
 
 
@@ -144,20 +145,20 @@ def classify_documents(documents: DocumentSource, reader: Reader, engine: Engine
     Yields
     ------
     Verdicts
-        Of one piece after another.
+        Of some pieces after others.
     """
     with choose_for_documents(engine, documents).executor() as executor:
-        for first in range(0, documents.n_pieces, PIECES):
-            last = min(first + PIECES, documents.n_pieces)
-            yield from executor.map_items(classify, [ReadPiece(documents, i, reader) for i in range(first, last)])
+        tasks = [ReadPieces(own, pieces, reader) for own, pieces in shares(documents)]
+        for first in range(0, len(tasks), TOGETHER):
+            yield from executor.map_items(classify, tasks[first : first + TOGETHER])
 
 
-def classify(task: ReadPiece) -> Verdicts:
-    """The verdicts of one piece."""
+def classify(task: ReadPieces) -> Verdicts:
+    """The verdicts of some pieces."""
     rows, best, chances = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)]
     problems: list[Problem] = []
     seen = 0
-    for batch in task.documents.batches(task.piece):
+    for batch in chain.from_iterable(map(task.documents.batches, task.pieces)):
         for block in task.reader.blocks_of([batch.document_by_document()]):
             posterior = task.reader.model.predict_proba(block, trusted=True)
             best.append(posterior.argmax(axis=1).astype(np.int32))

@@ -23,7 +23,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from nfs_dask.documents.base import Batch, OnError, TextColumns
+from nfs_dask.documents.base import Batch, ListedPieces, OnError, TextColumns
 from nfs_dask.documents.checking import Builder, failure
 from nfs_dask.documents.decoding import check_encoding, to_utf8
 from nfs_dask.documents.listing import DOCUMENT_NBYTES, FOLDER, printable, too_large
@@ -79,7 +79,7 @@ class Part:
         return self.holds(member) and (self.own or len(member) > len(self.folder) + 1)
 
 
-class ArchiveDocuments:
+class ArchiveDocuments(ListedPieces):
     """Documents of archives, one piece for each.
 
     Parameters
@@ -105,14 +105,14 @@ class ArchiveDocuments:
         self.columns = columns
         self.nbytes: int | None = sum(size_of(archive) for archive in folders)
         self.fingerprint: str | None = fingerprint(folders, list(folders.values()), asdict(columns))
-        self._archives = [(archive, look(archive, wanted, columns.on_error)) for archive, wanted in folders.items()]
-        self.n_pieces = len(self._archives)
-        parts = [part for _, found in self._archives for part in found]
+        self.pieces = [(archive, look(archive, wanted, columns.on_error)) for archive, wanted in folders.items()]
+        self.n_pieces = len(self.pieces)
+        parts = [part for _, found in self.pieces for part in found]
         self.labelled = len(parts) > 1 or not parts[0].own
 
     def batches(self, piece: int) -> Iterator[Batch]:
         """The documents of one archive, in its order."""
-        archive, parts = self._archives[piece]
+        archive, parts = self.pieces[piece]
         columns = replace(self.columns, label=FOLDER if self.labelled else None)
         builder = Builder(columns, partial(_where, archive))
         left_out: Counter[str] = Counter()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -15,7 +16,9 @@ OnError = Literal["fail", "skip"]
 ProblemKind = Literal["undecodable", "empty", "label", "weight", "broken"]
 
 BATCH_NBYTES = 4 << 20  # of text that a batch aims at: large enough for kernels, small beside any budget
-PIECE_NBYTES = 32 << 20  # of a file that can be cut, for one task
+PIECE_NBYTES = 4 << 20  # of text that a piece aims at, where files can be cut: enough to keep two workers busy
+FEWEST_TASKS = 16  # where there are as many pieces
+MOST_PIECES = 16  # of a task
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,4 +97,34 @@ class DocumentSource(Protocol):
         ...
 
 
-Piece: TypeAlias = Any
+class ListedPieces:
+    """A source that lists its pieces, so that a task can take along those it reads, and leave the others."""
+
+    n_pieces: int
+    pieces: Sequence[Any]
+
+    def only(self, start: int, stop: int) -> Self:
+        """The same source with pieces ``start .. stop - 1``, numbered from 0."""
+        some = copy(self)
+        some.pieces = self.pieces[start:stop]
+        some.n_pieces = stop - start
+        return some
+
+
+def shares(documents: DocumentSource) -> Iterator[tuple[Any, range]]:
+    """Pieces for one task after another, with what it needs of their source.
+
+    They follow from the documents alone, so that work that goes on elsewhere has the same tasks.
+    """
+    if documents.delayed is not None:
+        lean: Any = copy(documents)  # each task gets its own partition, and not the graph of all
+        lean.delayed = None
+        yield from ((lean, range(1)) for _ in range(documents.n_pieces))
+        return
+    step = max(1, min(MOST_PIECES, documents.n_pieces // FEWEST_TASKS))
+    for start in range(0, documents.n_pieces, step):
+        stop = min(start + step, documents.n_pieces)
+        if isinstance(documents, ListedPieces):
+            yield documents.only(start, stop), range(stop - start)
+        else:
+            yield documents, range(start, stop)

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import IO, Any, TypeVar
 
-from nfs_dask.documents.base import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
+from nfs_dask.documents.base import BATCH_NBYTES, PIECE_NBYTES, Batch, ListedPieces, TextColumns
 from nfs_dask.documents.compression import PYARROW_NBYTES, open_content, split_compression
 from nfs_dask.documents.decoding import check_encoding, in_utf8, keeps_ascii
 from nfs_dask.errors import InputError
@@ -39,7 +39,7 @@ class Part:
         return self.stop is None
 
 
-class FileDocuments:
+class FileDocuments(ListedPieces):
     """What sources of documents in files have in common: parts of files, grouped to pieces."""
 
     in_memory = False
@@ -60,8 +60,8 @@ class FileDocuments:
         self.nbytes: int | None = sum(sizes)
         if any(split_compression(path)[1] == ".zst" for path in paths):
             self.import_nbytes += PYARROW_NBYTES
-        self._pieces = grouped(self._parts(paths, sizes))
-        self.n_pieces = len(self._pieces)
+        self.pieces = grouped(self._parts(paths, sizes))
+        self.n_pieces = len(self.pieces)
 
     def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[Any, int]]:
         """Every part of every file, in order, and about how many bytes of text it has."""
@@ -72,7 +72,7 @@ class FileDocuments:
         raise NotImplementedError
 
     def batches(self, piece: Any) -> Iterator[Batch]:
-        for part in self._pieces[piece]:
+        for part in self.pieces[piece]:
             yield from self._read(part)
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 from itertools import groupby, pairwise
 from typing import Any, TypeAlias
 
-from nfs_dask.documents.base import PIECE_NBYTES, Batch, TextColumns
+from nfs_dask.documents.base import PIECE_NBYTES, Batch, ListedPieces, TextColumns
 from nfs_dask.documents.checking import Builder
 from nfs_dask.documents.decoding import check_encoding, to_utf8
 from nfs_dask.documents.listing import DOCUMENT_NBYTES, FOLDER, LeftOut, documents_in, label_of, printable, too_large
@@ -31,7 +31,7 @@ TABLES = (".parquet", ".pq", ".csv", ".tsv", ".jsonl", ".ndjson")
 File: TypeAlias = tuple[str, int]  # path or URL, and bytes
 
 
-class FolderDocuments:
+class FolderDocuments(ListedPieces):
     """Documents of folders; pieces are runs of files.
 
     Parameters
@@ -56,15 +56,15 @@ class FolderDocuments:
         left_out = LeftOut()
         digest = hashlib.blake2b(json.dumps(asdict(columns)).encode(), digest_size=16)
         nbytes = 0
-        self._pieces = []
+        pieces = []
         for run in _runs(self._listed(folders, left_out, digest), PIECE_FILES, PIECE_NBYTES):
             nbytes += sum(size for _, size in run)
-            self._pieces.append(zlib.compress(json.dumps(run).encode()))
-        self.n_pieces = len(self._pieces)
+            pieces.append(zlib.compress(json.dumps(run).encode()))
+        self.pieces, self.n_pieces = pieces, len(pieces)
         self.nbytes: int | None = nbytes
         self.fingerprint: str | None = digest.hexdigest()
         where = ", ".join(map(printable, folders))
-        if not self._pieces:
+        if not pieces:
             found = str(left_out)
             raise InputError(
                 f"{where} holds no documents, which are files in folders" + (f"; {found}" if found else "")
@@ -85,7 +85,7 @@ class FolderDocuments:
     def batches(self, piece: int) -> Iterator[Batch]:
         """The documents of a run of files."""
         builder = Builder(replace(self.columns, label=FOLDER if self.labelled else None), printable)
-        for path, content in _read(json.loads(zlib.decompress(self._pieces[piece]))):
+        for path, content in _read(json.loads(zlib.decompress(self.pieces[piece]))):
             if isinstance(content, str):
                 builder.bad(path, "broken", content)
             else:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,12 @@ from nfs_dask.vocabulary.segments import Segment, read_manifest, write_segment
 
 @dataclass(frozen=True)
 class CountTask:
-    """One piece of the documents, and where to leave what was counted."""
+    """Some pieces of the documents, and where to leave what was counted."""
 
     documents: DocumentSource
     folder: str
-    piece: int
+    number: int
+    pieces: range
     settings: TextSettings
     segment_nbytes: int
     note_skipped: bool = False  # which documents were left out, for who has a label for each
@@ -36,28 +38,37 @@ class CountTask:
 
     @property
     def manifest(self) -> str:
-        return f"piece-{self.piece:08d}.json"
+        return f"task-{self.number:08d}.json"
 
 
 @dataclass
-class CountedPiece:
-    """What became of a piece."""
+class CountedPieces:
+    """What became of the pieces of a task."""
 
     segments: list[Segment] = field(default_factory=list)
     seen: Seen = field(default_factory=Seen)
     skipped: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # documents left out, of those seen here
 
 
-def count_texts(task: CountTask, partition: Any = None) -> CountedPiece:
-    """Count a piece, unless an earlier try has; ``partition`` is the piece itself where it comes from Dask."""
+def count_texts(task: CountTask) -> CountedPieces:
+    """Count some pieces of the documents, unless an earlier try has."""
+    return _count(task, chain.from_iterable(map(task.documents.batches, task.pieces)))
+
+
+def count_partition(partition: Any, task: CountTask) -> CountedPieces:
+    """As `count_texts`, of a partition of a Dask collection."""
+    return _count(task, task.documents.batches(partition))
+
+
+def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
     folder = Folder(task.folder)
     if folder.exists(task.manifest):
         return _finished(folder, task)
-    piece = CountedPiece()
+    piece = CountedPieces()
     counter = TermCounter(task.settings, tokenizer=find_tokenizer(task.tokenizer))
     held = _Held(task, counter)
     skipped = []
-    for batch in task.documents.batches(task.piece if partition is None else partition):
+    for batch in batches:
         if task.note_skipped:
             skipped.append(batch.skipped + piece.seen.seen)
         piece.seen.seen += batch.seen
@@ -73,11 +84,6 @@ def count_texts(task: CountTask, partition: Any = None) -> CountedPiece:
     piece.skipped = np.concatenate(skipped) if skipped else piece.skipped
     folder.write(task.manifest, json.dumps(_to_json(piece)).encode())
     return piece
-
-
-def count_partition(partition: Any, task: CountTask) -> CountedPiece:
-    """As `count_texts`, of a partition of a Dask collection."""
-    return count_texts(task, partition)
 
 
 def find_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
@@ -121,7 +127,7 @@ class _Held:
         """Write what is held as a segment, and hold nothing."""
         classes, codes = _together(self._labels)
         weights = np.concatenate(self._weights) if self._weights else None
-        name = f"piece-{self._task.piece:08d}-{number:04d}.terms"
+        name = f"task-{self._task.number:08d}-{number:04d}.terms"
         regions = self._task.documents.columns.n_regions
         counted = order(self._counter.finish())
         segment = write_segment(folder, name, counted, self._task.settings, regions, codes, weights, classes)
@@ -157,7 +163,7 @@ def _in_parts(batch: Batch) -> Iterator[Batch]:
         )
 
 
-def _to_json(piece: CountedPiece) -> dict[str, Any]:
+def _to_json(piece: CountedPieces) -> dict[str, Any]:
     return {
         "segments": [segment.name for segment in piece.segments],
         "seen": piece.seen.to_json(),
@@ -165,7 +171,7 @@ def _to_json(piece: CountedPiece) -> dict[str, Any]:
     }
 
 
-def _finished(folder: Folder, task: CountTask) -> CountedPiece:
+def _finished(folder: Folder, task: CountTask) -> CountedPieces:
     """What an earlier try has left."""
     try:
         found = json.loads(folder.read(task.manifest))
@@ -177,4 +183,4 @@ def _finished(folder: Folder, task: CountTask) -> CountedPiece:
         ) from error
     if any(segment is None for segment in segments):
         raise StoreError(f"segments of {folder.path(task.manifest)} are missing; delete it, and they are made again")
-    return CountedPiece([segment for segment in segments if segment is not None], seen, skipped)
+    return CountedPieces([segment for segment in segments if segment is not None], seen, skipped)

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.block import Array
-from nfs_dask.documents.base import DocumentSource
+from nfs_dask.documents.base import DocumentSource, shares
 from nfs_dask.engine.base import Engine, Executor
 from nfs_dask.engine.choose import choose_for_documents
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.ingesting.appending import stored_facts, stored_vocabulary
-from nfs_dask.ingesting.counting import CountedPiece, CountTask, count_partition, count_texts
+from nfs_dask.ingesting.counting import CountedPieces, CountTask, count_partition, count_texts
 from nfs_dask.ingesting.plan import TextPlan, make_text_plan
 from nfs_dask.ingesting.report import Seen
 from nfs_dask.ingesting.settings import Terms
@@ -102,42 +101,35 @@ def _refuse_early(ingest: TextIngest) -> None:
 # Counting
 
 
-def _count(ingest: TextIngest, folder: Folder, executor: Executor, plan: TextPlan) -> list[CountedPiece]:
+def _count(ingest: TextIngest, folder: Folder, executor: Executor, plan: TextPlan) -> list[CountedPieces]:
     documents, tokenizer = ingest.documents, ingest.terms.tokenizer
     by_name = ingest.terms.shippable_tokenizer
     here = documents.in_memory or (tokenizer is not None and by_name is None)
     tasks = [
         CountTask(
-            documents,
+            own,
             folder.location,
-            piece,
+            number,
+            pieces,
             ingest.terms.settings,
             plan.segment_nbytes,
             ingest.labels is not None or ingest.weights is not None,
             tokenizer if here else by_name,
         )
-        for piece in range(documents.n_pieces)
+        for number, (own, pieces) in enumerate(shares(documents))
     ]
     with ExitStack() as stack:
         counter = stack.enter_context(SerialEngine().executor()) if here else executor
         if documents.delayed is None:
             return counter.map_items(count_texts, tasks)
-        lean = [replace(task, documents=_without_partitions(documents)) for task in tasks]
-        return counter.map_values(count_partition, documents.delayed, lean)
-
-
-def _without_partitions(documents: DocumentSource) -> Any:
-    """The source as tasks take it: each gets its own partition, and not the graph of all."""
-    lean = copy(documents)
-    lean.delayed = None
-    return lean
+        return counter.map_values(count_partition, documents.delayed, tasks)
 
 
 # Merging and writing
 
 
 def _merge_and_write(
-    ingest: TextIngest, folder: Folder, executor: Executor, plan: TextPlan, pieces: list[CountedPiece]
+    ingest: TextIngest, folder: Folder, executor: Executor, plan: TextPlan, pieces: list[CountedPieces]
 ) -> None:
     seen = Seen()
     for piece in pieces:
@@ -219,7 +211,7 @@ def _merge(
     return ranges
 
 
-def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPiece], seen: Seen) -> Any:
+def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPieces], seen: Seen) -> Any:
     """The documents with the labels and weights that were given for all of those seen."""
     if ingest.labels is None and ingest.weights is None:
         return source

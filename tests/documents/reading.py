@@ -28,7 +28,7 @@ class Found:
 def read(source: Any) -> Found:
     """All documents, read by copies of the source as workers get them."""
     found = Found()
-    assert source.n_pieces == len(source._pieces)
+    assert source.n_pieces == len(source.pieces)
     for piece in range(source.n_pieces):
         for batch in pickle.loads(pickle.dumps(source)).batches(piece):
             regions = [strings.to_list() for strings in batch.texts]

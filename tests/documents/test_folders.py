@@ -114,7 +114,7 @@ def test_what_travels_is_small(tmp_path):
             (tmp_path / label / f"{number:05d}_{number % 7}.txt").touch()
     source = FolderDocuments([str(tmp_path)], TextColumns())
     assert source.n_pieces == 2
-    assert sum(map(len, source._pieces)) < 10 * 3000
+    assert sum(map(len, source.pieces)) < 10 * 3000
 
 
 def test_the_encoding_is_that_of_the_files(tmp_path):

@@ -156,7 +156,7 @@ def test_row_groups_share_pieces_and_small_files_too(tmp_path, monkeypatch):
     assert opened == [paths[1], paths[0]]  # the first for its schema, the large one for its row groups
     expected = [f"{i} {j} " + "x" * 1000 for i in range(4) for j in range(40 if i == 1 else 1)]
     assert read(source).texts == expected
-    groups = [(part.path[-4:], part.start, part.stop) for piece in source._pieces for part in piece]
+    groups = [(part.path[-4:], part.start, part.stop) for piece in source.pieces for part in piece]
     assert groups == [("0.pq", 0, None), ("1.pq", 0, 2), ("1.pq", 2, 4), ("2.pq", 0, None), ("3.pq", 0, None)]
     assert source.n_pieces == 1  # far less than a piece together
 

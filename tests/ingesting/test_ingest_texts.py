@@ -235,7 +235,7 @@ def test_an_interrupted_ingest_goes_on(tmp_path, monkeypatch):
     def counting(task):
         if len(counted) == 2:
             raise KeyboardInterrupt
-        counted.append(task.piece)
+        counted.append(task.number)
         return real(task)
 
     with monkeypatch.context() as patch:
