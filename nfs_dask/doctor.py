@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
+from nfs_dask.engine.cluster import is_loopback
 from nfs_dask.errors import ClusterError, NfsDaskError, StoreError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.units import format_bytes
@@ -192,22 +192,6 @@ def _judge_encryption(report: Report, address: str) -> None:
             "traffic is not encrypted, and whoever reaches the scheduler can run code on its workers; "
             "nfs-dask doctor --make-certificates DIR writes what TLS needs"
         )
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address such as ``tcp://127.0.0.1:8786`` stays on this machine.
-
-    >>> is_loopback("tcp://127.0.0.1:8786"), is_loopback("tcp://[::1]:8786"), is_loopback("scheduler:8786")
-    (True, True, False)
-    """
-    scheme, _, rest = address.rpartition("://")
-    host = rest.rsplit(":", 1)[0].strip("[]")
-    if scheme == "inproc" or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, which may lead anywhere
-        return False
 
 
 def _sights(client: Any, store: str, report: Report) -> dict[str, str]:

@@ -14,8 +14,8 @@ import distributed
 import pytest
 
 from nfs_dask.certificates import ROLES, make_certificates
-from nfs_dask.doctor import MAY_DIFFER, MUST_AGREE, Node, Report, compare_versions, examine, is_loopback, judge_versions
-from nfs_dask.engine.cluster import connect
+from nfs_dask.doctor import MAY_DIFFER, MUST_AGREE, Node, Report, compare_versions, examine, judge_versions
+from nfs_dask.engine.cluster import connect, is_loopback
 from nfs_dask.errors import ClusterError, InputError
 
 

@@ -61,7 +61,7 @@ class ClusterOptions:
         self._check_encryption(self.scheduler, any(tls))
 
     def _check_encryption(self, address: str, tls: bool) -> None:
-        from nfs_dask.doctor import is_loopback
+        from nfs_dask.engine.cluster import is_loopback
 
         if address.startswith("tls://") or is_loopback(address) or self.insecure:
             return

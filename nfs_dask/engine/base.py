@@ -54,8 +54,8 @@ Mapping = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 class Executor(Protocol):
     """Where tasks run, for the length of a pass."""
 
-    def resources(self, places: Sequence[Folder]) -> Resources:
-        """Workers, memory, and the first of the places that all workers reach."""
+    def resources(self, places: Sequence[Folder], *, texts: bool = False) -> Resources:
+        """Workers, memory, and the first of the places that all workers reach; ``texts``: they are to count terms."""
         ...
 
     def map(

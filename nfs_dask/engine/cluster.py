@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import signal
 import time
@@ -24,6 +25,22 @@ LEAST_WORKER = 256 * MiB  # Dask ends and restarts a smaller one before it has l
 CONNECT_SECONDS = 30.0
 LOOK_SECONDS = 1.0  # between two looks at which workers are there
 WARM_SECONDS = 300
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address such as ``tcp://127.0.0.1:8786`` stays on this machine.
+
+    >>> is_loopback("tcp://127.0.0.1:8786"), is_loopback("tcp://[::1]:8786"), is_loopback("scheduler:8786")
+    (True, True, False)
+    """
+    scheme, _, rest = address.rpartition("://")
+    host = rest.rsplit(":", 1)[0].strip("[]")
+    if scheme == "inproc" or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, which may lead anywhere
+        return False
 
 
 @contextmanager
@@ -156,12 +173,15 @@ def planned_workers(client: Any, asked: int | None) -> int:
     return len(client.scheduler_info(n_workers=-1)["workers"])
 
 
-def measure(client: Any, asked: int | None, places: Sequence[Folder]) -> Resources:
+def measure(client: Any, asked: int | None, places: Sequence[Folder], texts: bool = False) -> Resources:
     """Wait for the first worker, warm up those present, and take what the weakest of them has."""
+    if texts and is_loopback(client.scheduler.address):
+        # Workers of this machine read what was compiled here; compiling takes them memory that they never give back.
+        warm_up([], "", texts)
     token = uuid.uuid4().hex[:12]
     probes = [place for place in places if _probe(place, token)]
     try:
-        workers, reports = _warm(client, [place.location for place in probes], token)
+        workers, reports = _warm(client, [place.location for place in probes], token, texts)
     finally:
         for place in probes:
             _unprobe(place, token)
@@ -179,7 +199,7 @@ def measure(client: Any, asked: int | None, places: Sequence[Folder]) -> Resourc
     return resources
 
 
-def _warm(client: Any, places: list[str], token: str) -> tuple[dict[str, Any], list[Any]]:
+def _warm(client: Any, places: list[str], token: str, texts: bool) -> tuple[dict[str, Any], list[Any]]:
     """Warm up all workers that are present in the end, and their reports; some may leave or die meanwhile."""
     asked: dict[str, Any] = {}
     deadline = time.monotonic() + WARM_SECONDS
@@ -189,7 +209,7 @@ def _warm(client: Any, places: list[str], token: str) -> tuple[dict[str, Any], l
             workers = client.scheduler_info(n_workers=-1)["workers"]
             for address in workers.keys() - asked.keys():
                 key = f"nfs-warm-{uuid.uuid4()}"
-                asked[address] = client.submit(warm_up, places, token, workers=[address], pure=False, key=key)
+                asked[address] = client.submit(warm_up, places, token, texts, workers=[address], pure=False, key=key)
             pending = [asked[address] for address in workers if not asked[address].done()]
             if workers and not pending:
                 return workers, client.gather([asked[address] for address in workers])

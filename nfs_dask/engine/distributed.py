@@ -181,8 +181,8 @@ class ClusterExecutor:
             if unfinished:
                 self._client.run(until_stopped, STOP_SECONDS, on_error="ignore")
 
-    def resources(self, places: Sequence[Folder]) -> Resources:
-        return measure(self._client, self._workers, places)
+    def resources(self, places: Sequence[Folder], *, texts: bool = False) -> Resources:
+        return measure(self._client, self._workers, places, texts)
 
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str

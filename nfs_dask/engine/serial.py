@@ -24,7 +24,7 @@ class SerialExecutor:
     def __init__(self, memory_limit: int | None = None) -> None:
         self._memory_limit = memory_limit
 
-    def resources(self, places: Sequence[Folder]) -> Resources:
+    def resources(self, places: Sequence[Folder], *, texts: bool = False) -> Resources:
         used = psutil.Process().memory_info().rss
         free = psutil.virtual_memory().available + used
         spool = next((place.location for place in places if place.writable()), None)

@@ -22,8 +22,10 @@ class _Nowhere:
         pass
 
 
-def warm_up(places: list[str], token: str) -> dict[str, Any]:
-    """Do once what tasks do, on tiny blocks; then report the size of this process and which places it reaches."""
+def warm_up(places: list[str], token: str, texts: bool = False) -> dict[str, Any]:
+    """Do once what tasks do, on tiny data; then report the size of this process and which places it reaches."""
+    if texts:
+        _count_texts()
     for values in (np.uint8, np.float64):
         data = np.array([1, 2, 3], values)
         block = Block(np.array([0, 2, 3]), np.array([0, 2, 1], np.int32), data, np.array([0, 1], np.int32), 4)
@@ -37,6 +39,18 @@ def warm_up(places: list[str], token: str) -> dict[str, Any]:
         part = Entries(np.array([2, 3]), np.zeros(3, np.uint16), data, None)
         statistic.update_arrays({}, as_block([part], tiling, 4))
     return {"rss": psutil.Process().memory_info().rss, "reaches": [_reaches(Folder(place), token) for place in places]}
+
+
+def _count_texts() -> None:
+    """Count words of ASCII and of other alphabets, and lay them down in order."""
+    from nfs_dask.text.counting import TermCounter
+    from nfs_dask.text.ordering import order
+    from nfs_dask.text.settings import TextSettings
+    from nfs_dask.text.strings import Strings
+
+    counter = TermCounter(TextSettings(ngrams=(1, 2)))
+    counter.add(Strings.of(["one two", "d\u00e9j\u00e0 vu"]))
+    order(counter.finish())
 
 
 def _reaches(place: Folder, token: str) -> bool:

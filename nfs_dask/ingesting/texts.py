@@ -82,7 +82,7 @@ def ingest_texts(ingest: TextIngest, engine: Engine | None) -> None:
     with ExitStack() as stack:
         folder = stack.enter_context(open_workplace(ingest.store, ingest.identity, resumable=resumable))
         executor = stack.enter_context(engine.executor())
-        plan = make_text_plan(ingest.documents, executor.resources([folder]))
+        plan = make_text_plan(ingest.documents, executor.resources([folder], texts=True))
         logger.debug("%s", plan)
         pieces = _count(ingest, folder, executor, plan)
         _merge_and_write(ingest, folder, executor, plan, pieces)

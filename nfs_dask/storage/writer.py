@@ -17,18 +17,16 @@ import numpy as np
 from nfs_dask.block import Array
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.storage.classes import merged_classes, plain_classes, write_categories
+from nfs_dask.storage.columns import ColumnsTask, write_columns
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import INDEX_NAMES, ROOT, Header, index_type, read_header
-from nfs_dask.storage.layout import Json, Layout, Texts, check_label_name
+from nfs_dask.storage.layout import Json, Layout, check_label_name
 from nfs_dask.storage.names import (
     Names,
     check_same_names,
-    distinct_names,
     given_names,
     has_strings,
     names_of,
-    write_column_ids,
-    write_names,
 )
 from nfs_dask.storage.places import claimed, new_store, publish, scratch_folder
 from nfs_dask.storage.receipts import (
@@ -41,10 +39,18 @@ from nfs_dask.storage.receipts import (
     write_receipts,
 )
 from nfs_dask.storage.shards import ShardReader, write_numbers
-from nfs_dask.storage.shardtasks import WrittenRows, entries_tasks, rows_tasks, write_entries, write_rows
+from nfs_dask.storage.shardtasks import (
+    EntriesTask,
+    RowsTask,
+    WrittenRows,
+    entries_tasks,
+    rows_tasks,
+    write_entries,
+    write_rows,
+)
 from nfs_dask.storage.survey import Rows, Survey, SurveyTask, Values, survey
 from nfs_dask.storage.textfacts import TextFacts, check_same_text
-from nfs_dask.storage.vocabulary import check_text, write_vocabulary
+from nfs_dask.storage.vocabulary import check_text
 from nfs_dask.units import MiB
 
 Progress = Callable[[str, int, int], None]  # what is being done, tasks done, tasks in all
@@ -172,26 +178,13 @@ def _create(
             text=text,
         )
         header.check_columns()
-        header, receipts = _write_columns(source, folder, header, names)
-        header = _write_generation(work, folder, scratch, header, None, surveys, receipts)
+        columns = ColumnsTask(source, folder.location, header, names)
+        if names is None and has_strings(source):  # many and ready to write: a task beside those of the rows
+            header = _write_generation(work, folder, scratch, header, None, surveys, {}, columns)
+        else:
+            header, receipts = write_columns(columns)
+            header = _write_generation(work, folder, scratch, header, None, surveys, receipts)
     return header.root()
-
-
-def _write_columns(source: Rows, folder: Folder, header: Header, names: Names | None) -> tuple[Header, Receipts]:
-    """Write what is known of the columns; the header that says so, and receipts."""
-    receipts: Receipts = {}
-    step = header.layout.row_chunk
-    given = names_of(source, step) if names is None else given_names(names, step)
-    if given is not None:
-        trusted = names is None and has_strings(source)
-        indexed = isinstance(header.column_ids, Texts)
-        written = write_names(folder, header, distinct_names(given) if indexed and not trusted else given)
-        header = replace(header, names_nbytes=written.nbytes)
-        receipts = {header.name_offsets.name: written.offsets, header.name_bytes.name: written.text}
-    write_column_ids(folder, header)
-    in_order = names is None and getattr(source, "names_sorted", False)
-    header, more = write_vocabulary(folder, header, source, in_order=in_order)
-    return header, receipts | more
 
 
 def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | None) -> None:
@@ -241,14 +234,17 @@ def _write_generation(
     old: Header | None,
     surveys: list[Survey],
     receipts: Receipts,
+    columns: ColumnsTask | None = None,
 ) -> Header:
     """Write the shards that are new or no longer complete, and all metadata but the root; the finished header."""
     old_rows, old_nnz = (old.n_rows, old.nnz) if old is not None else (0, 0)
     first_shard, first_row_shard = old_nnz // header.layout.shard, old_rows // header.layout.row_shard
     entries = entries_tasks(work.source, work.runs, folder.location, header, old_nnz, surveys)
     rows = rows_tasks(folder.location, scratch, header, old_rows, old_nnz, surveys)
-    written_entries = work.run("writing entries", write_entries, entries)
-    written_rows = work.run("writing rows", write_rows, rows)
+    written = work.run("writing", write_shards, [*([] if columns is None else [columns]), *rows, *entries])
+    if columns is not None:
+        header, receipts = written.pop(0)
+    written_rows, written_entries = written[: len(rows)], written[len(rows) :]
 
     data, indices = header.data.name, header.indices.name
     receipts[data] = receipts.get(data, [])[:first_shard] + [one for parts, _ in written_entries for one in parts]
@@ -266,6 +262,13 @@ def _write_generation(
     for path, metadata in (header.nodes() | header.own_nodes()).items():
         folder.write(f"{path}/zarr.json", _json(metadata))
     return header
+
+
+def write_shards(task: ColumnsTask | RowsTask | EntriesTask) -> Any:
+    """Whatever there is to write."""
+    if isinstance(task, ColumnsTask):
+        return write_columns(task)
+    return write_rows(task) if isinstance(task, RowsTask) else write_entries(task)
 
 
 def _with_blocks(

@@ -114,7 +114,7 @@ def test_nobody_comes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_worker_that_dies_while_it_warms_up_is_not_waited_for(
     two_workers: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies_once(places: list[str], token: str) -> dict[str, Any]:
+    def dies_once(places: list[str], token: str, texts: bool) -> dict[str, Any]:
         import os
         from pathlib import Path
 
@@ -123,7 +123,7 @@ def test_a_worker_that_dies_while_it_warms_up_is_not_waited_for(
         if not Path(mark).exists():
             Path(mark).touch()
             os.kill(os.getpid(), 9)
-        return warm_up(places, token)
+        return warm_up(places, token, texts)
 
     mark = str(tmp_path / "one has died")
     monkeypatch.setattr(clusters, "warm_up", dies_once)
@@ -133,7 +133,7 @@ def test_a_worker_that_dies_while_it_warms_up_is_not_waited_for(
 
 
 def test_workers_that_never_get_warm_are_given_up(two_workers: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "warm_up", lambda places, token: __import__("time").sleep(1.5))
+    monkeypatch.setattr(clusters, "warm_up", lambda places, token, texts: __import__("time").sleep(1.5))
     monkeypatch.setattr(clusters, "WARM_SECONDS", 0.2)
     with pytest.raises(ClusterError, match="have not loaded what they need in 0.2 s, 0 of them died"):
         measure(two_workers, None, [])

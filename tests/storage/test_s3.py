@@ -39,7 +39,7 @@ def test_an_existing_store_is_refused(bucket):
 
 def test_the_root_is_created_only_if_nobody_else_did(bucket):
     def overtaken(function, items):
-        if function.__name__ == "write_rows":
+        if function.__name__ == "write_shards":
             assert not Folder(f"{bucket}/s").exists(ROOT)
             Folder(f"{bucket}/s").write(ROOT, b"{}")
         return serial_map(function, items)
