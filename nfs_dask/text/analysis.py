@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -52,11 +52,19 @@ def grown(array: Array, size: int) -> Array:
     return larger
 
 
+def spared(text: Array) -> Array:
+    """A copy with room after it for reading eight bytes at a time."""
+    return np.concatenate([text, np.zeros(kernels.SPARE, np.uint8)])
+
+
+Tokens: TypeAlias = tuple[Array, Array, Array, Array]  # text, starts, running hashes, rows: see `kernels.split_words`
+
+
 @dataclass(frozen=True, slots=True)
 class Slices:
     """Terms, in order, as stretches of a text: slice j is ``text[starts[j] : stops[j]]``, or the end of a row."""
 
-    text: Array  # (nbytes,) uint8
+    text: Array  # uint8, with `kernels.SPARE` bytes after the last slice
     starts: Array  # (n or more,) int64, `kernels.ROW_END` at the end of a row
     stops: Array  # (n or more,) int64
     keys: Array  # (n or more,) uint64, hashes
@@ -105,7 +113,7 @@ class Analysis:
                 table.codes, table.offsets, table.pieces, table.widest, out, out_offsets,
             )  # fmt: skip
             if why == kernels.DONE:
-                return Strings(out_offsets, frozen(out))
+                return Strings(frozen(out_offsets, np.int64), frozen(out))
             if why == kernels.CONTEXT:
                 out = self._fold_in_python(text[offsets[first] : offsets[first + 1]], out, out_offsets, first)
                 first += 1
@@ -136,6 +144,8 @@ class Analysis:
 
     def _slices_of_tokens(self, text: Array, starts: Array, running: Array, rows: Array) -> Iterator[Slices]:
         lowest, highest = self._settings.ngrams
+        if self._settings.stop_words:
+            kernels.drop_words(*self._stops, self._powers, text, starts, running, rows)
         cursor = np.array([0, lowest, 0, 0])
         while n := kernels.slice_words(
             starts, running, rows, lowest, highest, self._powers, self._shift, cursor, *self._slices
@@ -143,10 +153,10 @@ class Analysis:
             yield Slices(text, *self._slices, n, int(cursor[-1]))
 
     def _slices_of_texts(self, texts: Strings) -> Iterator[Slices]:
-        out = self._buffer("joined", int(texts.offsets[-1] - texts.offsets[0]))
+        out = self._buffer("joined", int(texts.offsets[-1] - texts.offsets[0]) + kernels.SPARE)
         spans = np.empty(len(texts) + 1, np.int64)
         kernels.join_spaces(texts.text, texts.offsets, kinds(), SOLID, out, spans)
-        return self._slices_of_characters(frozen(out), spans, np.arange(len(spans)), 0)
+        return self._slices_of_characters(out, spans, np.arange(len(spans)), 0)
 
     def _slices_of_words(self, texts: Strings) -> Iterator[Slices]:
         text, starts, _, rows = self._split(texts, SOLID, 1)
@@ -160,39 +170,25 @@ class Analysis:
         ):
             yield Slices(text, *self._slices, n, int(cursor[-1]))
 
-    def _split(self, texts: Strings, kind: int, shortest: int) -> tuple[Array, Array, Array, Array]:
+    def _split(self, texts: Strings, kind: int, shortest: int) -> Tokens:
         nbytes = int(texts.offsets[-1] - texts.offsets[0])
-        out = self._buffer("tokens", nbytes + len(texts) + 1)
+        out = self._buffer("tokens", nbytes + len(texts) + 1 + kernels.SPARE)
         rows = np.empty(len(texts) + 1, np.int64)
         room = nbytes // 4 + 2
         while True:
             starts, running = self._buffer("starts", room, np.int64), self._buffer("running", room, np.uint64)
-            if kernels.split_words(
-                texts.text,
-                texts.offsets,
-                kinds(),
-                kind,
-                shortest,
-                self._powers,
-                *self._stops,
-                out,
-                starts,
-                running,
-                rows,
-            ):
-                return frozen(out), starts, running, rows
+            if kernels.split_words(texts.text, texts.offsets, kinds(), kind, shortest, out, starts, running, rows):
+                return out, starts, running, rows
             room = 2 * len(starts)
 
-    def _take_tokens(self, texts: Strings, make: Callable[[str], Iterable[Any]]) -> tuple[Array, Array, Array, Array]:
+    def _take_tokens(self, texts: Strings, make: Callable[[str], Iterable[Any]]) -> Tokens:
         tokens, sizes = tokens_of(texts, make)
-        out = self._buffer("tokens", len(tokens.text) + len(tokens) + 1)
+        out = self._buffer("tokens", len(tokens.text) + len(tokens) + 1 + kernels.SPARE)
         starts = self._buffer("starts", len(tokens) + 1, np.int64)
         running = self._buffer("running", len(tokens) + 1, np.uint64)
         rows = np.empty(len(texts) + 1, np.int64)
-        kernels.take_tokens(
-            frozen(tokens.text), tokens.offsets, sizes, self._powers, *self._stops, out, starts, running, rows
-        )
-        return frozen(out), starts, running, rows
+        kernels.take_tokens(frozen(tokens.text), tokens.offsets, sizes, out, starts, running, rows)
+        return out, starts, running, rows
 
     def _buffer(self, name: str, size: int, kind: Any = np.uint8) -> Array:
         held = self._buffers.get(name)
@@ -238,4 +234,4 @@ def _stop_table(settings: TextSettings) -> tuple[Array, Array, Array, Array]:
     kernels.hash_texts(frozen(table.text), frozen(table.offsets, np.int64), hashes)
     slots = np.zeros(kernels.n_slots(len(words)), np.uint64)
     kernels.fill_slots(slots, hashes, len(words))
-    return slots, hashes, table.offsets, frozen(table.text)
+    return slots, hashes, table.offsets, spared(table.text)

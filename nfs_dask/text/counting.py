@@ -9,11 +9,12 @@ import numpy as np
 from nfs_dask.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.text import kernels
-from nfs_dask.text.analysis import Analysis, Slices, frozen
+from nfs_dask.text.analysis import Analysis, Slices, frozen, spared
 from nfs_dask.text.counted import Counted
 from nfs_dask.text.settings import TextSettings, Tokenizer
 from nfs_dask.text.strings import Strings
 from nfs_dask.text.tally import Tally
+from nfs_dask.text.unicode import utf8_states
 
 __all__ = ["Counted", "TermCounter", "hash_strings"]
 
@@ -54,9 +55,7 @@ class TermCounter:
         self._analysis = Analysis(settings, tokenizer, hash_bits=hash_bits, n_slices=min(SLICES, 8 * capacity))
         self._tally = Tally(capacity)
         if known is not None:
-            keys = hash_strings(known) >> np.uint64(64 - hash_bits)
-            starts, stops = known.offsets[:-1].astype(np.int64), known.offsets[1:].astype(np.int64)
-            self._tally.fix(Slices(frozen(known.text), starts, stops, keys, len(known), known.nbytes))
+            self._tally.fix(_as_slices(known, hash_bits))
 
     @property
     def nbytes(self) -> int:
@@ -75,10 +74,7 @@ class TermCounter:
 
     def add(self, texts: Strings) -> None:
         """Count the terms of each text, in a row of its own."""
-        text, offsets = frozen(texts.text), frozen(texts.offsets, np.int64)
-        verdicts = np.empty(len(texts), np.uint8)
-        kernels.check_texts(text, offsets, verdicts)
-        _refuse_broken(text, offsets, verdicts)
+        text, offsets, verdicts = _checked(texts)
         for first, stop in _batches(offsets):
             folded = self._analysis.fold(text, offsets[first : stop + 1], verdicts[first:stop])
             _refuse_long(folded.offsets)
@@ -91,12 +87,24 @@ class TermCounter:
         return self._tally.take()
 
 
-def _refuse_broken(text: Array, offsets: Array, verdicts: Array) -> None:
+def _checked(texts: Strings) -> tuple[Array, Array, Array]:
+    """Bytes and offsets as kernels take them, and what `kernels.check_texts` says of each text: none is broken."""
+    text, offsets = frozen(texts.text), frozen(texts.offsets, np.int64)
+    verdicts = np.empty(len(texts), np.uint8)
+    kernels.check_texts(text, offsets, utf8_states(), verdicts)
     broken = verdicts == kernels.BROKEN
     if broken.any():
         i = int(broken.argmax())
         found = text[max(offsets[i], 0) : max(offsets[i + 1], 0)][:60].tobytes()
         raise InputError(f"text {i} is not valid UTF-8: it begins with {found!r}; decode it by its encoding first")
+    return text, offsets, verdicts
+
+
+def _as_slices(terms: Strings, hash_bits: int) -> Slices:
+    text, offsets, _ = _checked(terms)
+    keys = hash_strings(terms) >> np.uint64(64 - hash_bits)
+    nbytes = int(offsets[-1] - offsets[0])
+    return Slices(spared(text), offsets[:-1].copy(), offsets[1:].copy(), keys, len(terms), nbytes)
 
 
 def _refuse_long(offsets: Array) -> None:

@@ -11,15 +11,24 @@ Texts go through four steps, each a kernel over a batch that fits the cache of a
 Kernels index without bounds checks. `check_texts` looks at what comes from outside; room for what they write is made
 before, or they say how far they came.
 
+All of them are in one file, since the cache of compiled code goes by the file of a kernel alone.
+
 The hash of a term is a polynomial in one odd base, modulo 2**64, over its bytes (each plus one) and a space at its end,
 and a finaliser that mixes the bits. So it depends on the bytes alone, and that of any slice follows from the running
-hash at its two ends: H(slice) = P(end) - P(start) * BASE**length.
+hash at its two ends: H(slice) = P(end) - P(start) * BASE**length. No key is in it, so whoever tries can write terms of
+one hash; they are told apart by their bytes, at the price of time.
 """
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import numba
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import types
+from numba.extending import intrinsic
 
 from nfs_dask.kernels import kernel
 
@@ -30,6 +39,8 @@ HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
 ONE = np.uint64(1)
 SPACE = np.uint8(32)
+LITTLE = sys.byteorder == "little"
+SPARE = 8  # bytes after a text that is read eight at a time
 
 VALID_ASCII = 0
 VALID = 1
@@ -57,7 +68,7 @@ def _decode(text, p):
     return high | ((text[p + 2] & 0x3F) << 6) | (text[p + 3] & 0x3F), 4
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, inline="always")
 def _encode(code, out, p):
     """Write a code point; the position after it."""
     if code < 0x80:
@@ -79,39 +90,8 @@ def _encode(code, out, p):
     return p + 4
 
 
-@numba.njit(nogil=True)
-def _valid_width(text, p, stop):
-    """Bytes of the character at a position as UTF-8 defines it; 0 where there is none."""
-    first = text[p]
-    if first < 0x80:
-        return 1
-    low, high = 0x80, 0xBF  # of the second byte: no overlong forms, no surrogates, nothing beyond U+10FFFF
-    if 0xC2 <= first <= 0xDF:
-        width = 2
-    elif 0xE0 <= first <= 0xEF:
-        width = 3
-        if first == 0xE0:
-            low = 0xA0
-        elif first == 0xED:
-            high = 0x9F
-    elif 0xF0 <= first <= 0xF4:
-        width = 4
-        if first == 0xF0:
-            low = 0x90
-        elif first == 0xF4:
-            high = 0x8F
-    else:
-        return 0
-    if p + width > stop or text[p + 1] < low or text[p + 1] > high:
-        return 0
-    for q in range(p + 2, p + width):
-        if text[q] & 0xC0 != 0x80:
-            return 0
-    return width
-
-
 @kernel
-def check_texts(text, offsets, verdicts):
+def check_texts(text, offsets, states, verdicts):
     """Of each text: ASCII, other valid UTF-8, or broken. Offsets that leave the buffer or go back break their text."""
     for i in range(len(verdicts)):
         start, stop = offsets[i], offsets[i + 1]
@@ -123,14 +103,10 @@ def check_texts(text, offsets, verdicts):
             every |= text[p]
         verdicts[i] = VALID_ASCII
         if every >= 0x80:
-            verdicts[i] = VALID
-            p = start
-            while p < stop:
-                width = _valid_width(text, p, stop)
-                if width == 0:
-                    verdicts[i] = BROKEN
-                    break
-                p += width
+            state = np.int64(0)
+            for p in range(start, stop):
+                state = np.int64(states[state, text[p]])
+            verdicts[i] = BROKEN if state else VALID
 
 
 @kernel
@@ -172,7 +148,7 @@ def fold_texts(text, offsets, verdicts, first, lowercase, codes, piece_offsets, 
 
 @numba.njit(nogil=True)
 def _push(running, byte):
-    return running * BASE + np.uint64(byte) + ONE
+    return running * BASE + (np.uint64(byte) + ONE)
 
 
 @numba.njit(nogil=True)
@@ -227,15 +203,39 @@ def n_slots(n_terms: int) -> int:
     return 1 << (3 * n_terms // 2).bit_length()
 
 
-@numba.njit(nogil=True)
+def _load_eight(typing_context, text, p):  # noqa: ARG001 - numba hands it in
+    """Bytes ``p .. p + 7`` of a text as one number, wherever they lie: for comparing names eight bytes at a time."""
+
+    def load(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.gep(data, [arguments[1]])
+        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(text, p), load
+
+
+_eight: Any = intrinsic(_load_eight)
+
+
+# Inlined by numba itself: a call would pass every array as seven numbers, and cost more than what it does. They return
+# from within their loops, since a `break` leaves numba counting references to the arrays, which is three times slower.
+
+
+@numba.njit(nogil=True, inline="always")
 def _same(a, start, b, other, length):
-    for k in range(length):
-        if a[start + k] != b[other + k]:
+    """Whether two stretches of as many bytes are equal."""
+    while length > 8:
+        if _eight(a, start) != _eight(b, other):
             return False
-    return True
+        start += 8
+        other += 8
+        length -= 8
+    differ = _eight(a, start) ^ _eight(b, other)
+    beyond = np.uint64(64 - 8 * length)
+    return length == 0 or (differ << beyond if LITTLE else differ >> beyond) == 0
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, inline="always")
 def _find(slots, hashes, offsets, names, h, text, start, stop):
     """The number of a term or -1, the slot where it is or would be, and how many others had its hash on the way."""
     mask = np.int64(len(slots) - 1)
@@ -275,7 +275,8 @@ def count_slices(
     """Count the first ``n`` slices; there is room for all of them.
 
     ``places[term]`` is where its last entry is: in this row, if that is at or after the row's start. ``state`` holds
-    the numbers of terms, entries, rows and collisions. ``fixed``: terms not in the table are left out.
+    the numbers of terms, entries, rows and collisions. ``fixed``: terms not in the table are left out. What is returned
+    means nothing: it keeps the compiler from dropping reads.
     """
     n_terms, n_entries, n_rows, collisions = state[0], state[1], state[2], state[3]
     row_start = indptr[n_rows]
@@ -291,29 +292,28 @@ def count_slices(
                 n_rows += 1
                 indptr[n_rows] = n_entries
                 row_start = n_entries
-                continue
-            term, slot, others = _find(slots, hashes, offsets, names, keys[j], text, start, stop)
-            if term < 0:
-                if fixed:
-                    continue
-                collisions += others > 0
-                term = n_terms
-                n_terms += 1
-                slots[slot] = (keys[j] & ~LOW) | np.uint64(n_terms)
-                hashes[term] = keys[j]
-                name = offsets[term]
-                for k in range(stop - start):
-                    names[name + k] = text[start + k]
-                offsets[n_terms] = name + stop - start
-                places[term] = -1
-            place = places[term]
-            if place >= row_start:
-                counts[place] += 1
             else:
-                places[term] = n_entries
-                ids[n_entries] = term
-                counts[n_entries] = 1
-                n_entries += 1
+                term, slot, others = _find(slots, hashes, offsets, names, keys[j], text, start, stop)
+                if term < 0 and not fixed:
+                    collisions += others > 0
+                    term = n_terms
+                    n_terms += 1
+                    slots[slot] = (keys[j] & ~LOW) | np.uint64(n_terms)
+                    hashes[term] = keys[j]
+                    name = offsets[term]
+                    for k in range(stop - start):
+                        names[name + k] = text[start + k]
+                    offsets[n_terms] = name + stop - start
+                    places[term] = -1
+                if term >= 0:
+                    place = places[term]
+                    if place >= row_start:
+                        counts[place] += 1
+                    else:
+                        places[term] = n_entries
+                        ids[n_entries] = term
+                        counts[n_entries] = 1
+                        n_entries += 1
     state[0], state[1], state[2], state[3] = n_terms, n_entries, n_rows, collisions
     return touched
 
@@ -322,87 +322,91 @@ def count_slices(
 
 
 @kernel
-def split_words(
-    text, offsets, kinds, kind, shortest, powers, slots, hashes, word_offsets, words, out, starts, running, rows
-):
+def split_words(text, offsets, kinds, kind, shortest, out, starts, running, rows):
     """Runs of at least ``shortest`` characters of a kind, a space after each, and one before the first.
 
     Token j of the batch is ``out[starts[j] : starts[j + 1] - 1]``; ``running[j]`` is the running hash where it starts;
-    those of row i are ``rows[i] .. rows[i + 1] - 1``. Words of the table are left out. False if there are more tokens
-    than ``starts`` has room for; ``out`` has room for the texts, a byte for each, and one more.
+    those of row i are ``rows[i] .. rows[i + 1] - 1``. ``out`` has room for the texts, a byte for each, and one more.
+    False if there are more tokens than ``starts`` has room for.
     """
     out[0] = SPACE
     p = np.int64(1)
     h = np.uint64(0)
     n = 0
     starts[0], running[0], rows[0] = p, h, 0
-    filtered = len(hashes) > 0
     for i in range(len(offsets) - 1):
         q, end = offsets[i], offsets[i + 1]
         while q < end:
-            code, width = _decode(text, q)
-            if not kinds[code] & kind:
-                q += width
-                continue
             begin, before, length = p, h, 0
-            while kinds[code] & kind:
+            while q < end:
+                code, width = np.int64(text[q]), 1
+                if code >= 0x80:
+                    code, width = _decode(text, q)
+                if not kinds[code] & kind:
+                    q += width
+                    break
                 for _ in range(width):
                     out[p] = text[q]
                     h = _push(h, text[q])
                     p += 1
                     q += 1
                 length += 1
-                if q == end:
-                    break
-                code, width = _decode(text, q)
-            if length >= shortest:
-                out[p] = SPACE
-                p += 1
-                h = _push(h, SPACE)
-                if not filtered or _is_missing(slots, hashes, word_offsets, words, powers, h, before, out, begin, p):
-                    if n + 2 > len(starts):
-                        return False
-                    n += 1
-                    starts[n], running[n] = p, h
-                    continue
-            p, h = begin, before
+            if length < shortest:
+                p, h = begin, before
+                continue
+            if n + 2 > len(starts):
+                return False
+            out[p] = SPACE
+            p += 1
+            h = _push(h, SPACE)
+            n += 1
+            starts[n], running[n] = p, h
         rows[i + 1] = n
     return True
 
 
 @kernel
-def take_tokens(text, offsets, sizes, powers, slots, hashes, word_offsets, words, out, starts, running, rows):
+def take_tokens(text, offsets, sizes, out, starts, running, rows):
     """As `split_words`, of tokens that are strings already, ``sizes[i]`` of them in row i."""
     out[0] = SPACE
     p = np.int64(1)
     h = np.uint64(0)
-    n, token = 0, 0
+    n = 0
     starts[0], running[0], rows[0] = p, h, 0
-    filtered = len(hashes) > 0
     for i in range(len(sizes)):
         for _ in range(sizes[i]):
-            begin, before = p, h
-            for q in range(offsets[token], offsets[token + 1]):
+            for q in range(offsets[n], offsets[n + 1]):
                 out[p] = text[q]
                 h = _push(h, text[q])
                 p += 1
             out[p] = SPACE
             p += 1
             h = _push(h, SPACE)
-            token += 1
-            if not filtered or _is_missing(slots, hashes, word_offsets, words, powers, h, before, out, begin, p):
-                n += 1
-                starts[n], running[n] = p, h
-            else:
-                p, h = begin, before
+            n += 1
+            starts[n], running[n] = p, h
         rows[i + 1] = n
 
 
-@numba.njit(nogil=True)
-def _is_missing(slots, hashes, offsets, names, powers, h, before, out, begin, p):
-    """Whether a token, with the space after it, is no word of a table."""
-    own = _mix(h - before * _power(powers, p - begin))
-    return _find(slots, hashes, offsets, names, own, out, begin, p - 1)[0] < 0
+@kernel
+def drop_words(slots, hashes, offsets, names, powers, out, starts, running, rows):
+    """Leave out the tokens that are in a table. Those kept move up in place: nothing is overtaken."""
+    p = np.int64(1)
+    h = np.uint64(0)
+    n, first = 0, 0
+    for i in range(len(rows) - 1):
+        last = rows[i + 1]
+        for j in range(first, last):
+            start, stop = starts[j], starts[j + 1]
+            key = _mix(running[j + 1] - running[j] * _power(powers, stop - start))
+            if _find(slots, hashes, offsets, names, key, out, start, stop - 1)[0] < 0:
+                for q in range(start, stop):
+                    out[p] = out[q]
+                    h = _push(h, out[q])
+                    p += 1
+                n += 1
+                starts[n], running[n] = p, h
+        first = last
+        rows[i + 1] = n
 
 
 @kernel

@@ -80,7 +80,7 @@ class Tally:
         self._slots = np.zeros(kernels.n_slots(self._capacity), np.uint64)
         self._hashes = np.empty(self._capacity, np.uint64)
         self._offsets = np.zeros(self._capacity + 1, np.int64)
-        self._names = np.empty(self._capacity, np.uint8)
+        self._names = np.empty(self._capacity + kernels.SPARE, np.uint8)
         self._places = np.empty(self._capacity, np.int32)
         self._start_rows()
 
@@ -100,7 +100,7 @@ class Tally:
         self._counts = grown(self._counts, n_entries + n)
         if self._fixed:
             return
-        self._names = grown(self._names, int(self._offsets[n_terms]) + nbytes)
+        self._names = grown(self._names, int(self._offsets[n_terms]) + nbytes + kernels.SPARE)
         self._hashes = grown(self._hashes, n_terms + n)
         self._offsets = grown(self._offsets, n_terms + n + 1)
         self._places = grown(self._places, n_terms + n)

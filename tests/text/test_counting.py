@@ -111,7 +111,7 @@ def test_characters_are_scikit_learns(texts, analyzer, ngrams, lowercase, strip_
     check(texts, settings, capacity=capacity)
 
 
-@given(texts, st.sampled_from(["word", "char", "char_wb"]), st.sampled_from([0, 1, 3, 20]), st.integers(1, 8))
+@given(texts, st.sampled_from(["word", "char", "char_wb"]), st.sampled_from([1, 3, 20]), st.integers(1, 8))
 def test_collisions_change_nothing(texts, analyzer, hash_bits, capacity):
     check(texts, TextSettings(analyzer=analyzer, ngrams=(1, 2)), hash_bits=hash_bits, capacity=capacity)
 
@@ -124,6 +124,30 @@ def test_collisions_are_counted():
     assert counter.collisions == 100 - len(np.unique(hashes)) > 80
     assert counter.finish().collisions == 84
     assert counter.collisions == 0
+
+
+def test_strings_of_one_hash_are_told_apart():
+    """The sequence of Thue and Morse and its complement: equal under any polynomial hash with an odd base."""
+    signs = [bin(i).count("1") % 2 for i in range(2048)]
+    one, other = ("".join(letters[sign] for sign in signs) for letters in ("ab", "ba"))
+    hashes = hash_strings(Strings.of([one, other]))
+    assert hashes[0] == hashes[1]
+    texts = [f"{one} {other} {one}", other]
+    check(texts, TextSettings(ngrams=(1, 2)))
+    for known, n in (([one], [2]), ([other], [1, 1]), ([one, other], [2, 1, 1])):
+        counter = TermCounter(TextSettings(), known=Strings.of(known))
+        counter.add(Strings.of(texts))
+        assert counter.collisions == len(known) - 1
+        assert counter.finish().counts.tolist() == n
+    check(texts, TextSettings(stop_words=(other,)))
+
+
+@pytest.mark.parametrize("strip_accents", [None, "ascii", "unicode"])
+def test_texts_that_grow_and_texts_full_of_tokens(strip_accents):
+    """Buffers are guessed from the length of the texts, too small for these."""
+    texts = ["\ufdfa" * 3000 + "Σ", "Ⱥ" * 5000, "İ" * 5000 + "ΑΣ", "x " * 20000, "Σ" * 9000]
+    for analyzer in ("word", "char_wb"):
+        check(texts, TextSettings(analyzer=analyzer, strip_accents=strip_accents, token_pattern=r"\w+"), capacity=1)
 
 
 def test_every_character_is_split_and_folded_as_scikit_learn_does():
