@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from nfs_dask.dataset import Dataset, open_dataset
@@ -18,7 +19,7 @@ from nfs_dask.sources.open import open_source
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.layout import Layout
 from nfs_dask.storage.writer import write_store
-from nfs_dask.text.settings import DEFAULT_PATTERN, Tokenizer
+from nfs_dask.text.settings import DEFAULT_PATTERN, Filters, Tokenizer
 from nfs_dask.units import MiB, parse_bytes
 
 RUN_NBYTES = 128 * MiB  # of a source, that one task of an ingest reads
@@ -100,7 +101,8 @@ def ingest(
     on_error
         What to do about an undecodable, empty, unlabelled or broken document: "fail", or "skip" it and say so.
     append
-        Add the rows to the store; texts are read with its own settings and vocabulary.
+        Add the rows to the store; texts are read with its own settings, which have to be given again, and its own
+        vocabulary, whatever ``min_df``, ``max_df`` and ``max_features`` say.
     engine
         Where the work runs; None chooses as for a pass.
     """
@@ -136,7 +138,10 @@ def ingest(
         if names is not None:
             raise InputError("names= are for matrices; the features of texts are named by their terms")
         documents = open_documents(source, **where)
-        asked = TextIngest(documents, target, make_terms(**terms), labels, weights, append, layout)
+        made = make_terms(**terms)
+        if append:  # which terms have columns was decided when the store was made
+            made = replace(made, filters=Filters())
+        asked = TextIngest(documents, target, made, labels, weights, append, layout)
         ingest_texts(asked, engine)
     else:
         _refuse_text_parameters(source, where | terms)

@@ -14,8 +14,48 @@ from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import ROOT, Header, find_header, json_object
 from nfs_dask.storage.models import read_model
 from nfs_dask.storage.shards import ShardReader
+from nfs_dask.storage.textfacts import TextFacts
+from nfs_dask.text.features import TextFeatures
+from nfs_dask.text.settings import TextSettings
 
 CODES_AT_A_TIME = 1 << 20
+
+
+@dataclass(frozen=True)
+class StoreTexts:
+    """How the rows of a dataset were made of texts."""
+
+    settings: TextSettings
+    regions: tuple[str, ...]  # their names; none where a document is one text
+    terms: int  # of the vocabulary; with hashing, columns of a region
+    documents: int  # of the ingest that made the vocabulary
+    report: dict[str, Any]  # what that ingest, and appends after it, met
+
+    @classmethod
+    def of(cls, facts: TextFacts) -> StoreTexts:
+        return cls(facts.settings, _named(facts.regions), facts.n_terms, facts.n_documents, facts.report)
+
+
+@dataclass(frozen=True)
+class ModelTexts:
+    """How a model reads raw text."""
+
+    settings: TextSettings
+    regions: tuple[str, ...]  # the columns it takes; none where a document is one text
+    terms: int
+    documents: int
+    tokenizer: str | None  # has to be given when the model is loaded; it is not in the file
+    looks_up_terms: bool  # whether the model comes with the whole vocabulary, since values depend on all of a document
+
+    @classmethod
+    def of(cls, features: TextFeatures) -> ModelTexts:
+        settings, regions = features.settings, _named(features.regions)
+        looks_up = features.needs_vocabulary
+        return cls(settings, regions, features.n_terms, features.n_documents, settings.tokenizer, looks_up)
+
+
+def _named(regions: tuple[str, ...]) -> tuple[str, ...]:
+    return regions if len(regions) > 1 else ()
 
 
 @dataclass(frozen=True)
@@ -36,6 +76,7 @@ class Summary:
     generation: int | None  # None: not a store of ours
     nbytes: int
     statistics: list[dict[str, Any]]  # kept beside the data, as descriptions
+    text: StoreTexts | None  # None: the rows were not made of texts
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -58,6 +99,7 @@ class ModelSummary:
     provenance: dict[str, Any]
     top_features: dict[str, list[tuple[str, float]]]  # of each class
     nbytes: int
+    text: ModelTexts | None  # None: it reads matrices only
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -81,6 +123,7 @@ def summarize_model(location: str | os.PathLike[str], top: int = 10) -> ModelSum
         provenance=dict(model.provenance),
         top_features={str(label): best for label, best in model.top_features(top).items()},
         nbytes=folder.nbytes(),
+        text=None if model.text is None else ModelTexts.of(model.text),
     )
 
 
@@ -107,6 +150,7 @@ def summarize(dataset: Dataset) -> Summary:
         generation=None if header is None else header.generation,
         nbytes=folder.nbytes(),
         statistics=[] if kept is None else kept.descriptions(),
+        text=None if dataset.text is None else StoreTexts.of(dataset.text),
     )
 
 

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.output import answer, json_option, printable, table
+from nfs_dask.cli.texts import settings_in_words
 from nfs_dask.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from nfs_dask.engine.runs import Run
-    from nfs_dask.summary import ModelSummary, Summary
+    from nfs_dask.summary import ModelSummary, ModelTexts, StoreTexts, Summary
 
 _MOST_ROWS = 40  # shown as a table; --json has all
+_MOST_EXAMPLES = 5  # of documents left out
 
 
 @click.command()
@@ -27,8 +29,9 @@ _MOST_ROWS = 40  # shown as a table; --json has all
 def info(place: str, label_column: str | None, verify: bool) -> None:
     """What is in a dataset, a saved model, or a run folder.
 
-    Of a dataset: rows, features, classes, size, and statistics that were kept. Of a model: method, certificate, where
-    it comes from, and the features that say most. Of a run: its passes, and how far they have got.
+    Of a dataset: rows, features, classes, size, and statistics that were kept; of one made of texts also how they were
+    read, and what was left out. Of a model: method, certificate, where it comes from, whether it reads raw text, and
+    the features that say most. Of a run: its passes, and how far they have got.
 
     With --verify every byte of a dataset is read; damage is named object by object, and the exit code is 3.
 
@@ -94,10 +97,44 @@ def _show_dataset(summary: Summary, verified: bool, console: Console) -> None:
         ("generation", "not a store of ours" if summary.generation is None else str(summary.generation)),
         ("statistics", "; ".join(map(_described, summary.statistics)) or "none kept"),
     ]
+    if summary.text is not None:
+        lines += _of_texts(summary.text)
     if verified:
         lines.append(("digests", "all agree"))
     _show_lines(lines, console)
     _show_classes(summary, console)
+
+
+def _of_texts(text: StoreTexts) -> list[tuple[str, str]]:
+    """How the texts of a store were read, and what the ingest met."""
+    from nfs_dask.ingesting.report import in_words
+
+    lines = [("texts", settings_in_words(text.settings))]
+    if text.regions:
+        lines.append(("regions", ", ".join(text.regions)))
+    report = text.report
+    left_out = report.get("left_out") or {}
+    seen = report.get("documents_seen", text.documents)
+    reasons = f", {sum(left_out.values()):,} left out: {in_words(left_out)}" if left_out else ", none left out"
+    lines.append(("documents", f"{seen:,} seen{reasons}"))
+    examples = report.get("examples", [])[:_MOST_EXAMPLES]
+    lines += [("such as" if i == 0 else "", f"{one['where']}: {one['what']}") for i, one in enumerate(examples)]
+    lines.append(("terms", _of_terms(text)))
+    return lines
+
+
+def _of_terms(text: StoreTexts) -> str:
+    """What became of the terms that were found."""
+    report, columns = text.report, "columns of hashes" if text.settings.hashed is not None else "kept"
+    reasons = {
+        "too_rare": "too rare",
+        "too_frequent": "too frequent",
+        "beyond_max_features": "beyond the most frequent",
+        "sharing_a_column": "share a column with others",
+    }
+    dropped = [f"{report[name]:,} {words}" for name, words in reasons.items() if report.get(name)]
+    found = f"{report['terms']:,} found, " if "terms" in report else ""
+    return found + ", ".join([f"{text.terms:,} {columns}", *dropped])
 
 
 def _show_classes(summary: Summary, console: Console) -> None:
@@ -128,6 +165,7 @@ def _show_model(summary: ModelSummary, console: Console) -> None:
         ("method", f"{summary.method}, {summary.k:,} of {summary.features:,} features"),
         ("likelihood", f"{summary.objective:,.3f} nats; no other choice of as many features {certificate}"),
         ("parameters", _listed(given)),
+        *_reading(summary.text, summary.features),
         ("size", format_bytes(summary.nbytes)),
         *_origin(summary.provenance),
     ]
@@ -142,6 +180,20 @@ def _show_model(summary: ModelSummary, console: Console) -> None:
     ]
     if tops:
         _show_table("Features that speak for a class most", ["class", "feature", "weight"], tops, console)
+
+
+def _reading(text: ModelTexts | None, features: int) -> list[tuple[str, str]]:
+    """What a model reads, and what it needs for that."""
+    if text is None:
+        return [("reads", f"matrices of {features:,} features, no raw text")]
+    lines = [("reads", f"raw text: {settings_in_words(text.settings)}")]
+    if text.regions:
+        lines.append(("regions", ", ".join(text.regions)))
+    if text.looks_up_terms:
+        lines.append(("vocabulary", f"all {text.terms:,} terms, as weights depend on the whole of a document"))
+    if text.tokenizer is not None:
+        lines.append(("needs", f"the tokenizer {text.tokenizer}, as in load_model(path, tokenizer=...)"))
+    return lines
 
 
 def _origin(provenance: dict[str, Any]) -> list[tuple[str, str]]:

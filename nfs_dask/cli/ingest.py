@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 @click.option("--labels", type=click.Path(), metavar="FILE", help="One label for each row: .npy, or a line each.")
 @click.option("--weights", type=click.Path(), metavar="FILE", help="One weight for each row: .npy, or a line each.")
 @click.option("--names", type=click.Path(), metavar="FILE", help="Of a matrix: one name for each feature, a line each.")
-@document_options
+@document_options(labels=True, weights=True)
 @term_options
 @click.option("--block-bytes", type=Size(), metavar="SIZE", help="What a block of the store takes in memory.")
-@click.option("--append", is_flag=True, help="Add the rows to a store that is there.")
+@click.option("--append", is_flag=True, help="Add the rows to a store that is there; texts under its terms.")
 @click.option("--clean-up", is_flag=True, help="First remove what an ingest that died left at STORE.")
 @cluster_options
 @json_option

@@ -45,12 +45,13 @@ def cli() -> None:
 
     \b
     nfs-dask demo                                     see it work, in seconds
-    nfs-dask ingest matrix.npz --labels y.npy mail.zarr
+    nfs-dask ingest mail.csv --label-column folder mail.zarr
     nfs-dask info mail.zarr                           what is in it
     nfs-dask plan mail.zarr --workers 4               what a pass would take
     nfs-dask path mail.zarr                           what each number of features is worth
     nfs-dask fit mail.zarr spam.model -k 100          a classifier over the best 100 features
-    nfs-dask evaluate spam.model test-mail.zarr       how often it is right
+    nfs-dask evaluate spam.model test.csv --label-column folder
+    nfs-dask predict spam.model new.csv               the class of each document
 
     Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 refused or failed by the cluster; 130 interrupted.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.argument("model")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--out", metavar="FILE", help="Write the predictions to this CSV file instead of standard output.")
-@document_options
+@document_options()
 @cluster_options
 @json_option
 def predict(
@@ -73,7 +73,7 @@ def _verdicts(
     from nfs_dask.estimators.textual import reader_of
     from nfs_dask.scoring import Verdicts, classify_documents
 
-    documents = _documents(estimator, sources, {**columns, "label_column": None, "weight_column": None})
+    documents = _documents(estimator, sources, columns)
     if documents is not None:
         with cluster.engine_for_documents(documents) as engine:
             yield classify_documents(documents, reader_of(estimator), engine)
@@ -93,6 +93,8 @@ def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]
     named = {"text_column": columns["text_column"], "regions": columns["regions"]}
     source = _one_or_list(sources)
     if not is_documents(source, **named):
+        if (columns["encoding"], columns["on_error"]) != ("utf-8", "fail"):
+            raise click.UsageError(f"--encoding and --on-error are about texts, and {sources[0]} is a matrix")
         return None
     regions = reader_of(estimator).features.regions
     if len(regions) > 1 and not any(named.values()):
@@ -158,7 +160,7 @@ def _show_predictions(values: dict[str, Any], lines: Iterable[str], console: Con
 @click.command()
 @click.argument("model")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@document_options
+@document_options(labels=True)
 @cluster_options
 @json_option
 def evaluate(model: str, sources: tuple[str, ...], columns: dict[str, Any], cluster: ClusterOptions) -> None:

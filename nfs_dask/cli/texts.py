@@ -7,11 +7,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfs_dask.errors import InputError
+
+if TYPE_CHECKING:
+    from nfs_dask.text.settings import TextSettings
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,15 @@ class Location(os.PathLike[str]):
         return self.text
 
 
-_DOCUMENTS = (
-    click.option("--text-column", metavar="NAME", help='The column of texts.  [default: "text", if there is one]'),
+_TEXTS = (
+    click.option("--text-column", metavar="NAME", help='The column of texts.  [default: "text"]'),
     click.option(
         "--region", "regions", multiple=True, metavar="NAME", help="One of several columns of texts; repeatable."
     ),
-    click.option("--label-column", metavar="NAME", help="The column that holds the labels."),
-    click.option("--weight-column", metavar="NAME", help="The column that holds the weights."),
+)
+_LABELS = (click.option("--label-column", metavar="NAME", help="The column that holds the labels."),)
+_WEIGHTS = (click.option("--weight-column", metavar="NAME", help="The column that holds the weights."),)
+_READING = (
     click.option("--encoding", default="utf-8", show_default=True, metavar="NAME", help="Of files of text."),
     click.option(
         "--on-error",
@@ -54,8 +59,10 @@ _TERMS = (
     click.option("--strip-accents", type=click.Choice(["ascii", "unicode"]), help="Remove accents."),
     click.option("--token-pattern", metavar="REGEX", help="What a word is.  [default: two or more letters or digits]"),
     click.option("--stop-words", metavar="FILE|english", help="Words to leave out, a line each, or a list in English."),
-    click.option("--min-df", metavar="N|SHARE", default="1", show_default=True, help="Least documents of a term."),
-    click.option("--max-df", metavar="N|SHARE", default="1.0", show_default=True, help="Most documents of a term."),
+    click.option("--min-df", metavar="N|SHARE", default="1", show_default=True, help="Leave out rarer terms."),
+    click.option(
+        "--max-df", metavar="N|SHARE", default="1.0", show_default=True, help="Leave out more frequent terms."
+    ),
     click.option("--max-features", type=click.IntRange(1), metavar="N", help="Keep the N most frequent terms."),
     click.option("--vocabulary", metavar="FILE", help="The terms to count, a line each, instead of those found."),
     click.option("--hashed", type=click.IntRange(1, 40), metavar="BITS", help="Number columns by BITS of a hash."),
@@ -68,9 +75,10 @@ _TERMS = (
 )
 
 
-def document_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def document_options(*, labels: bool = False, weights: bool = False) -> Callable[..., Any]:
     """Give a command the options of documents; it receives them as one dictionary, ``columns``."""
-    return _gathered(command, _DOCUMENTS, "columns", _columns)
+    options = _TEXTS + (_LABELS if labels else ()) + (_WEIGHTS if weights else ()) + _READING
+    return functools.partial(_gathered, options=options, name="columns", gather=_columns)
 
 
 def term_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,8 +139,42 @@ def _amount(name: str, text: str) -> int | float:
 
 
 def lines_of(file: str) -> list[str]:
-    """The lines of a text file."""
+    """The lines of a text file. Other line ends of Unicode belong to a line, as in documents that are lines."""
     try:
-        return Path(file).read_text(encoding="utf-8").splitlines()
+        text = Path(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not text in UTF-8 ({error.reason}); write one value for each line") from error
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+_UNITS = {"word": "words", "char": "characters", "char_wb": "characters within words"}
+
+
+def settings_in_words(settings: TextSettings) -> str:
+    """How texts were read, in one line: what terms are, then what the values are."""
+    from nfs_dask.text.settings import DEFAULT_PATTERN
+
+    shortest, longest = settings.ngrams
+    lengths = f"{longest}" if shortest == longest else f"{shortest}- to {longest}"
+    units = _UNITS[settings.analyzer]
+    said = [units if longest == 1 else f"{lengths}-grams of {units}"]
+    if settings.tokenizer is not None:
+        said.append(f"tokenizer {settings.tokenizer}")
+    elif settings.analyzer == "word" and settings.token_pattern != DEFAULT_PATTERN:
+        said.append(f"token pattern {settings.token_pattern}")
+    said.append("lower case" if settings.lowercase else "case as it is")
+    if settings.strip_accents is not None:
+        said.append(f"accents stripped ({settings.strip_accents})")
+    if settings.stop_words:
+        said.append(f"{len(settings.stop_words):,} stop words")
+    if settings.hashed is not None:
+        said.append(f"hashed to {settings.hashed} bits")
+    return f"{', '.join(said)}; {_values_in_words(settings)}"
+
+
+def _values_in_words(settings: TextSettings) -> str:
+    parts = ["presence" if settings.binary else "counts"]
+    if settings.tfidf:
+        parts = ["tf-idf", *(["of presence"] if settings.binary else []), *(["sublinear"] * settings.sublinear_tf)]
+        parts.append("not normed" if settings.norm is None else f"{settings.norm} norm")
+    return ", ".join(parts)

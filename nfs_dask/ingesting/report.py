@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -56,6 +56,13 @@ class Seen:
 
     def __str__(self) -> str:
         """What was left out, for people."""
-        kinds = ", ".join(f"{n:,} {_WORDS[kind]}" for kind, n in sorted(self.left_out.items()))
         first = "; ".join(f"{p.where}: {p.what}" for p in self.examples[:3])
-        return f"{self.left_out.total():,} of {self.seen:,} documents were left out: {kinds}. The first: {first}"
+        return (
+            f"{self.left_out.total():,} of {self.seen:,} documents were left out: {in_words(self.left_out)}. "
+            f"The first: {first}"
+        )
+
+
+def in_words(left_out: Mapping[str, int]) -> str:
+    """How many documents were left out for which reason."""
+    return ", ".join(f"{n:,} {_WORDS.get(kind, kind)}" for kind, n in sorted(left_out.items()))
