@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.text.ordering import take
 from nfs_dask.text.strings import Strings
 
 OnError = Literal["fail", "skip"]
@@ -57,7 +58,7 @@ class Batch:
         if len(self.texts) == 1:
             return self.texts[0]
         n, regions = self.n_documents, len(self.texts)
-        return Strings.joined(self.texts).take(np.arange(n * regions).reshape(regions, n).T.ravel())
+        return take(Strings.joined(self.texts), np.arange(n * regions).reshape(regions, n).T.ravel())
 
 
 @dataclass(frozen=True)

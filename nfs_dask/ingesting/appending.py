@@ -12,6 +12,7 @@ from nfs_dask.storage.shards import ShardReader
 from nfs_dask.storage.terms import StoredTerms, checked_numbers, without_prefix
 from nfs_dask.storage.textfacts import TextFacts
 from nfs_dask.text.strings import Strings
+from nfs_dask.vocabulary.grouping import StoredFrequencies
 
 
 def stored_facts(store: Folder) -> TextFacts:
@@ -23,6 +24,12 @@ def stored_facts(store: Folder) -> TextFacts:
             "documents into a new store"
         )
     return facts
+
+
+def stored_frequencies(store: Folder) -> StoredFrequencies | None:
+    """The document frequencies of a store's columns, which weigh what is appended; None where it keeps none."""
+    numbers = read_header(store).frequencies
+    return None if numbers is None else StoredFrequencies(store, numbers)
 
 
 def stored_vocabulary(store: Folder) -> tuple[Strings, Array, Array] | None:

@@ -80,7 +80,7 @@ def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
                 piece.segments.append(held.write(folder, len(piece.segments)))
     if held.n_documents:
         piece.segments.append(held.write(folder, len(piece.segments)))
-    piece.seen.collisions = counter.collisions
+    piece.seen.collisions = held.collisions
     piece.skipped = np.concatenate(skipped) if skipped else piece.skipped
     folder.write(task.manifest, json.dumps(_to_json(piece)).encode())
     return piece
@@ -111,6 +111,7 @@ class _Held:
         self._labels: list[Any] = []
         self._weights: list[Array] = []
         self.n_documents = 0
+        self.collisions = 0  # of all segments
 
     @property
     def nbytes(self) -> int:
@@ -130,6 +131,7 @@ class _Held:
         name = f"task-{self._task.number:08d}-{number:04d}.terms"
         regions = self._task.documents.columns.n_regions
         counted = order(self._counter.finish())
+        self.collisions += counted.collisions
         segment = write_segment(folder, name, counted, self._task.settings, regions, codes, weights, classes)
         self._labels, self._weights, self.n_documents = [], [], 0
         return segment

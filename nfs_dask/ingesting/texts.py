@@ -18,7 +18,7 @@ from nfs_dask.engine.base import Engine, Executor
 from nfs_dask.engine.choose import choose_for_documents
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import DataWarning, InputError, warn
-from nfs_dask.ingesting.appending import stored_facts, stored_vocabulary
+from nfs_dask.ingesting.appending import stored_facts, stored_frequencies, stored_vocabulary
 from nfs_dask.ingesting.counting import CountedPieces, CountTask, count_partition, count_texts
 from nfs_dask.ingesting.plan import TextPlan, make_text_plan
 from nfs_dask.ingesting.report import Seen
@@ -195,6 +195,7 @@ def _merge(
             with_df=settings.tfidf,
             fixed=None if fixed is None else fixed.name,
             hashed=settings.hashed is not None,
+            stored=stored_frequencies(ingest.store) if ingest.append and settings.hashed is not None else None,
         )
         for number, (low, high) in enumerate(zip(bounds, [*bounds[1:], None], strict=True))
     ]

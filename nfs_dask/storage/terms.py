@@ -25,6 +25,7 @@ from nfs_dask.storage.layout import Json, Numbers, check_numbers
 from nfs_dask.storage.shards import ArrayWriter, ShardReader
 from nfs_dask.storage.strings import StringsReader, StringsWriter
 from nfs_dask.text.features import column_prefix
+from nfs_dask.text.ordering import take
 from nfs_dask.text.strings import Strings
 
 MANIFEST = "terms.json"
@@ -115,7 +116,7 @@ class StoredTerms:
                 for start, stop in _pieces(self.n_terms):
                     piece = without_prefix(reader.read(start, stop), len(self.prefix.encode()))
                     names.add(piece)
-                    firsts.add(piece.take(np.arange(0, len(piece), target.chunk)))
+                    firsts.add(take(piece, np.arange(0, len(piece), target.chunk)))
             sizes = replace(sizes, names_nbytes=names.nbytes, firsts_nbytes=firsts.nbytes)
         target = sizes.terms(folder)
         _write_metadata(target, sizes)

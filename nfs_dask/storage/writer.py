@@ -193,7 +193,8 @@ def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | 
     check_same_text(old.text, text, folder.location)
     _check_same_shape(old, source, folder.location)
     given = None if names is None else given_names(names, old.layout.row_chunk)
-    if given is None and old.names_nbytes is not None:
+    hashed = text is not None and text.settings.hashed is not None  # then names only tell what the first ingest found
+    if given is None and old.names_nbytes is not None and not hashed:
         given = names_of(source, old.layout.row_chunk)
     if given is not None:
         check_same_names(folder, old, given)

@@ -48,14 +48,6 @@ class Strings:
         """Strings ``start .. stop - 1``; shares memory."""
         return Strings(self.offsets[start : stop + 1], self.text)
 
-    def take(self, positions: Array) -> Strings:
-        """Copies of the strings at some positions, in their order."""
-        starts = self.offsets[:-1][positions]
-        lengths = self.offsets[1:][positions] - starts
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        index = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Strings(offsets, self.text[index])
-
     def to_list(self) -> list[str]:
         """As Python's strings."""
         content = self.text[self.offsets[0] : self.offsets[-1]].tobytes()

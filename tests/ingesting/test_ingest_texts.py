@@ -150,7 +150,6 @@ def test_a_term_in_two_regions_of_a_document_is_in_one_document(tmp_path):
 
 def test_hashed_columns_add_up_what_they_share(tmp_path):
     from nfs_dask.text.counting import hash_strings
-
     from nfs_dask.text.strings import Strings
 
     texts, labels = documents()
@@ -264,6 +263,18 @@ def test_appended_texts_are_read_as_the_first_ones_were(tmp_path):
     assert given.tolist() == labels.tolist()
     with pytest.raises(InputError, match="ngrams"):
         ingest(more, tmp_path / "store.zarr", labels=labels[80:], tfidf=True, append=True)
+
+
+def test_appended_hashed_columns_are_weighed_by_the_first_frequencies(tmp_path):
+    texts, _ = documents(120)
+    settings = {"hashed": 4, "tfidf": True, "norm": None}
+    first = ingest(texts[:80], tmp_path / "store.zarr", **settings)
+    plain = ingest(texts, tmp_path / "counts.zarr", hashed=4)
+    df = (matrix(plain)[0][:80] > 0).sum(axis=0)
+    expected = matrix(plain)[0].toarray() * (np.log(81 / (1 + np.asarray(df))) + 1)
+    assert first.n_rows == 80
+    whole = ingest(texts[80:], tmp_path / "store.zarr", **settings, append=True)
+    np.testing.assert_allclose(matrix(whole)[0].toarray(), expected, rtol=1e-15)
 
 
 def test_a_store_of_texts_is_a_store(tmp_path):
