@@ -14,11 +14,11 @@ from sklearn.naive_bayes import MultinomialNB
 
 from nfs_dask.corpus import GeneratedCorpus
 from nfs_dask.dataset import open_dataset
-from nfs_dask.intake import ingest
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.files import load_model
 from nfs_dask.estimators.multinomial import SparseMultinomialNB
 from nfs_dask.evaluation import evaluate
+from nfs_dask.intake import ingest
 
 CORPUS = GeneratedCorpus(3000, 400, 3, words_per_document=20, block_rows=700)
 

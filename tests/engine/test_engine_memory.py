@@ -8,8 +8,8 @@ import pytest
 from distributed import Client
 
 from nfs_dask.corpus import GeneratedCorpus
-from nfs_dask.intake import ingest
 from nfs_dask.engine.distributed import DaskEngine
+from nfs_dask.intake import ingest
 
 STATUS = Path("/proc/self/status")
 

@@ -8,9 +8,9 @@ import pytest
 from distributed import Client
 
 from nfs_dask.corpus import GeneratedCorpus
-from nfs_dask.intake import ingest
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
+from nfs_dask.intake import ingest
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.storage.receipts import verify
 from nfs_dask.testing import Misbehaving, assert_same
