@@ -5,8 +5,8 @@
                                                          Parquet to a store on disk, 2 workers of 1 GiB, beside
                                                          CountVectorizer and save_npz in one process
     python benchmarks/texts.py model --documents 1600000 --data DIR
-                                                         Parquet to a fitted SparseMultinomialNB with names; scikit-learn's
-                                                         way (CountVectorizer, chi2, MultinomialNB) where --peers says so
+                                                         Parquet to a fitted SparseMultinomialNB with names; with --peers
+                                                         also scikit-learn's way (CountVectorizer, chi2, MultinomialNB)
 
 The tweets are generated (benchmarks/tweets.py), unless --parquet names a file with a column ``text``. Clusters are
 started, and kernels compiled, before the clock runs. Memory is the high-water mark of the largest process.
@@ -39,9 +39,9 @@ def texts_of(paths: list[Path]) -> list[str]:
 
 def kernel(options: argparse.Namespace) -> None:
     """One core, from texts in memory to counts in memory."""
-    from nfs_dask.text.counting import TermCounter
     from sklearn.feature_extraction.text import CountVectorizer
 
+    from nfs_dask.text.counting import TermCounter
     from nfs_dask.text.settings import TextSettings
     from nfs_dask.text.strings import Strings
 

@@ -3,8 +3,8 @@
     python benchmarks/tweets.py --documents 1600000 --data DIR
 
 A tweet has about 13 words from a vocabulary of 700,000, drawn by Zipf's law; one in three follows from the word before
-it, so that pairs of words repeat as in language. 1.6 million have some 12 million distinct words and pairs. Labels are 0
-and 1, and twenty words in each class are twice as frequent as in the other. A file depends on the seed and its number
+it, so that pairs of words repeat as in language. 1.6 million have some 11 million distinct words and pairs. Labels are
+0 and 1, and twenty words in each class are twice as frequent as in the other. A file depends on the seed and its number
 alone.
 """
 
