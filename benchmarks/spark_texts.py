@@ -1,10 +1,9 @@
-"""Spark's way from Parquet to counts on disk, and to a model, for comparison; run by a Python that has pyspark and Java.
+"""Spark's way from Parquet to counts on disk, and to a model; run it by a Python that has pyspark and Java.
 
     python benchmarks/spark_texts.py --data DIR/tweets --out DIR/spark [--model] [--memory 8g]
 
-RegexTokenizer, NGram of 1 and 2, CountVectorizer fitted and applied (10 million terms at most: its vocabulary is an
-array in the driver), written as Parquet; with --model ChiSqSelector's successor UnivariateFeatureSelector is left out, as
-it densifies, and NaiveBayes is fitted to all features. Peak memory is that of the Java process.
+RegexTokenizer, NGram of 2, CountVectorizer fitted and applied (its vocabulary is an array in the driver), written as
+Parquet; with --model a NaiveBayes over all terms. Peak memory is that of the Java process.
 """
 
 from __future__ import annotations

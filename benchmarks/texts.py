@@ -1,12 +1,12 @@
 """From texts to counts, to a store, to a model, beside scikit-learn.
 
-    python benchmarks/texts.py kernel --parquet FILE     one core: TermCounter and CountVectorizer, words 1-2 and chars 2
+    python benchmarks/texts.py kernel --parquet FILE
     python benchmarks/texts.py store --documents 200000 --data DIR
-                                                         Parquet to a store on disk, 2 workers of 1 GiB, beside
-                                                         CountVectorizer and save_npz in one process
-    python benchmarks/texts.py model --documents 1600000 --data DIR
-                                                         Parquet to a fitted SparseMultinomialNB with names; with --peers
-                                                         also scikit-learn's way (CountVectorizer, chi2, MultinomialNB)
+    python benchmarks/texts.py model --documents 1600000 --data DIR --peers
+
+``kernel`` compares TermCounter with CountVectorizer on one core, words 1-2 and characters 2. ``store`` goes from Parquet
+to a store on disk with two workers of 1 GiB, beside CountVectorizer and save_npz in one process. ``model`` goes on to a
+fitted SparseMultinomialNB with names, with --peers beside CountVectorizer, chi2 and MultinomialNB.
 
 The tweets are generated (benchmarks/tweets.py), unless --parquet names a file with a column ``text``. Clusters are
 started, and kernels compiled, before the clock runs. Memory is the high-water mark of the largest process.
