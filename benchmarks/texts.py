@@ -4,7 +4,7 @@
     python benchmarks/texts.py store --documents 200000 --data DIR
     python benchmarks/texts.py model --documents 1600000 --data DIR --peers
 
-``kernel`` compares TermCounter with CountVectorizer on one core, words 1-2 and characters 2. ``store`` goes from Parquet
+``kernel`` compares TermCounter with CountVectorizer on one core, words 1-2 and characters 2. ``store`` is Parquet
 to a store on disk with two workers of 1 GiB, beside CountVectorizer and save_npz in one process. ``model`` goes on to a
 fitted SparseMultinomialNB with names, with --peers beside CountVectorizer, chi2 and MultinomialNB.
 
