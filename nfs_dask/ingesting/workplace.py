@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from nfs_dask._version import __version__
 from nfs_dask.errors import ResumeError, StoreError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.places import ingest_folder
@@ -23,7 +24,6 @@ from nfs_dask.storage.places import ingest_folder
 logger = logging.getLogger("nfs_dask")
 
 IDENTITY = "ingest.json"
-FORMAT = 1
 
 
 @contextmanager
@@ -51,7 +51,8 @@ def open_workplace(store: Folder, identity: dict[str, Any], *, resumable: bool) 
 
 def _enter(folder: Folder, identity: dict[str, Any], store: Folder) -> None:
     """Begin, or make sure that what was begun there is the same."""
-    now = json.loads(json.dumps({"format": FORMAT, **identity}))
+    # Another version may cut the documents into other pieces, or count otherwise.
+    now = json.loads(json.dumps({"version of nfs-dask": __version__, **identity}))
     if not folder.exists(IDENTITY):
         folder.write(IDENTITY, json.dumps(now).encode())
         return

@@ -235,3 +235,13 @@ def test_other_documents_are_not_mixed_with_those_that_were_counted(mail: Path, 
     assert halting.finished(kept) == before
     assert as_json(*command, "--clean-up")["rows"] == 401
     assert not kept.exists()
+
+
+def test_what_another_version_counted_is_not_taken_over(
+    mail: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, log = tmp_path / "mail.zarr", tmp_path / "log"
+    with halted("ingest", mail, store, store=store, log=log) as process:
+        process.kill()
+    monkeypatch.setattr("nfs_dask.ingesting.workplace.__version__", "9.9")
+    assert "other version of nfs-dask" in as_json("ingest", mail, store, code=3)["error"]
