@@ -84,6 +84,7 @@ class DocumentSource(Protocol):
     """
 
     columns: TextColumns
+    region_names: Sequence[str]  # one for each text of a document; none where a document is one text
     n_pieces: int
     labelled: bool  # whether batches carry labels
     weighted: bool
@@ -101,6 +102,7 @@ class DocumentSource(Protocol):
 class ListedPieces:
     """A source that lists its pieces, so that a task can take along those it reads, and leave the others."""
 
+    region_names: Sequence[str] = ()
     n_pieces: int
     pieces: Sequence[Any]
 

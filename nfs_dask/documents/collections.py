@@ -49,6 +49,7 @@ class DaskDocuments:
     """
 
     in_memory = False
+    region_names: Sequence[str] = ()
     nbytes: int | None = None
     fingerprint: str | None = None
 

@@ -70,6 +70,7 @@ class MemoryDocuments:
     """Documents of a list, a tuple, a numpy array, a pandas Series or a pandas DataFrame; numbered from 0."""
 
     in_memory = True
+    region_names: Sequence[str] = ()
     delayed: Sequence[Any] | None = None
     import_nbytes = 0
     fingerprint: str | None = None

@@ -40,6 +40,8 @@ from nfs_dask.vocabulary.segments import Segment
 logger = logging.getLogger("nfs_dask")
 
 RUN_NBYTES = 128 * MiB  # of counted texts, that one task writes
+RANGES_PER_SLOT = 3  # that balance each other, where there are few terms
+SMALL_RANGE = 8 * MiB  # of terms, that no more tasks are made for
 FIXED = "vocabulary.terms"
 
 
@@ -58,7 +60,7 @@ class TextIngest:
     @property
     def regions(self) -> tuple[str, ...]:
         """Their names; a single one has none."""
-        names = tuple(getattr(self.documents, "region_names", ()))
+        names = tuple(self.documents.region_names)
         return names if len(names) > 1 else ("",)
 
     @property
@@ -181,7 +183,9 @@ def _merge(
     settings, filters = ingest.terms.settings, ingest.terms.filters
     n_documents = sum(segment.n_documents for segment in segments)
     fewest, most = filters.document_range(n_documents)
-    bounds = choose_bounds([*segments, *([] if fixed is None else [fixed])], plan.range_nbytes)
+    files = [*segments, *([] if fixed is None else [fixed])]
+    share = sum(file.terms_nbytes for file in files) // (RANGES_PER_SLOT * plan.resources.slots)
+    bounds = choose_bounds(files, min(plan.range_nbytes, max(SMALL_RANGE, share)))
     tasks = [
         MergeTask(
             folder.location,
