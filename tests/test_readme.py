@@ -1,4 +1,4 @@
-"""What the README says can be pasted, works."""
+"""What the README and the pages of docs/ say can be pasted, works, and prints what they say."""
 
 from __future__ import annotations
 
@@ -12,12 +12,36 @@ from click.testing import CliRunner
 from nfs_dask.cli.main import cli
 
 README = Path(__file__).parent.parent / "README.md"
+TEXTS = README.parent / "docs" / "texts.md"
 
 
-def blocks(language):
+def blocks(language, page=README):
     # Fences come in pairs: the text between them is every second piece.
-    fenced = re.split(r"^```", README.read_text(), flags=re.MULTILINE)[1::2]
+    fenced = re.split(r"^```", page.read_text(), flags=re.MULTILINE)[1::2]
     return [text for info, _, text in (piece.partition("\n") for piece in fenced) if info == language]
+
+
+def run_python(page):
+    for code in blocks("python", page):
+        exec(compile(code, str(page), "exec"), {})
+
+
+def run_commands(page):
+    """All commands of a page, and what they printed."""
+    commands = [line for block in blocks("", page) for line in block.splitlines() if line.startswith("nfs-dask ")]
+    printed = ""
+    for command in commands:
+        result = CliRunner().invoke(cli, shlex.split(command)[1:])
+        assert result.exit_code == 0, (command, result.stderr, result.exception)
+        printed += result.stdout
+    return [shlex.split(command)[1] for command in commands], printed
+
+
+def assert_printed(page, printed):
+    """What a page shows as printed was printed, spaces at the ends of lines aside."""
+    lines = {line.rstrip() for line in printed.splitlines()}
+    shown = [line.rstrip() for block in blocks("text", page) for line in block.splitlines()]
+    assert shown and not [line for line in shown if line not in lines]
 
 
 def test_the_first_two_shell_blocks_are_a_line_each_that_installs_and_runs():
@@ -30,24 +54,30 @@ def test_the_first_two_shell_blocks_are_a_line_each_that_installs_and_runs():
 
 def test_the_python_and_then_the_commands_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # one folder for both: the commands read what the Python has left
-    for code in blocks("python"):
-        exec(compile(code, str(README), "exec"), {})
+    run_python(README)
     printed = capsys.readouterr().out
-    assert printed.startswith("1500 500 ['ham' 'spam']\n[750 750]\nmultinomial, alpha 1: 500 values of k")
+    assert "\n1500 500 ['ham' 'spam']\n[750 750]\nmultinomial, alpha 1: 500 values of k" in printed
     gap = re.search(r"^-\d+\.\d+ (\d\S*)$", printed, flags=re.MULTILINE)
     assert gap is not None and float(gap[1]) < 1
     assert re.search(r"^\[('(ham|spam)' ?){5}\] \(5, 2\)$", printed, flags=re.MULTILINE)
-    commands = [line for block in blocks("") for line in block.splitlines() if line.startswith("nfs-dask ")]
-    assert len(commands) >= 3
-    for command in commands:
-        result = CliRunner().invoke(cli, shlex.split(command)[1:])
-        assert result.exit_code == 0, (command, result.stderr, result.exception)
-    used = {shlex.split(command)[1] for command in commands}
-    assert used >= {"ingest", "info", "plan", "path", "fit", "evaluate", "predict"}
+    used, shown = run_commands(README)
+    assert set(used) >= {"ingest", "info", "plan", "path", "fit", "evaluate", "predict"}
+    assert_printed(README, printed + shown)
     assert len((tmp_path / "classes.csv").read_text().splitlines()) == 301
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.filterwarnings("default::nfs_dask.errors.DataWarning")  # they are what the page is about
+def test_the_page_about_texts_runs_and_says_what_is_printed(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    run_python(TEXTS)
+    used, shown = run_commands(TEXTS)
+    assert set(used) >= {"ingest", "info", "fit", "evaluate", "predict"}
+    assert_printed(TEXTS, capsys.readouterr().out + shown)
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "CHANGELOG.md", "docs/texts.md", "docs/design.md"])
 def test_pages_it_links_to_are_there(name):
     assert f"]({name})" in README.read_text()
     assert (README.parent / name).exists()
