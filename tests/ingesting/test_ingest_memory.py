@@ -92,8 +92,14 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[TextPlan]:
 
 @pytest.mark.parametrize("settings", [{}, {"tfidf": True}], ids=["counts", "weights"])
 def test_peaks_are_as_planned(
-    cluster: Client, corpus: Corpus, plans: list[TextPlan], tmp_path: Path, settings: dict[str, Any]
+    cluster: Client,
+    corpus: Corpus,
+    plans: list[TextPlan],
+    tmp_path: Path,
+    settings: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("nfs_dask.documents.base.FEWEST_TASKS", 4)  # as long as those of a corpus five times as large
     few = corpus.files.replace("*", "part-0")
     ingest(few, tmp_path / "few.zarr", label_column="label", engine=DaskEngine(), **settings)  # the client gets warm
     cluster.restart(timeout=60)
