@@ -183,7 +183,7 @@ def _merge(
     settings, filters = ingest.terms.settings, ingest.terms.filters
     n_documents = sum(segment.n_documents for segment in segments)
     fewest, most = filters.document_range(n_documents)
-    files = [*segments, *([] if fixed is None else [fixed])]
+    files: list[Segment | Fixed] = [*segments, *([] if fixed is None else [fixed])]
     share = sum(file.terms_nbytes for file in files) // (RANGES_PER_SLOT * plan.resources.slots)
     bounds = choose_bounds(files, min(plan.range_nbytes, max(SMALL_RANGE, share)))
     tasks = [
