@@ -32,6 +32,8 @@ class Folder:
 
     @classmethod
     def of(cls, location: str | os.PathLike[str]) -> Folder:
+        if not isinstance(location, (str, os.PathLike)):
+            raise InputError(f"{location!r} is no place; give a path or URL, as a string or a pathlib.Path")
         text = os.fspath(location)
         if not text:
             raise InputError("a path or URL is empty; name a place")

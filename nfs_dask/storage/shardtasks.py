@@ -18,7 +18,7 @@ from nfs_dask.storage.header import Header
 from nfs_dask.storage.layout import Texts
 from nfs_dask.storage.shards import ArrayWriter, Receipt, ShardReader
 from nfs_dask.storage.survey import Rows, Survey, checked_blocks, read_scratch
-from nfs_dask.storage.texts import write_texts
+from nfs_dask.storage.texts import write_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +179,7 @@ def _row_values(task: RowsTask, name: str, first: int, stop: int) -> Array:
 def _write_row_ids(folder: Folder, header: Header, shard: int, first: int, stop: int) -> None:
     ids = header.row_ids
     if isinstance(ids, Texts):
-        for start in range(first, stop, ids.chunk):
-            end = min(start + ids.chunk, stop)
-            write_texts(folder, ids, start // ids.chunk, [str(row) for row in range(start, end)])
+        write_ids(folder, ids, first, stop)
     elif stop > first:
         with ArrayWriter(folder, ids, shard) as writer:
             writer.add(np.arange(first, stop))

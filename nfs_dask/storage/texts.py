@@ -40,8 +40,19 @@ def encoded(strings: Strings, size: int) -> Array:
 def write_ids(folder: Folder, texts: Texts, start: int, stop: int) -> None:
     """Write the numbers ``start .. stop - 1`` as strings; ``start`` is the beginning of a chunk."""
     for first in range(start, stop, texts.chunk):
-        ids = [str(i) for i in range(first, min(first + texts.chunk, stop))]
-        write_texts(folder, texts, first // texts.chunk, ids)
+        write_strings(folder, texts, first // texts.chunk, decimal(first, min(first + texts.chunk, stop)))
+
+
+def decimal(start: int, stop: int) -> Strings:
+    """The numbers ``start .. stop - 1`` as strings.
+
+    >>> decimal(8, 11).to_list()
+    ['8', '9', '10']
+    """
+    digits = np.arange(start, stop).astype(f"S{len(str(stop))}")
+    padded = digits.view(np.uint8).reshape(len(digits), digits.itemsize)
+    lengths = np.count_nonzero(padded, axis=1)
+    return Strings(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), padded[padded != 0])
 
 
 def check_texts(folder: Folder, texts: Texts) -> None:
