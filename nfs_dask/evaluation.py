@@ -14,7 +14,8 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.documents.base import DocumentSource, shares
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine, choose_for_documents
-from nfs_dask.errors import InputError
+from nfs_dask.errors import DataWarning, InputError, warn
+from nfs_dask.ingesting.report import Seen
 from nfs_dask.model import Model
 from nfs_dask.reading.reader import Reader
 from nfs_dask.sources.base import Source
@@ -30,6 +31,7 @@ class Evaluation:
     labels: Array  # (L,) the labels of the documents
     classes: Array  # (C,) the classes of the model
     confusion: Array  # (L, C) int64, documents with a label that were given a class
+    left_out: int = 0  # bad documents, which nothing was predicted of
 
     @property
     def n(self) -> int:
@@ -73,6 +75,7 @@ class Evaluation:
         per_class = zip(self.labels.tolist(), self.confusion.sum(axis=1), self.precision, self.recall, strict=True)
         return {
             "n": self.n,
+            "left_out": self.left_out,
             "accuracy": self.accuracy,
             "interval": [low, high],
             "balanced_accuracy": self.balanced_accuracy,
@@ -116,6 +119,7 @@ def evaluate(model: Model, dataset: Dataset, engine: Engine | None = None) -> Ev
             f"{dataset!r} has {dataset.n_features} features, the model was fitted to {model.n_features}; documents "
             "need the features of the training data, in the same order"
         )
+    _check_comparable(dataset.classes, model.classes)
     source = dataset.source
     runs = [Judging(source, model, block, block + 1) for block in range(source.n_blocks)]
     with choose_engine(engine, source).mapping(source) as mapping:
@@ -130,13 +134,31 @@ def evaluate_documents(documents: DocumentSource, reader: Reader, engine: Engine
     tasks = [JudgedPieces(own, pieces, reader) for own, pieces in shares(documents)]
     with choose_for_documents(engine, documents).executor() as executor:
         found = executor.map_items(judge_pieces, tasks)
-    labels = merge_classes([labels for labels, _ in found])
+    labels = merge_classes([labels for labels, _, _ in found])
     if not len(labels):
         raise InputError("there are no documents to compare with; give at least one")
-    confusion = np.zeros((len(labels), reader.model.n_classes), np.int64)
-    for own, counts in found:
+    _check_comparable(labels, reader.model.classes)
+    confusion, seen = np.zeros((len(labels), reader.model.n_classes), np.int64), Seen()
+    for own, counts, met in found:
         confusion[np.searchsorted(labels, own)] += counts
-    return Evaluation(labels, reader.model.classes, confusion)
+        seen.add(met)
+    if seen.left_out:
+        warn(str(seen), DataWarning)
+    return Evaluation(labels, reader.model.classes, confusion, seen.left_out.total())
+
+
+def _kind(labels: Array) -> str:
+    return "texts" if labels.dtype.kind == "U" else "numbers"
+
+
+def _check_comparable(labels: Array, classes: Array) -> None:
+    """Refuse texts beside numbers: no label would agree with a class, however alike they look."""
+    if _kind(labels) != _kind(classes):
+        given, known = (f"{_kind(values)} such as {values.tolist()[0]!r}" for values in (labels, classes))
+        raise InputError(
+            f"the labels of the documents are {given}, the classes of the model {known}; give labels of the same "
+            "kind (a column of CSV holds texts, one of Parquet or JSON what was written)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +170,12 @@ class JudgedPieces:
     reader: Reader
 
 
-def judge_pieces(task: JudgedPieces) -> tuple[Array, Array]:
-    """The labels of some pieces, (L,), and their confusion counts, (L, C)."""
-    labels, given = [], [np.zeros(0, np.int64)]
+def judge_pieces(task: JudgedPieces) -> tuple[Array, Array, Seen]:
+    """The labels of some pieces, (L,), their confusion counts, (L, C), and what was left out."""
+    labels, given, seen = [], [np.zeros(0, np.int64)], Seen()
     for batch in chain.from_iterable(map(task.documents.batches, task.pieces)):
+        seen.seen += batch.seen
+        seen.note(batch.problems)
         labels.append(encode(batch.labels, batch.n_documents))
         for block in task.reader.blocks_of([batch.document_by_document()]):
             given.append(np.argmax(task.reader.model.joint_log_likelihood(block, trusted=True), axis=1))
@@ -159,7 +183,7 @@ def judge_pieces(task: JudgedPieces) -> tuple[Array, Array]:
     counts = np.zeros((len(classes), task.reader.model.n_classes), np.int64)
     codes = [np.searchsorted(classes, own)[codes] for own, codes in labels]
     np.add.at(counts, (np.concatenate([np.zeros(0, np.int64), *codes]), np.concatenate(given)), 1)
-    return classes, counts
+    return classes, counts, seen
 
 
 @dataclass(frozen=True, slots=True)

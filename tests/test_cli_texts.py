@@ -372,6 +372,24 @@ def test_rows_keep_their_numbers_where_documents_were_left_out(tmp_path: Path, m
     assert not (tmp_path / "classes.csv").exists()
 
 
+@told
+def test_evaluating_tells_what_was_left_out_and_refuses_labels_of_another_kind(tmp_path: Path, model: Path) -> None:
+    file = write_csv(tmp_path / "test.csv", [*TEXTS, ""], [*LABELS, "ham"])
+    arguments = ["evaluate", model, file, "--label-column", "folder"]
+    assert f"{file}, line 10" in run(*arguments, code=3).stderr
+    assert (
+        f"1 of 9 documents were left out: 1 empty. The first: {file}, line 10"
+        in run(*arguments, "--on-error", "skip").stderr
+    )
+    values = as_json(*arguments, "--on-error", "skip")
+    assert (values["n"], values["left_out"]) == (8, 1)
+    numbers = write_jsonl(tmp_path / "numbers.jsonl", [{"text": text, "folder": 1} for text in TEXTS])
+    error = run("evaluate", model, numbers, "--label-column", "folder", code=3).stderr
+    assert "numbers such as 1, the classes of the model texts such as 'ham'" in error
+    run("ingest", numbers, "--label-column", "folder", tmp_path / "numbers.zarr")
+    assert "numbers such as 1" in run("evaluate", model, tmp_path / "numbers.zarr", code=3).stderr
+
+
 def test_regions_are_found_again(tmp_path: Path) -> None:
     rows = [{"subject": s, "body": b, "folder": f} for s, b, f in zip(TEXTS, reversed(TEXTS), LABELS, strict=False)]
     file = write_jsonl(tmp_path / "mail.jsonl", rows)
