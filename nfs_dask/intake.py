@@ -135,6 +135,9 @@ def ingest(
         "norm": norm,
     }
     if is_documents(source, text_column=text_column, regions=regions):
+        for what, column, values in (("label", label_column, labels), ("weight", weight_column, weights)):
+            if column is not None and values is not None:
+                raise InputError(f"{what}s= and {what}_column= both say what the {what}s are; give one of them")
         if names is not None:
             raise InputError("names= are for matrices; the features of texts are named by their terms")
         documents = open_documents(source, **where)

@@ -24,8 +24,11 @@ def check_schema(path: str, schema: Any, columns: TextColumns) -> None:
     wanted.append(("label_column", columns.label, _holds_labels, "strings, whole numbers, booleans or floats"))
     wanted.append(("weight_column", columns.weight, _holds_numbers, "numbers"))
     for option, name, allowed, names in wanted:
-        if name is not None and not allowed(_plain(schema.field(name).type)):
-            raise InputError(f"{path}: {option}={name!r} holds {schema.field(name).type}; give a column of {names}")
+        if name is None:
+            continue
+        kind = schema.field(name).type
+        if not (_holds_nothing(kind) or allowed(_plain(kind))):
+            raise InputError(f"{path}: {option}={name!r} holds {kind}; give a column of {names}")
 
 
 def _plain(kind: Any) -> Any:
@@ -33,6 +36,13 @@ def _plain(kind: Any) -> Any:
     import pyarrow as pa
 
     return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _holds_nothing(kind: Any) -> bool:
+    """Whether all values are missing: so pandas writes a column of objects that has no values."""
+    import pyarrow as pa
+
+    return pa.types.is_null(kind)
 
 
 def _holds_strings(kind: Any) -> bool:
@@ -135,6 +145,8 @@ def weights_of(array: Any) -> Column:
 def _decoded(array: Any) -> Any:
     import pyarrow as pa
 
+    if _holds_nothing(array.type):
+        return array.cast(pa.string())
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 

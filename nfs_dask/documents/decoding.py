@@ -29,7 +29,7 @@ def check_encoding(encoding: str) -> None:
     """Refuse names that no codec has which can say what it does not understand."""
     try:
         b"\xff".decode(encoding, MARK)
-    except (LookupError, UnicodeError):
+    except (LookupError, UnicodeError, TypeError, ValueError):  # no such name, no text, no name at all
         raise InputError(
             f"encoding={encoding!r} cannot be read; give the name of a text encoding that Python knows, such as "
             "'utf-8', 'latin-1' or 'cp1252'"

@@ -76,13 +76,18 @@ def texts_to_read(estimator: Any, X: Any) -> Reader | None:
     """Who reads X for a fitted estimator; None where X is not raw text."""
     model: Model = estimator.model_
     text = model.text
-    if not holds_texts(X, PLAIN if text is None else text.regions):
+    if not holds_texts(X, PLAIN if text is None else text.regions) and not (text is not None and _is_no_row(X)):
         if text is not None and is_frame(X) and len(X.columns) < model.n_features and text_columns(X):
             raise InputError(
                 f"X has columns of texts, {', '.join(map(repr, text_columns(X)))}; give " + _wanted(text.regions)
             )
         return None
     return reader_of(estimator)
+
+
+def _is_no_row(X: Any) -> bool:
+    """Whether X is a list that no matrix begins like: empty, or with None or bytes, which readers of texts explain."""
+    return isinstance(X, (list, tuple)) and (not len(X) or X[0] is None or isinstance(X[0], bytes))
 
 
 def reader_of(estimator: Any) -> Reader:

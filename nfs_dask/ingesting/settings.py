@@ -104,6 +104,8 @@ def read_vocabulary(vocabulary: Any) -> tuple[Strings, Array]:
         raise InputError("the vocabulary is empty; give at least one term, or None for the terms that are found")
     if not all(isinstance(term, str) for term in terms):
         raise InputError("a vocabulary holds strings; give a list of them, or a mapping of them to columns")
+    if broken := [term for term in terms if not _is_unicode(term)]:
+        raise InputError(f"the vocabulary has the term {broken[0]!r}, which UTF-8 cannot hold; leave it out")
     if len(set(terms)) < len(terms):
         twice = Counter(terms).most_common(1)[0][0]
         raise InputError(f"the vocabulary has the term {twice!r} more than once; give each once")
@@ -111,6 +113,11 @@ def read_vocabulary(vocabulary: Any) -> tuple[Strings, Array]:
         raise InputError(f"the columns of the vocabulary are not the numbers 0 to {len(terms) - 1}, each once")
     order = sorted(range(len(terms)), key=lambda i: terms[i].encode())
     return Strings.of(terms[i] for i in order), np.array([int(columns[i]) for i in order], np.int64)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether no half of a character stands alone."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def qualified_name(function: Callable[..., Any]) -> str:

@@ -6,6 +6,7 @@ Every step is a map over small tasks that leave files; the driver sees numbers, 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Set
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -225,10 +226,18 @@ def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPiec
     given = []
     for what, lazy in (("labels", ingest.labels), ("weights", ingest.weights)):
         values = lazy.compute() if is_collection(lazy) else lazy
+        if values is not None and (not hasattr(values, "__len__") or isinstance(values, (str, bytes, Mapping, Set))):
+            raise InputError(f"{what}= is a {type(values).__name__}; give a list or an array, one for each document")
         if values is not None and len(values) != seen.seen:
             raise InputError(f"there are {seen.seen:,} documents but {len(values):,} {what}; give one for each")
         given.append(values if values is None or not len(skipped) else _without(values, skipped))
-    return Labelled(source, *given)
+    labelled = Labelled(source, *given)
+    if (row := labelled.first_unlabelled) is not None:
+        number = int(np.delete(np.arange(seen.seen), skipped)[row])
+        raise InputError(
+            f"labels= has none for document {number:,}; give it one, or leave such documents out beforehand"
+        )
+    return labelled
 
 
 def _without(values: Any, skipped: Array) -> Any:

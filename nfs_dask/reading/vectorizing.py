@@ -84,8 +84,9 @@ class Columns:
         for texts in batches(given, PLAIN, where):
             counter.add(texts)
             counted = counter.finish()
-            columns = ranks = np.arange(self.n_columns)
-            if self.terms is None:
+            if self.terms is not None:
+                columns = ranks = np.arange(self.n_columns)
+            else:  # there may be far more columns than memory holds numbers
                 assert self.splitter.settings.hashed is not None
                 columns = hash_columns(counted.terms, self.splitter.settings.hashed)
                 columns, ranks = np.unique(columns, return_inverse=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array, Block
+from nfs_dask.block import UNLABELLED, Array, Block
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.labels import encode, sample_weights, smallest_codes
 from nfs_dask.sources.memory import check_names
@@ -44,6 +44,13 @@ class Labelled:
                 if hasattr(source, own):
                     setattr(self, own, getattr(source, own))
         self.fingerprint = None if source.fingerprint is None else self._digest(source.fingerprint)
+
+    @property
+    def first_unlabelled(self) -> int | None:
+        """The first row without a label of the caller's; None where there is none, or no labels were given."""
+        if self._codes is None or not (missing := self._codes == UNLABELLED).any():
+            return None
+        return int(np.argmax(missing))
 
     def _digest(self, fingerprint: str) -> str:
         digest = hashlib.blake2b(fingerprint.encode(), digest_size=16)

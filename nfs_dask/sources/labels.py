@@ -228,6 +228,8 @@ def _as_classes(values: list[Any]) -> Array:
         kinds = " and ".join(sorted({type(v).__name__ for v in values}))
         raise InputError(f"Unknown label type: y holds {kinds}; give labels of one type: strings, integers or booleans")
     classes = np.array(values)
+    if classes.dtype.kind == "O":  # whole numbers beyond what numpy holds
+        raise InputError(f"the label {max(values, key=abs)} does not fit 64 bits; give smaller numbers, or strings")
     if classes.dtype.kind == "f":
         _refuse_continuous(classes)
     return classes

@@ -202,7 +202,10 @@ def tokens_of(texts: Strings, make: Callable[[str], Iterable[Any]]) -> tuple[Str
     tokens: list[str] = []
     sizes = np.zeros(len(texts), np.int64)
     for i, text in enumerate(texts.to_list()):
-        own = list(make(text))
+        made = make(text)
+        if isinstance(made, (str, bytes)) or not isinstance(made, Iterable):
+            raise InputError(f"the tokenizer gave {made!r:.80}; let it give a list of strings")
+        own = list(made)
         for token in own:
             if not isinstance(token, str):
                 raise InputError(f"the tokenizer gave {token!r}, a {type(token).__name__}; let it give strings only")
