@@ -24,7 +24,7 @@ def objects(store: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nfs_dask.dataset.RUN_NBYTES", CORPUS.read_nbytes // 9)
+    monkeypatch.setattr("nfs_dask.intake.RUN_NBYTES", CORPUS.read_nbytes // 9)
 
 
 @pytest.mark.usefixtures("many_runs")
