@@ -18,7 +18,7 @@ import os
 import tarfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -104,7 +104,7 @@ class ArchiveDocuments(ListedPieces):
             _check_apart(archive, inside_it)
         self.columns = columns
         self.nbytes: int | None = sum(size_of(archive) for archive in folders)
-        self.fingerprint: str | None = fingerprint(folders, list(folders.values()), asdict(columns))
+        self.fingerprint: str | None = fingerprint(folders, list(folders.values()), columns.to_json())
         self.pieces = [(archive, look(archive, wanted, columns.on_error)) for archive, wanted in folders.items()]
         self.n_pieces = len(self.pieces)
         parts = [part for _, found in self.pieces for part in found]

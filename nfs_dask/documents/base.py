@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -74,6 +74,12 @@ class TextColumns:
     @property
     def n_regions(self) -> int:
         return max(1, len(self.text))
+
+    def to_json(self) -> dict[str, Any]:
+        """What decides how a good document is read; what is done about bad ones is no part of that."""
+        facts = asdict(self)
+        del facts["on_error"]
+        return facts
 
 
 class DocumentSource(Protocol):

@@ -6,7 +6,7 @@ A line belongs to the part in which it begins, so a plain file can be cut anywhe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import IO, Any, TypeVar
@@ -55,7 +55,7 @@ class FileDocuments(ListedPieces):
         self.labelled = columns.label is not None
         self.weighted = columns.weight is not None
         found = stamps(paths)
-        self.fingerprint: str | None = digest(found, self.format, asdict(columns))
+        self.fingerprint: str | None = digest(found, self.format, columns.to_json())
         sizes = [int(nbytes) for _, nbytes, _ in found]
         self.nbytes: int | None = sum(sizes)
         if any(split_compression(path)[1] == ".zst" for path in paths):

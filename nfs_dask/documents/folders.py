@@ -12,7 +12,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import Any, TypeAlias
 
@@ -54,7 +54,7 @@ class FolderDocuments(ListedPieces):
         self.columns = columns
         self.labelled = len(folders) > 1
         left_out = LeftOut()
-        digest = hashlib.blake2b(json.dumps(asdict(columns)).encode(), digest_size=16)
+        digest = hashlib.blake2b(json.dumps(columns.to_json()).encode(), digest_size=16)
         nbytes = 0
         pieces = []
         for run in _runs(self._listed(folders, left_out, digest), PIECE_FILES, PIECE_NBYTES):

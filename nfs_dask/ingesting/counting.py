@@ -63,7 +63,10 @@ def count_partition(partition: Any, task: CountTask) -> CountedPieces:
 def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
     folder = Folder(task.folder)
     if folder.exists(task.manifest):
-        return _finished(folder, task)
+        finished = _finished(folder, task)
+        if not finished.seen.left_out or task.documents.columns.on_error == "skip":
+            return finished
+        # An earlier try was allowed to leave documents out, and this one is not: reading them again names the first.
     piece = CountedPieces()
     counter = TermCounter(task.settings, tokenizer=find_tokenizer(task.tokenizer))
     held = _Held(task, counter)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Set
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,11 +67,9 @@ class TextIngest:
     @property
     def identity(self) -> dict[str, Any]:
         """What an interrupted ingest must have in common with the one that goes on."""
-        columns = asdict(self.documents.columns)
-        del columns["on_error"]  # pieces that are finished had no error, or were allowed to have some
         return {
             "documents": self.documents.fingerprint,
-            "columns": columns,
+            "columns": self.documents.columns.to_json(),
             "settings": self.terms.settings.to_json(),
             "labels of your own": self.labels is not None or self.weights is not None,
         }

@@ -23,7 +23,7 @@ from commands import as_json
 from distributed import Client
 from fatal import Fatal
 
-from nfs_dask import ClusterError, DaskEngine, SerialEngine, ingest
+from nfs_dask import ClusterError, DaskEngine, DataWarning, InputError, SerialEngine, ingest
 from nfs_dask.documents import cutting
 from nfs_dask.documents.open import open_documents
 from nfs_dask.engine.distributed import ClusterExecutor
@@ -235,6 +235,34 @@ def test_other_documents_are_not_mixed_with_those_that_were_counted(mail: Path, 
     assert halting.finished(kept) == before
     assert as_json(*command, "--clean-up")["rows"] == 401
     assert not kept.exists()
+
+
+@pytest.mark.usefixtures("small")
+def test_an_ingest_that_failed_goes_on_without_the_bad_documents(mail: Path, tmp_path: Path) -> None:
+    lines = mail.read_text().splitlines(keepends=True)
+    mail.write_text("".join([*lines[:300], '{"text": \n', *lines[300:]]))
+    store = tmp_path / "mail.zarr"
+    kept = Path(ingest_folder(Folder.of(store)).location)
+    with pytest.raises(InputError, match=r"line 301.*on_error=.skip"):
+        ingest(mail, store, engine=SerialEngine())
+    before = halting.finished(kept)
+    assert before
+
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        assert before.items() <= halting.finished(kept).items()
+        raise Interrupted
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(texts, "write_store", interrupt)
+        with pytest.raises(Interrupted):
+            ingest(mail, store, on_error="skip", engine=SerialEngine())
+    with pytest.raises(InputError, match="line 301"):  # who has not asked to skip does not get what was skipped
+        ingest(mail, store, engine=SerialEngine())
+    with pytest.warns(DataWarning, match="1 of 401 documents"):
+        assert ingest(mail, store, on_error="skip", engine=SerialEngine()).n_rows == 400
 
 
 def test_what_another_version_counted_is_not_taken_over(
