@@ -65,7 +65,7 @@ _TERMS = (
     ),
     click.option("--max-features", type=click.IntRange(1), metavar="N", help="Keep the N most frequent terms."),
     click.option("--vocabulary", metavar="FILE", help="The terms to count, a line each, instead of those found."),
-    click.option("--hashed", type=click.IntRange(1, 40), metavar="BITS", help="Number columns by BITS of a hash."),
+    click.option("--hashed", type=click.IntRange(1, 28), metavar="BITS", help="Number columns by BITS of a hash."),
     click.option("--binary", is_flag=True, help="Whether a term is there, instead of how often."),
     click.option("--tfidf", is_flag=True, help="Tf-idf weights instead of counts."),
     click.option("--sublinear-tf", is_flag=True, help="With --tfidf: 1 + log of each count."),

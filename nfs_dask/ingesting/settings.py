@@ -45,6 +45,8 @@ def make_terms(
     """All parameters of `ingest` that are about terms, checked before anything is read."""
     if tokenizer is not None and not callable(tokenizer):
         raise InputError(f"tokenizer={tokenizer!r}; give a function from a text to a list of tokens")
+    if tokenizer is not None and settings.get("analyzer") != "word":
+        raise InputError(f"tokenizer= makes words, and analyzer={settings.get('analyzer')!r} takes none; leave one out")
     made = TextSettings(
         ngrams=tuple(ngrams) if isinstance(ngrams, (list, tuple)) else ngrams,
         stop_words=read_stop_words(stop_words),

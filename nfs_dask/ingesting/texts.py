@@ -29,6 +29,7 @@ from nfs_dask.sources.collections import is_collection
 from nfs_dask.sources.counted import CountedTexts
 from nfs_dask.sources.labelled import Labelled
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.header import read_header
 from nfs_dask.storage.layout import Layout
 from nfs_dask.storage.places import check_new
 from nfs_dask.storage.textfacts import TextFacts, check_same_text
@@ -43,6 +44,7 @@ logger = logging.getLogger("nfs_dask")
 RUN_NBYTES = 128 * MiB  # of counted texts, that one task writes
 RANGES_PER_SLOT = 3  # that balance each other, where there are few terms
 SMALL_RANGE = 8 * MiB  # of terms, that no more tasks are made for
+MOST_BITS = 28  # of hashed columns in a store
 FIXED = "vocabulary.terms"
 
 
@@ -91,10 +93,21 @@ def ingest_texts(ingest: TextIngest, engine: Engine | None) -> None:
 
 def _refuse_early(ingest: TextIngest) -> None:
     """What would fail after all the work had been done."""
+    bits = ingest.terms.settings.hashed
+    if bits is not None and bits > MOST_BITS:
+        raise InputError(
+            f"hashed={bits}: a store has a name for each of its 2^{bits} columns; give {MOST_BITS} bits or fewer, or leave "
+            "hashed= out: the terms that are found get columns of their own, however many they are"
+        )
     if ingest.append:
         stored = stored_facts(ingest.store)
         asked = replace(stored, settings=ingest.terms.settings, regions=ingest.regions)
         check_same_text(stored, asked, ingest.store.location)
+        if read_header(ingest.store).label is not None and ingest.labels is None and not ingest.documents.labelled:
+            raise InputError(
+                f"the rows of {ingest.store.location} have labels, and the documents to append have none; name their "
+                "column, or give labels= for them"
+            )
     else:
         check_new(ingest.store)
 

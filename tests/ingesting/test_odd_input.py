@@ -120,3 +120,15 @@ def test_predicting_no_texts(store: Path) -> None:
     model = nfs.SparseMultinomialNB(4).fit(nfs.ingest(TEXTS, store, labels=LABELS))
     assert model.predict([]).tolist() == []
     assert model.predict_proba([]).shape == (0, 2)
+
+
+def test_a_store_has_no_more_columns_than_it_can_name(tmp_path):
+    with pytest.raises(nfs.InputError, match="28 bits or fewer"):
+        nfs.ingest(TEXTS, tmp_path / "s.zarr", hashed=29)
+    assert not list(tmp_path.iterdir())
+
+
+def test_documents_without_labels_are_not_appended_to_those_that_have_some(tmp_path):
+    nfs.ingest(["good day", "bad day"], tmp_path / "s.zarr", labels=["a", "b"])
+    with pytest.raises(nfs.InputError, match="have none; name their column"):
+        nfs.ingest(["red day"], tmp_path / "s.zarr", append=True)

@@ -47,6 +47,7 @@ def split_on_commas(text):
         ({"token_pattern": "("}, "no regular expression"),
         ({"token_pattern": "(a)(b)"}, "at most one"),
         ({"tokenizer": "split"}, "a function"),
+        ({"tokenizer": str.split, "analyzer": "char"}, "takes none"),
         ({"stop_words": "german"}, "'english', a list"),
         ({"stop_words": [1]}, "a list of words"),
         ({"min_df": 1.5}, "a share from 0.0 to 1.0"),
