@@ -96,8 +96,8 @@ def _refuse_early(ingest: TextIngest) -> None:
     bits = ingest.terms.settings.hashed
     if bits is not None and bits > MOST_BITS:
         raise InputError(
-            f"hashed={bits}: a store has a name for each of its 2^{bits} columns; give {MOST_BITS} bits or fewer, or leave "
-            "hashed= out: the terms that are found get columns of their own, however many they are"
+            f"hashed={bits}: a store has a name for each of its 2^{bits} columns; give {MOST_BITS} bits or fewer, or "
+            "leave hashed= out: the terms that are found get columns of their own, however many they are"
         )
     if ingest.append:
         stored = stored_facts(ingest.store)
