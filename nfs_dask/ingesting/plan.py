@@ -11,8 +11,7 @@ from nfs_dask.sources.base import BLOCK_NBYTES
 from nfs_dask.units import MiB, format_bytes
 from nfs_dask.vocabulary.merging import merge_nbytes
 
-COUNTING = 3.0  # a counter's terms are copied in order, and its rows renumbered, before they are written
-DOUBLING = 1.5  # an array that is full is copied into one of twice its size
+COUNTING = 3.0  # arrays that are full are copied into larger ones; terms are copied in order before they are written
 MOST_COUNTED = 192 * MiB  # larger segments save little: they share few more terms, and caches hold less of them
 LEAST_COUNTED = 24 * MiB  # smaller ones would be many files of next to nothing
 MOST_MERGED = 64 * MiB
@@ -57,15 +56,15 @@ def make_text_plan(documents: DocumentSource, resources: Resources) -> TextPlan:
     budget = float("inf")
     if resources.memory_limit:
         budget = (USABLE * resources.memory_limit - resources.warm - libraries) / resources.threads - SLACK
-    segment = int(min(MOST_COUNTED, (budget - READING) / COUNTING / DOUBLING))
+    segment = int(min(MOST_COUNTED, (budget - READING) / COUNTING))
     merged = MOST_MERGED
     while merged > MiB and merge_nbytes(merged) > budget:
         merged //= 2
     plan = TextPlan(resources, segment, merged, documents.import_nbytes)
     if segment < LEAST_COUNTED or plan.task_nbytes > budget:
-        needed = TextPlan(resources, LEAST_COUNTED, MiB, documents.import_nbytes).peak_nbytes
+        needed = TextPlan(resources, LEAST_COUNTED, MiB, documents.import_nbytes).peak_nbytes / USABLE
         raise PlanError(
             f"workers of {format_bytes(resources.memory_limit)} with {resources.threads} thread(s) are too small to "
-            f"count texts: give each {format_bytes(int(needed * DOUBLING / USABLE))} or more, or fewer threads"
+            f"count texts: give each {format_bytes(int(needed) + MiB)} or more, or fewer threads"
         )
     return plan

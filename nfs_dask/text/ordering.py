@@ -2,13 +2,18 @@
 
 Strings are sorted by their first eight bytes, read as one big-endian number: numpy does that with vector instructions,
 eight times as fast as comparing texts. Those whose numbers are equal go on with the next eight bytes, by a quicksort in
-three parts. The numbers are kept beside the order, so that most comparisons touch no text. That takes 24 bytes a string.
+three parts. The numbers are kept beside the order, so that most comparisons touch no text. That takes 24 bytes a
+string.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba.extending import register_jitable
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, register_jitable
 
 from nfs_dask.block import Array
 from nfs_dask.kernels import kernel
@@ -16,6 +21,7 @@ from nfs_dask.text.counted import Counted
 from nfs_dask.text.strings import Strings
 
 _FEW = 24  # so many are sorted by insertion
+_FEW_ENTRIES = 48  # the same for numbers alone
 _STACK = 256  # parts that wait; the largest of three waits longest, so that 2 log2(n) of them are enough
 
 
@@ -33,9 +39,9 @@ def take(strings: Strings, positions: Array) -> Strings:
     offsets = np.zeros(len(positions) + 1, np.int64)
     _lengths(strings.offsets, positions, offsets)
     np.cumsum(offsets, out=offsets)
-    text = np.empty(int(offsets[-1]), np.uint8)
+    text = np.empty(int(offsets[-1]) + 8, np.uint8)
     _copy(strings.offsets, strings.text, positions, offsets, text)
-    return Strings(offsets, text)
+    return Strings(offsets, text[:-8])
 
 
 def find(haystack: Strings, wanted: Strings) -> Array:
@@ -69,8 +75,7 @@ def order(counted: Counted) -> Counted:
 
 def sort_rows(indptr: Array, ids: Array, counts: Array) -> None:
     """Sort the entries of each row by id, in place. Ids and counts are int32 of zero or more."""
-    longest = int(np.diff(indptr).max(initial=0))
-    _sort_rows(indptr, ids, counts, np.empty(longest if longest > _FEW else 0, np.uint64))
+    _sort_rows(indptr, ids, counts, np.empty(int(np.diff(indptr).max(initial=0)), np.uint64))
 
 
 @register_jitable
@@ -225,13 +230,39 @@ def _lengths(offsets, positions, out):
         out[i + 1] = offsets[positions[i] + 1] - offsets[positions[i]]
 
 
+def _move_eight(typing_context, text, p, out, q):  # noqa: ARG001 - numba hands it in
+    """Copy bytes ``p .. p + 7`` of a text to ``q .. q + 7`` of another, wherever they lie."""
+
+    def move(context, builder, signature, arguments):
+        eight = ir.IntType(64).as_pointer()
+        places = [
+            builder.bitcast(builder.gep(context.make_array(kind)(context, builder, array).data, [at]), eight)
+            for kind, array, at in zip(signature.args[::2], arguments[::2], arguments[1::2], strict=True)
+        ]
+        builder.store(builder.load(places[0], align=1), places[1], align=1)
+        return context.get_dummy_value()
+
+    return types.void(text, p, out, q), move
+
+
+_eight: Any = intrinsic(_move_eight)
+
+
 @kernel
 def _copy(offsets, text, positions, out_offsets, out):
-    """Copy the string at each position to its place."""
+    """Copy the string at each position to its place, eight bytes at a time.
+
+    What goes beyond the end of a string is overwritten by the next one, and ``out`` has room for eight more bytes.
+    """
     for i in range(len(positions)):
         start, to = offsets[positions[i]], out_offsets[i]
-        for j in range(out_offsets[i + 1] - to):
-            out[to + j] = text[start + j]
+        n = out_offsets[i + 1] - to
+        if start + n + 8 <= len(text):
+            for j in range(0, n, 8):
+                _eight(text, start + j, out, to + j)
+        else:
+            for j in range(n):
+                out[to + j] = text[start + j]
 
 
 @kernel
@@ -259,21 +290,25 @@ def _find(offsets, text, wanted_offsets, wanted_text, found):
 
 @kernel
 def _sort_rows(indptr, ids, counts, room):
-    """Short rows by insertion; long ones packed into numbers, with the id in their upper half."""
+    """Entries are packed into numbers, with the id in their upper half, and sorted in ``room``."""
     for row in range(len(indptr) - 1):
-        start, stop = indptr[row], indptr[row + 1]
-        if stop - start <= _FEW:
-            for i in range(start + 1, stop):
-                one, count, j = ids[i], counts[i], i
-                while j > start and ids[j - 1] > one:
-                    ids[j], counts[j] = ids[j - 1], counts[j - 1]
-                    j -= 1
-                ids[j], counts[j] = one, count
+        start, n = indptr[row], indptr[row + 1] - indptr[row]
+        in_order = True
+        for i in range(n):
+            one = (np.uint64(ids[start + i]) << np.uint64(32)) | np.uint64(counts[start + i])
+            room[i] = one
+            in_order &= i == 0 or room[i - 1] < one
+        if in_order:
             continue
-        packed = room[: stop - start]
-        for j in range(len(packed)):
-            packed[j] = (np.uint64(ids[start + j]) << np.uint64(32)) | np.uint64(counts[start + j])
-        packed.sort()
-        for j in range(len(packed)):
-            ids[start + j] = packed[j] >> np.uint64(32)
-            counts[start + j] = packed[j] & np.uint64(0xFFFFFFFF)
+        if n <= _FEW_ENTRIES:
+            for i in range(1, n):
+                one, j = room[i], i
+                while j > 0 and room[j - 1] > one:
+                    room[j] = room[j - 1]
+                    j -= 1
+                room[j] = one
+        else:
+            room[:n].sort()
+        for i in range(n):
+            ids[start + i] = room[i] >> np.uint64(32)
+            counts[start + i] = room[i] & np.uint64(0xFFFFFFFF)
