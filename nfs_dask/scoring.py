@@ -127,7 +127,8 @@ class Verdicts:
     best: Array  # (n,) int32, position among the classes of the model
     chances: Array  # (n,) float64, posterior probability
     seen: int  # documents, those left out among them
-    problems: tuple[Problem, ...]
+    left_out: int
+    first: Problem | None  # of those left out
 
 
 def classify_documents(documents: DocumentSource, reader: Reader, engine: Engine | None = None) -> Iterator[Verdicts]:
@@ -156,7 +157,7 @@ def classify_documents(documents: DocumentSource, reader: Reader, engine: Engine
 def classify(task: ReadPieces) -> Verdicts:
     """The verdicts of some pieces."""
     rows, best, chances = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)]
-    problems: list[Problem] = []
+    left_out, problem = 0, None
     seen = 0
     for batch in chain.from_iterable(map(task.documents.batches, task.pieces)):
         for block in task.reader.blocks_of([batch.document_by_document()]):
@@ -165,8 +166,9 @@ def classify(task: ReadPieces) -> Verdicts:
             chances.append(posterior.max(axis=1))
         rows.append(batch.rows + seen)
         seen += batch.seen
-        problems += batch.problems
-    return Verdicts(np.concatenate(rows), np.concatenate(best), np.concatenate(chances), seen, tuple(problems))
+        left_out += len(batch.problems)
+        problem = problem or next(iter(batch.problems), None)
+    return Verdicts(np.concatenate(rows), np.concatenate(best), np.concatenate(chances), seen, left_out, problem)
 
 
 def _scores(run: Run) -> Iterator[Array]:

@@ -82,7 +82,7 @@ def _verdicts(
     with cluster.engine(dataset.source) as engine:
         posterior = estimator.set_params(engine=engine).predict_proba(dataset)
     n = len(posterior)
-    yield iter([Verdicts(np.arange(n), posterior.argmax(axis=1), posterior.max(axis=1), n, ())])
+    yield iter([Verdicts(np.arange(n), posterior.argmax(axis=1), posterior.max(axis=1), n, 0, None)])
 
 
 def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -> DocumentSource | None:
@@ -120,9 +120,9 @@ class _Tally:
         rows = part.rows + self.seen
         self.n += len(rows)
         self.seen += part.seen
-        if part.problems and not self.left_out:
-            self.first = f"{part.problems[0].where}: {part.problems[0].what}"
-        self.left_out += len(part.problems)
+        if part.first is not None and not self.left_out:
+            self.first = f"{part.first.where}: {part.first.what}"
+        self.left_out += part.left_out
         for code, label in enumerate(self.predicted):
             self.predicted[label] += int((part.best == code).sum())
         return replace(part, rows=rows)
