@@ -73,7 +73,7 @@ def thinned(samples: list[Sample]) -> tuple[Sample, ...]:
 
 def read_strings(sections: Sections, start: int, stop: int, key: str = "") -> Strings:
     """Strings ``start .. stop - 1`` of the arrays ``offsets`` and ``text``, whose names begin with ``key``."""
-    offsets = sections.read(f"{key}offsets", start, stop + 1)
+    offsets = sections.read(f"{key}offsets", start, stop + 1).astype(np.int64)
     if offsets[0] < 0 or offsets[-1] > sections.length(f"{key}text") or np.any(offsets[1:] < offsets[:-1]):
         raise sections.damaged()
     return Strings(offsets - offsets[0], sections.read(f"{key}text", int(offsets[0]), int(offsets[-1])))

@@ -94,7 +94,7 @@ def write_segment(
         rows["codes"] = codes.astype(np.int32)
     if weights is not None:
         rows["weights"] = weights
-    names = Strings(terms["offsets"], terms["text"])
+    names = Strings(terms["offsets"].astype(np.int64), terms["text"])
     ends = rows["indptr"][::n_regions]  # of documents
     cuts = _cut(ends, block_entries)
     edges = np.append(cuts, len(ends) - 1)
@@ -137,9 +137,15 @@ def _arrays(counted: Counted, settings: TextSettings, n_regions: int) -> tuple[d
     if settings.binary:
         counts = np.ones(len(counts), np.uint8)
     start, stop = int(names.offsets[0]), int(names.offsets[-1])
-    terms = {"offsets": names.offsets - start, "text": names.text[start:stop], "cf": cf, **extra, "df": df}
-    counts = counts.astype(smallest_integer(0, int(counts.max(initial=0))))
+    offsets = narrow(names.offsets - start)
+    terms = {"offsets": offsets, "text": names.text[start:stop], "cf": narrow(cf), **extra, "df": narrow(df)}
+    counts = narrow(counts)
     return terms, {"indptr": indptr.astype(np.int64), "ids": ids.astype(np.int32), "counts": counts}
+
+
+def narrow(numbers: Array) -> Array:
+    """Whole numbers of zero or more in the smallest type that holds them: a segment takes half."""
+    return numbers.astype(smallest_integer(0, int(numbers.max(initial=0))))
 
 
 def _tally(indptr: Array, ids: Array, counts: Array, n_ids: int, n_regions: int, binary: bool) -> tuple[Array, Array]:
