@@ -11,7 +11,7 @@ from nfs_dask.sources.base import BLOCK_NBYTES
 from nfs_dask.units import MiB, format_bytes
 from nfs_dask.vocabulary.merging import merge_nbytes
 
-COUNTING = 3.0  # arrays that are full are copied into larger ones; terms are copied in order before they are written
+COUNTING = 2.0  # arrays that are full are copied into larger ones; terms are copied in order before they are written
 MOST_COUNTED = 192 * MiB  # larger segments save little: they share few more terms, and caches hold less of them
 LEAST_COUNTED = 24 * MiB  # smaller ones would be many files of next to nothing
 MOST_MERGED = 64 * MiB
