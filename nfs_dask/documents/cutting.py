@@ -5,6 +5,7 @@ A line belongs to the part in which it begins, so a plain file can be cut anywhe
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,7 +40,7 @@ class Part:
         return self.stop is None
 
 
-class FileDocuments(ListedPieces):
+class FileDocuments(ListedPieces, ABC):
     """What sources of documents in files have in common: parts of files, grouped to pieces."""
 
     in_memory = False
@@ -63,13 +64,13 @@ class FileDocuments(ListedPieces):
         self.pieces = grouped(self._parts(paths, sizes))
         self.n_pieces = len(self.pieces)
 
+    @abstractmethod
     def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[Any, int]]:
         """Every part of every file, in order, and about how many bytes of text it has."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _read(self, part: Any) -> Iterator[Batch]:
         """The documents of one part."""
-        raise NotImplementedError
 
     def batches(self, piece: Any) -> Iterator[Batch]:
         for part in self.pieces[piece]:

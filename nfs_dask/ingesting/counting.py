@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -76,11 +76,10 @@ def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
             skipped.append(batch.skipped + piece.seen.seen)
         piece.seen.seen += batch.seen
         piece.seen.note(batch.problems)
-        for part in _in_parts(batch):
-            counter.add(part.document_by_document())
-            held.note(part)
-            if counter.nbytes + held.nbytes >= task.segment_nbytes:
-                piece.segments.append(held.write(folder, len(piece.segments)))
+        counter.add(batch.document_by_document())
+        held.note(batch)
+        if counter.nbytes + held.nbytes >= task.segment_nbytes:
+            piece.segments.append(held.write(folder, len(piece.segments)))
     if held.n_documents:
         piece.segments.append(held.write(folder, len(piece.segments)))
     piece.seen.collisions = held.collisions
@@ -147,25 +146,6 @@ def _together(parts: list[tuple[Array, Array]]) -> tuple[Array | None, Array | N
     classes = merge_classes([own for own, _ in parts])
     codes = [np.searchsorted(classes, own).astype(np.int32)[codes] for own, codes in parts]
     return classes, np.concatenate(codes)
-
-
-MOST_IN_PART = 8 << 20  # bytes of text that are counted between two looks at the memory
-
-
-def _in_parts(batch: Batch) -> Iterator[Batch]:
-    """A batch in parts of a few megabytes."""
-    nbytes = sum(int(strings.offsets[-1] - strings.offsets[0]) for strings in batch.texts)
-    parts = max(1, min(batch.n_documents, -(-nbytes // MOST_IN_PART)))
-    if parts == 1:
-        yield batch
-        return
-    edges = [batch.n_documents * i // parts for i in range(parts + 1)]
-    for start, stop in zip(edges, edges[1:], strict=False):
-        yield Batch(
-            tuple(strings.part(start, stop) for strings in batch.texts),
-            None if batch.labels is None else batch.labels[start:stop],
-            None if batch.weights is None else batch.weights[start:stop],
-        )
 
 
 def _to_json(piece: CountedPieces) -> dict[str, Any]:
