@@ -16,7 +16,7 @@ from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine, choose_for_documents
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.ingesting.report import Seen
-from nfs_dask.model import Model
+from nfs_dask.models.base import Model
 from nfs_dask.reading.reader import Reader
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.labels import encode, merge_classes
@@ -178,7 +178,7 @@ def judge_pieces(task: JudgedPieces) -> tuple[Array, Array, Seen]:
         seen.note(batch.problems)
         labels.append(encode(batch.labels, batch.n_documents))
         for block in task.reader.blocks_of([batch.document_by_document()]):
-            given.append(np.argmax(task.reader.model.joint_log_likelihood(block, trusted=True), axis=1))
+            given.append(np.argmax(task.reader.model.scores(block, trusted=True), axis=1))
     classes = merge_classes([own for own, _ in labels])
     counts = np.zeros((len(classes), task.reader.model.n_classes), np.int64)
     codes = [np.searchsorted(classes, own)[codes] for own, codes in labels]
@@ -203,7 +203,7 @@ def judge(task: Judging) -> Array:
     counts = np.zeros(shape, np.int64)
     for block in task.source.blocks(task.start, task.stop):
         labelled = np.asarray(block.codes) >= 0
-        given = np.argmax(task.model.joint_log_likelihood(block, task.source.trusted), axis=1)
+        given = np.argmax(task.model.scores(block, task.source.trusted), axis=1)
         np.add.at(counts, (block.codes[labelled], given[labelled]), 1)
     return counts
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.errors import InputError
-from nfs_dask.model import Evidence, Model
+from nfs_dask.models.base import Evidence
+from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.solvers import bernoulli, bisection, multinomial, streamed, streamed_bernoulli
 from nfs_dask.solvers.gains import exact_sum, gains
 from nfs_dask.solvers.solution import Solution
@@ -55,7 +56,7 @@ class Settings:
     binarize: float | None = None
 
 
-def fit_bernoulli(counts: Counts, settings: Settings) -> Model:
+def fit_bernoulli(counts: Counts, settings: Settings) -> NaiveBayesModel:
     """The best sparse Bernoulli model: exact for any number of classes.
 
     >>> counts = Counts.of(np.array(["ham", "spam"]), np.array([10.0, 10.0]), np.array([[8, 5, 1], [1, 5, 6]]))
@@ -82,7 +83,7 @@ def fit_bernoulli(counts: Counts, settings: Settings) -> Model:
     )
 
 
-def fit_multinomial(counts: Counts, settings: Settings) -> Model:
+def fit_multinomial(counts: Counts, settings: Settings) -> NaiveBayesModel:
     """A sparse multinomial model, with a bound for how much better any other one can be.
 
     >>> counts = Counts.of(np.arange(2), np.array([9.0, 9.0]), np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]]))
@@ -194,8 +195,8 @@ def _spread(logs: Array, counts: Counts) -> Array:
 
 def _model(
     method: str, counts: Counts, settings: Settings, support: Array, evidence: Evidence, **estimates: Any
-) -> Model:
-    return Model(
+) -> NaiveBayesModel:
+    return NaiveBayesModel(
         method=method,
         classes=counts.classes,
         class_count=counts.documents,

@@ -21,7 +21,7 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.documents.base import DocumentSource, Problem, shares
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine, choose_for_documents
-from nfs_dask.model import Model
+from nfs_dask.models.base import Model
 from nfs_dask.reading.lazy import map_partitions
 from nfs_dask.reading.reader import Reader
 from nfs_dask.sources.base import Source

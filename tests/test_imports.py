@@ -23,7 +23,7 @@ LAYERS = [
     {"block"},
     {"text"},
     {"statistics", "solvers", "progress", "selection", "certificates", "lookup"},
-    {"model", "totals"},
+    {"models", "totals"},
     {"naive_bayes"},
     {"storage"},
     {"vocabulary"},

@@ -18,7 +18,7 @@ from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.estimators.bernoulli import SparseBernoulliNB
 from nfs_dask.estimators.multinomial import SparseMultinomialNB
-from nfs_dask.model import Model
+from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
 from nfs_dask.solvers import multinomial, streamed
 from nfs_dask.solvers.stream import Survey
@@ -131,7 +131,7 @@ def test_wide_reals_choose_the_same_features(n_classes: int, alpha: float, k: in
         np.testing.assert_allclose(many.present, one.present, rtol=1e-12)
 
 
-def assert_as_good(model: Model, other: Model, scale: float) -> None:
+def assert_as_good(model: NaiveBayesModel, other: NaiveBayesModel, scale: float) -> None:
     """The same objective and bound, to the last digits that sums of so much have."""
     assert model.evidence.objective == pytest.approx(other.evidence.objective, rel=1e-12, abs=1e-12 * scale)
     assert model.evidence.gap == pytest.approx(other.evidence.gap, abs=1e-12 * scale)

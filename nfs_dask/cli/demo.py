@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from nfs_dask.dataset import Dataset
     from nfs_dask.engine.base import Engine
-    from nfs_dask.model import Model
+    from nfs_dask.models.base import Model
 
 
 HELD_OUT = 4  # for so many documents that are fitted, one is generated to be predicted

@@ -29,7 +29,7 @@ from nfs_dask.estimators.inputs import (
 from nfs_dask.estimators.predicting import PredictingMixin
 from nfs_dask.estimators.selecting import SelectingMixin
 from nfs_dask.estimators.textual import is_of_texts, reader_for, text_features
-from nfs_dask.model import Model
+from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.naive_bayes import Counts, Settings
 from nfs_dask.selection import number_to_keep
 from nfs_dask.sources.base import Source, is_shipped
@@ -69,7 +69,7 @@ class SparseNaiveBayes(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         """The totals (C, m) among the arrays of a state."""
 
     @abstractmethod
-    def _model(self, counts: Counts, settings: Settings) -> Model:
+    def _model(self, counts: Counts, settings: Settings) -> NaiveBayesModel:
         """Choose features and estimate."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from nfs_dask.engine.base import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.base import SparseNaiveBayes
 from nfs_dask.estimators.inputs import check_binarize
-from nfs_dask.model import Model
+from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.naive_bayes import Counts, Settings, bernoulli_scores, fit_bernoulli
 from nfs_dask.sources.base import Source
 from nfs_dask.statistics.binary import BinaryCounts
@@ -55,7 +55,7 @@ class SparseBernoulliNB(SparseNaiveBayes):
         Log likelihood of the model; no other choice of k features has a larger one.
     n_iter_ : int
     provenance_ : dict
-    model_ : nfs_dask.model.Model
+    model_ : nfs_dask.models.bayes.NaiveBayesModel
 
     Notes
     -----
@@ -112,7 +112,7 @@ class SparseBernoulliNB(SparseNaiveBayes):
     def _counted(self, arrays: dict[str, Array]) -> Array:
         return documents(arrays)
 
-    def _model(self, counts: Counts, settings: Settings) -> Model:
+    def _model(self, counts: Counts, settings: Settings) -> NaiveBayesModel:
         return fit_bernoulli(counts, settings)
 
     def _scores(self, counts: Counts) -> Array:

@@ -10,7 +10,7 @@ from nfs_dask.engine.base import Engine
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.estimators.base import SparseNaiveBayes
 from nfs_dask.estimators.inputs import check_fitted
-from nfs_dask.model import Model
+from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.naive_bayes import SOLVERS, Counts, Settings, fit_multinomial, multinomial_scores
 from nfs_dask.sources.base import Source
 from nfs_dask.statistics.counts import ClassCounts, sums
@@ -63,7 +63,7 @@ class SparseMultinomialNB(SparseNaiveBayes):
         Share of ``classes_[0]``, or of each class.
     n_iter_ : int
     provenance_ : dict
-    model_ : nfs_dask.model.Model
+    model_ : nfs_dask.models.bayes.NaiveBayesModel
 
     Notes
     -----
@@ -129,7 +129,7 @@ class SparseMultinomialNB(SparseNaiveBayes):
     def _counted(self, arrays: dict[str, Array]) -> Array:
         return sums(arrays)
 
-    def _model(self, counts: Counts, settings: Settings) -> Model:
+    def _model(self, counts: Counts, settings: Settings) -> NaiveBayesModel:
         return fit_multinomial(counts, settings)
 
     def _scores(self, counts: Counts) -> Array:

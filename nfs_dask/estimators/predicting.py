@@ -9,14 +9,14 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
 from nfs_dask.estimators.textual import texts_to_read
-from nfs_dask.model import Model
+from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.reading.reader import Reader
 from nfs_dask.scoring import What, score, score_texts
 from nfs_dask.sources.collections import is_collection
 
 
 class PredictingMixin:
-    """Prediction over a `Model`.
+    """Prediction over a `NaiveBayesModel`.
 
     All methods take a matrix in memory, a dask array or DataFrame, or a `Dataset`. Of a Dask collection the result is a
     lazy dask array; else it is a numpy array, for a `Dataset` made block by block by the engine.
@@ -26,7 +26,7 @@ class PredictingMixin:
     tuples or dicts, one for each document; also in a bag. Empty texts are rows like others.
     """
 
-    model_: Model
+    model_: NaiveBayesModel
     reader_: Reader | None  # of raw text; None for models of other data
     engine: Any
 

@@ -11,13 +11,13 @@ from nfs_dask.columns import restore, select, select_texts
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
 from nfs_dask.estimators.textual import texts_to_read
-from nfs_dask.model import Model
+from nfs_dask.models.bayes import NaiveBayesModel
 
 
 class SelectingMixin:
-    """Selection by the support of a `Model`."""
+    """Selection by the support of a `NaiveBayesModel`."""
 
-    model_: Model
+    model_: NaiveBayesModel
     n_features_in_: int
     engine: Any
 

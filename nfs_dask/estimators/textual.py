@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeGuard
 
 from nfs_dask.block import Array
 from nfs_dask.errors import DataWarning, InputError, warn
-from nfs_dask.model import Model
+from nfs_dask.models.base import Model
 from nfs_dask.reading.given import PLAIN, holds_texts, is_frame, text_columns
 from nfs_dask.reading.reader import Reader
 from nfs_dask.storage.textfacts import TextFacts

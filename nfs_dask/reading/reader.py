@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import UNLABELLED, Array, Block
-from nfs_dask.model import Model
+from nfs_dask.models.base import Model
 from nfs_dask.reading.given import batches
 from nfs_dask.reading.rows import Csr, chosen, documents, renumbered, weighed
 from nfs_dask.reading.terms import Known, Terms, terms_for

@@ -8,7 +8,7 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.errors import InputError
-from nfs_dask.model import Model
+from nfs_dask.models.base import Model
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.strings import Strings
 from nfs_dask.text.weighting import inverse_document_frequencies

@@ -22,7 +22,8 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.errors import StoreError
-from nfs_dask.model import Evidence, Model
+from nfs_dask.models.base import Evidence
+from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.states import read_array, write_arrays
 from nfs_dask.storage.textmodels import keep_vocabulary, text_features, text_json, vocabulary_folder
@@ -35,7 +36,7 @@ _FOLDER = re.compile(r"arrays-[0-9a-f]{16}")
 _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 
 
-def save_model(model: Model, parameters: dict[str, Any], location: str | os.PathLike[str]) -> None:
+def save_model(model: NaiveBayesModel, parameters: dict[str, Any], location: str | os.PathLike[str]) -> None:
     """Save a model and the parameters it was fitted with; replaces a model that is there, and nothing else."""
     folder = Folder.of(location)
     old = _old_parts(folder)
@@ -54,7 +55,7 @@ def save_model(model: Model, parameters: dict[str, Any], location: str | os.Path
     _remove(old, new)
 
 
-def read_model(location: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
+def read_model(location: str | os.PathLike[str]) -> tuple[NaiveBayesModel, dict[str, Any]]:
     """A saved model, and the parameters it was fitted with. Anything that is not one is refused."""
     folder = Folder.of(location)
     header = _read_header(folder)
@@ -94,7 +95,7 @@ def _remove(parts: list[Folder], but: list[Folder]) -> None:
             part.remove()
 
 
-def _arrays(model: Model) -> dict[str, Array]:
+def _arrays(model: NaiveBayesModel) -> dict[str, Array]:
     idf = None if model.text is None else model.text.idf
     optional = {"absent": model.absent, "point": model.evidence.point, "idf": idf}
     return {
@@ -106,7 +107,7 @@ def _arrays(model: Model) -> dict[str, Array]:
     }
 
 
-def _header(model: Model, parameters: dict[str, Any], name: str, arrays: dict[str, Array]) -> dict[str, Any]:
+def _header(model: NaiveBayesModel, parameters: dict[str, Any], name: str, arrays: dict[str, Array]) -> dict[str, Any]:
     evidence = dataclasses.asdict(dataclasses.replace(model.evidence, point=None))
     return {
         "kind": KIND,
@@ -172,11 +173,11 @@ def _read_arrays(folder: Folder, header: dict[str, Any]) -> dict[str, Array]:
     return arrays
 
 
-def _model(folder: Folder, header: dict[str, Any], arrays: dict[str, Array]) -> Model:
+def _model(folder: Folder, header: dict[str, Any], arrays: dict[str, Array]) -> NaiveBayesModel:
     evidence = Evidence(**{**header["evidence"], "point": arrays.get("point")})
     names = None if header["names"] is None else tuple(str(name) for name in header["names"])
     n_features, support = int(header["n_features"]), arrays["support"]
-    return Model(
+    return NaiveBayesModel(
         method=str(header["method"]),
         classes=_labels(header["classes"]["type"], header["classes"]["labels"]),
         class_count=arrays["class_count"],
@@ -203,7 +204,7 @@ def _labels(dtype: str, labels: list[Any]) -> Array:
     return np.array(labels, np.dtype(dtype) if kind != "U" else np.str_)
 
 
-def _check(model: Model) -> None:
+def _check(model: NaiveBayesModel) -> None:
     """What kernels rely on: a support that increases within the features, and weights that are numbers."""
     support = model.support
     inside = support[0] >= 0 and support[-1] < model.n_features and bool(np.all(support[1:] > support[:-1]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.model import Model
+from nfs_dask.models.base import Model
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.terms import StoredTerms
 from nfs_dask.text.features import TextFeatures, check_regions, terms_of

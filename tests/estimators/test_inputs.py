@@ -13,7 +13,8 @@ from scipy import sparse
 
 import nfs_dask as nfs
 from nfs_dask import DaskEngine, InputError, PlanError, SerialEngine, SparseBernoulliNB, SparseMultinomialNB
-from nfs_dask.model import Evidence, Model
+from nfs_dask.models.base import Evidence
+from nfs_dask.models.bayes import NaiveBayesModel
 
 K = 6
 ESTIMATORS = {"bernoulli": SparseBernoulliNB(K, binarize=0.0), "multinomial": SparseMultinomialNB(K)}
@@ -186,7 +187,7 @@ WIDE = 10**8
 def wide_model(threshold=None):
     support = np.array([5, 1000, 99_999_999])
     present = np.log([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
-    return Model(
+    return NaiveBayesModel(
         method="bernoulli" if threshold is not None else "multinomial",
         classes=np.array(["no", "yes"]),
         class_count=np.ones(2),

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from nfs_dask.errors import StoreError
-from nfs_dask.model import Evidence, Model
+from nfs_dask.models.base import Evidence
+from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.storage.models import read_model, save_model
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.settings import TextSettings
 
-MODEL = Model(
+MODEL = NaiveBayesModel(
     method="multinomial",
     classes=np.array(["ham & eggs", "späm <script>"]),
     class_count=np.array([3.0, 4.0]),
@@ -56,7 +57,7 @@ def assert_same_text(a: TextFeatures | None, b: TextFeatures | None) -> None:
             np.testing.assert_array_equal(a.idf, b.idf)
 
 
-def assert_equal(a: Model, b: Model) -> None:
+def assert_equal(a: NaiveBayesModel, b: NaiveBayesModel) -> None:
     assert_same_text(a.text, b.text)
     for name in ("classes", "class_count", "class_log_prior", "support", "present", "absent"):
         left, right = getattr(a, name), getattr(b, name)
@@ -85,7 +86,7 @@ def assert_equal(a: Model, b: Model) -> None:
         replace(MODEL, absent=np.array([[-0.5, -0.1], [-2.0, -np.inf]]), threshold=0.25, binary_only=True),
     ],
 )
-def test_round_trip(model: Model, tmp_path: Path) -> None:
+def test_round_trip(model: NaiveBayesModel, tmp_path: Path) -> None:
     save_model(model, {"k": 2, "alpha": 0.5}, tmp_path / "a model")
     read, parameters = read_model(tmp_path / "a model")
     assert_equal(read, model)

@@ -1,9 +1,8 @@
-"""What survives a fit, and how it scores documents. Models are values: they hold no data and open no files."""
+"""Naive Bayes over a few features: sums of logarithms of probabilities."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,20 +10,8 @@ import numpy as np
 
 from nfs_dask.block import Array, Block, check_structure, check_values, distinct
 from nfs_dask.kernels import kernel
-from nfs_dask.lookup import Lookup
+from nfs_dask.models.base import Model
 from nfs_dask.statistics.binary import check_binary
-from nfs_dask.text.features import TextFeatures
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """How good a support is. Log likelihoods are in nats, of the counts under smoothing."""
-
-    objective: float  # of this support
-    gap: float  # no support of that size has an objective that is larger by more than this
-    certified: bool  # whether the gap is zero up to rounding
-    point: Array | None  # (C,) the dual point: shares of the classes; None for methods without one
-    n_evaluations: int  # how often all gains were evaluated
 
 
 @dataclass(frozen=True)
@@ -51,8 +38,8 @@ class Terms:
         return np.where(self.zeros > 0, -np.inf, np.where(self.zeros < 0, np.inf, self.finite))
 
 
-@dataclass(frozen=True)
-class Model:
+@dataclass(frozen=True, kw_only=True)
+class NaiveBayesModel(Model):
     """A naive Bayes classifier over a few features.
 
     A document x is scored, for each class c, by ``class_log_prior[c]`` plus ``x_i * present[c, i]`` of each selected
@@ -60,29 +47,20 @@ class Model:
     Features that are not selected are as likely in one class as in any other and do not appear.
     """
 
-    method: str
-    classes: Array  # (C,) sorted labels
-    class_count: Array  # (C,) float64, documents of each class under their weights
     class_log_prior: Array  # (C,) float64; -inf for a class that is never predicted
-    n_features: int
     alpha: float
-    support: Array  # (k,) int64, ascending
     present: Array  # (C, k) float64, at most 0
-    evidence: Evidence
     absent: Array | None = None  # (C, k) float64; with a threshold only
     threshold: float | None = None  # of values that count as present; None: values count as they are
     binary_only: bool = False  # refuse values besides 0 and 1
-    names: tuple[str, ...] | None = None  # (k,) of the support
-    text: TextFeatures | None = None  # how raw text is read; None for models of other data
-    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def n_classes(self) -> int:
-        return len(self.classes)
+    def has_probabilities(self) -> bool:
+        return True
 
-    @cached_property
-    def lookup(self) -> Lookup:
-        return Lookup.of(self.support, self.n_features)
+    @property
+    def is_linear(self) -> bool:
+        return True
 
     @cached_property
     def steps(self) -> Terms:
@@ -114,31 +92,13 @@ class Model:
         scores[nowhere] = self.class_log_prior
         return scores
 
-    def predict_log_proba(self, block: Block, trusted: bool = False) -> Array:
-        """Log of the posterior of each class, (n, C)."""
-        scores = self.joint_log_likelihood(block, trusted)
-        scores -= scores.max(axis=1, keepdims=True)
-        scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    def scores(self, block: Block, trusted: bool = False) -> Array:
+        return self.joint_log_likelihood(block, trusted)
+
+    def log_odds(self, scores: Array) -> Array:
         return scores
 
-    def predict_proba(self, block: Block, trusted: bool = False) -> Array:
-        """The posterior of each class, (n, C)."""
-        return np.exp(self.predict_log_proba(block, trusted))
-
-    def decision_function(self, block: Block, trusted: bool = False) -> Array:
-        """Two classes: (n,), above 0 for ``classes[1]``. More: `joint_log_likelihood`."""
-        scores = self.joint_log_likelihood(block, trusted)
-        return scores[:, 1] - scores[:, 0] if self.n_classes == 2 else scores
-
-    def predict(self, block: Block, trusted: bool = False) -> Array:
-        """The class of largest score, (n,); the first of equal ones."""
-        return self.classes[np.argmax(self.joint_log_likelihood(block, trusted), axis=1)]
-
     def coefficients(self) -> tuple[Array, Array]:
-        """Weights (1 or C, k) and intercepts (1 or C,) of a linear rule, in the signs of scikit-learn.
-
-        For two classes the differences of ``classes[1]`` to ``classes[0]``.
-        """
         steps, start = self.steps, self.start
         if self.n_classes == 2:
             steps, start = steps[1:] - steps[:1], start[1:] - start[:1]
@@ -150,19 +110,6 @@ class Model:
         finite = steps.finite - (steps.finite.sum(axis=0) - steps.finite) / others
         zeros = steps.zeros * others - (steps.zeros.sum(axis=0) - steps.zeros)
         return Terms(finite, zeros).value
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the support; ``x`` and the column where the data had none."""
-        return list(self.names) if self.names is not None else [f"x{i}" for i in self.support]
-
-    def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
-        """For each class up to n features that speak for it most, with their margins; only those above 0."""
-        names, tops = self.feature_names, {}
-        for label, margin in zip(self.classes.tolist(), self.margins(), strict=True):
-            order = np.argsort(-margin, kind="stable")[:n]
-            tops[label] = [(names[i], float(margin[i])) for i in order if margin[i] > 0]
-        return tops
 
     @cached_property
     def _kernel_steps(self) -> tuple[Array, Array]:
