@@ -1,0 +1,173 @@
+"""Sparse centers, solved exactly for any number of classes: the k features of largest gain.
+
+A gain is what a feature takes off the cost when it gets a center for each class, in place of one for all. The cost of k
+features is the cost of none less the k largest gains, whatever the metric: one sort serves every k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nfs_dask.errors import InputError
+from nfs_dask.solvers.problem import forced_features
+from nfs_dask.solvers.rankings import best
+from nfs_dask.solvers.separation import Separation, prefix_sums
+from nfs_dask.solvers.solution import Array
+
+_SPARE = 1 << 16  # features that may wait until the best of them are picked: as many as k, and these
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A sum of squares or of distances in twice the digits, so that taking gains off it loses none."""
+
+    high: float
+    low: float = 0.0
+
+    def less(self, sums: Array) -> Array:
+        """What is left, (K,), when sums of gains (2, K) are taken off; never negative."""
+        total = self.high - sums[0]
+        t = total - self.high
+        error = (self.high - (total - t)) - (sums[0] + t)
+        return np.maximum(total + (error + (self.low - sums[1])), 0.0)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """What the best features gain, for many k; made by `rank`. Exact: no other features gain more."""
+
+    gains: Array  # (m,) float64, at least 0, and infinite where a feature alone tells the classes apart
+    forced: Array  # features that are in every support, ascending
+    ks: Array  # (K,) int64, ascending
+    value: Array  # (K,) gain of the best k features
+    cost: Array  # (K,) what is left of the cost; of features with a finite gain
+    null: float  # the cost at k = 0
+    noise: float = 0.0  # gains closer than this are the same number
+
+    @property
+    def bound(self) -> Array:
+        """No support of k features gains more, (K,)."""
+        return self.value
+
+    def support(self, k: int) -> Array:
+        """The best k features, ascending; of equal gains the lower ones."""
+        return choose(self.gains, k, self.forced)
+
+
+def rank(
+    gains: Array, ks: Array | None = None, *, cost: Cost | None = None, always: Sequence[int] | Array | None = None
+) -> Ranked:
+    """The best features for each of ``ks``, which ascend; all of 0 to m if not given.
+
+    ``always`` are in every support and count in k. ``cost`` is that of no features.
+
+    >>> ranked = rank(np.array([2.0, 5.0, 0.0, 2.0]), cost=Cost(9.0))
+    >>> ranked.value.tolist(), ranked.cost.tolist(), ranked.support(2).tolist()
+    ([0.0, 5.0, 7.0, 9.0, 9.0], [9.0, 4.0, 2.0, 0.0, 0.0], [0, 1])
+    """
+    cost = Cost(0.0) if cost is None else cost
+    m = len(gains)
+    first = 0 if always is None else len(np.unique(always))
+    ks = np.arange(first, m + 1) if ks is None else np.clip(np.asarray(ks, np.int64), 0, m)
+    forced = forced_features(None if always is None else np.asarray(always), int(ks.min(initial=m)), m)
+    free = np.delete(gains, forced) if len(forced) else gains
+    order = np.concatenate((descending(gains[forced]), descending(free, int(ks.max(initial=0)) - len(forced))))
+    finite = np.isfinite(order)
+    sums = prefix_sums(np.where(finite, order, 0.0), ks)
+    endless = np.concatenate(([False], np.logical_or.accumulate(~finite)))[ks]
+    value = np.where(endless, np.inf, sums[0] + sums[1])
+    return Ranked(gains, forced, ks, value, cost.less(sums), cost.high + cost.low)
+
+
+def descending(gains: Array, n: int | None = None) -> Array:
+    """The n largest gains, or all, in descending order."""
+    if n is not None and n < len(gains):
+        gains = np.partition(gains, len(gains) - n - 1)[len(gains) - n :]
+    return np.sort(gains)[::-1]
+
+
+def choose(gains: Array, k: int, forced: Array | None = None) -> Array:
+    """The k features of largest gain, ``forced`` ones among them, ascending; of equal ones the lower.
+
+    >>> choose(np.array([2.0, 5.0, 0.0, 2.0]), 2, np.array([2])).tolist()
+    [1, 2]
+    """
+    if forced is None or not len(forced):
+        return best(gains, k)
+    free = np.delete(np.arange(len(gains)), forced)
+    return np.sort(np.concatenate((forced, free[best(gains[free], k - len(forced))])))
+
+
+class Best:
+    """The k features of largest gain among all that go by in ascending order; never many more are held."""
+
+    def __init__(self, k: int, forced: Array) -> None:
+        self._k = k - len(forced)
+        self._forced = forced
+        self._forced_gains = np.zeros(len(forced))
+        self._features, self._gains = [np.zeros(0, np.int64)], [np.zeros(0)]
+        self._waiting = 0
+        self._last = -1.0  # what a gain must be above, as others have come before
+
+    def add(self, first: int, gains: Array) -> None:
+        """Gains of the features ``first``, ``first + 1``, ..."""
+        here = slice(*np.searchsorted(self._forced, (first, first + len(gains))))
+        self._forced_gains[here] = gains[self._forced[here] - first]
+        better = gains > self._last
+        better[self._forced[here] - first] = False
+        at = np.flatnonzero(better)
+        self._features.append(first + at)
+        self._gains.append(gains[at])
+        self._waiting += len(at)
+        if self._waiting > 2 * self._k + _SPARE:
+            self._pick()
+
+    def result(self) -> tuple[Array, Array]:
+        """The features, ascending, and their gains."""
+        self._pick()
+        features = np.concatenate((self._forced, self._features[0]))
+        order = np.argsort(features)
+        return features[order], np.concatenate((self._forced_gains, self._gains[0]))[order]
+
+    def _pick(self) -> None:
+        features, gains = np.concatenate(self._features), np.concatenate(self._gains)
+        chosen = best(gains, self._k)
+        self._features, self._gains, self._waiting = [features[chosen]], [gains[chosen]], len(chosen)
+        if len(chosen) == self._k:
+            self._last = float(gains[chosen].min(initial=np.inf))
+
+
+def scaled(separation: Separation, variance: Array, floor: float = 0.0) -> tuple[Array, Array]:
+    """Gains under a variance (m,) of each feature, and the variances used, which are ``floor`` at least.
+
+    Without any variance, a feature gains nothing if its class means are equal, and is infinitely good if not.
+
+    >>> far = Separation(np.array([2.0, 0.0, 2.0]), np.zeros(3), np.zeros(3))
+    >>> scaled(far, np.array([4.0, 0.0, 0.0]))[0].tolist()
+    [0.5, 0.0, inf]
+    """
+    used = np.maximum(variance, floor)
+    with np.errstate(divide="ignore", over="ignore"):
+        gains = np.divide(separation.high, used, out=np.zeros(len(used)), where=separation.high > 0)
+    return gains, used
+
+
+def symmetric_root(covariance: Array, floor: float = 0.0) -> Array:
+    """The symmetric root of the inverse of a covariance (m, m), of its pseudo-inverse if it is singular.
+
+    Directions with a variance below ``floor`` get that variance.
+
+    >>> symmetric_root(np.diag([4.0, 0.25])).tolist()
+    [[0.5, 0.0], [0.0, 2.0]]
+    """
+    if not np.isfinite(covariance).all():
+        raise InputError("the covariance has values that a float does not hold; scale the features down")
+    values, directions = np.linalg.eigh(covariance)
+    none = len(values) * np.finfo(np.float64).eps * max(float(values.max(initial=0.0)), 0.0)
+    values = np.maximum(np.where(values > none, values, 0.0), floor)
+    scale = np.divide(1.0, np.sqrt(values), out=np.zeros(len(values)), where=values > 0)
+    root = (directions * scale) @ directions.T
+    return (root + root.T) / 2
