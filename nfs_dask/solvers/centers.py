@@ -46,6 +46,7 @@ class Ranked:
     cost: Array  # (K,) what is left of the cost; of features with a finite gain
     null: float  # the cost at k = 0
     noise: float = 0.0  # gains closer than this are the same number
+    is_cost: bool = True  # gains are taken off the null, not added to it
 
     @property
     def bound(self) -> Array:
