@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nfs_dask import kernels
-from nfs_dask.errors import InputError
+from nfs_dask.errors import InputError, NfsDaskError
 
 Array: TypeAlias = NDArray[Any]
 Kind = Literal["binary", "count", "real", "signed"]
@@ -18,12 +19,24 @@ UNLABELLED = -1
 _MOST = 2**62  # whole numbers of this size and more are not counted exactly
 
 
+class Csr(NamedTuple):
+    """Some rows, compressed. In ``full`` ones every row has all columns in order, some of them with zeros."""
+
+    indptr: Array  # int64, from 0
+    indices: Array
+    data: Array
+    full: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Rows ``first_row .. first_row + n_rows - 1`` of the data. Never holds more than its own rows.
 
     ``indptr`` starts at 0. ``codes`` numbers the classes from 0; ``UNLABELLED`` marks a row without a label.
-    A canonical block has strictly increasing columns within each row.
+    A canonical block has strictly increasing columns within each row. Zeros may be stored like other values.
+
+    In a ``full`` block every row has all columns in order, so ``data.reshape(n_rows, n_features)`` is the matrix. Its
+    ``indices`` are shared with other blocks, and read-only. Only this package makes such blocks, from dense data.
     """
 
     indptr: Array  # (n_rows + 1,) int64
@@ -34,6 +47,7 @@ class Block:
     weights: Array | None = None  # (n_rows,) int64 or float64
     first_row: int = 0
     number: int = 0  # which block of the source, for messages
+    full: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -52,6 +66,47 @@ class Block:
         """Name an entry the way a user can find it: block, row and column."""
         row = int(np.searchsorted(self.indptr, entry, side="right")) - 1
         return f"block {self.number}, row {self.first_row + row}, column {int(self.indices[entry])}"
+
+    def __reduce__(self) -> Any:
+        """Columns that say nothing do not travel."""
+        values = [getattr(self, field.name) for field in fields(self)]
+        if self.full:
+            values[1] = None
+        return _unpacked, tuple(values)
+
+
+def _unpacked(indptr: Array, indices: Array | None, data: Array, codes: Array, n_features: int, *rest: Any) -> Block:
+    columns = all_columns(len(indptr) - 1, n_features) if indices is None else indices
+    return Block(indptr, columns, data, codes, n_features, *rest)
+
+
+def column_type(n_features: int) -> np.dtype[Any]:
+    """The type that columns are numbered in."""
+    return np.dtype(np.int32 if n_features < 2**31 else np.int64)
+
+
+def full_rows(values: Array) -> Csr:
+    """A dense array as rows that have all columns; no value is copied where the array is contiguous."""
+    n_rows, n_features = values.shape
+    indptr = np.arange(n_rows + 1, dtype=np.int64) * n_features
+    return Csr(indptr, all_columns(n_rows, n_features), values.reshape(-1), True)
+
+
+def all_columns(n_rows: int, n_features: int) -> Array:
+    """The numbers of all columns, once for each row: made once for all blocks of that width, and read-only."""
+    longest = _longest(n_features)
+    columns = longest[0]
+    if len(columns) < n_rows * n_features:
+        columns = np.tile(np.arange(n_features, dtype=column_type(n_features)), n_rows)
+        columns.flags.writeable = False
+        longest[0] = columns
+    return columns[: n_rows * n_features]
+
+
+@lru_cache(maxsize=2)  # of the data, and of a choice of their columns
+def _longest(n_features: int) -> list[Array]:
+    """A place for the longest such array."""
+    return [np.zeros(0, column_type(n_features))]
 
 
 def empty_block(n_features: int) -> Block:
@@ -75,7 +130,10 @@ def check_structure(block: Block) -> None:
         raise InputError(f"{name}: {block.n_rows} rows but {len(block.codes)} labels")
     if block.weights is not None and len(block.weights) != block.n_rows:
         raise InputError(f"{name}: {block.n_rows} rows but {len(block.weights)} sample weights")
-    if nnz:
+    if block.full:
+        if nnz != block.n_rows * block.n_features:
+            raise NfsDaskError(f"{name}: {nnz} entries cannot be all of its cells; this is a bug, please report it")
+    elif nnz:
         # Seen as unsigned, a negative column is a very large one: one look at the entries finds both, unless the data
         # have more columns than the type has numbers that are not negative.
         columns = block.indices.view(f"u{block.indices.itemsize}")
@@ -126,7 +184,7 @@ def check_values(block: Block, kind: Kind) -> None:
 
 def distinct(block: Block) -> tuple[Block, bool]:
     """The block with each column at most once in a row, and whether entries had to be added up for that."""
-    if kernels.is_canonical(block.indptr, block.indices):
+    if block.full or kernels.is_canonical(block.indptr, block.indices):
         return block, False
     if block.n_features * 4 <= block.nbytes:  # a mark per column is cheaper than sorting, and no larger than the block
         if not kernels.has_duplicates(block.indptr, block.indices, np.full(block.n_features, -1, np.int32)):
@@ -136,7 +194,7 @@ def distinct(block: Block) -> tuple[Block, bool]:
 
 def canonical(block: Block) -> tuple[Block, bool]:
     """The block with sorted columns and no duplicates, and whether anything had to be mended."""
-    if kernels.is_canonical(block.indptr, block.indices):
+    if block.full or kernels.is_canonical(block.indptr, block.indices):
         return block, False
     from scipy import sparse  # only for data that came unsorted
 
@@ -153,6 +211,15 @@ def canonical(block: Block) -> tuple[Block, bool]:
     matrix.sum_duplicates()
     indptr = matrix.indptr.astype(np.int64)
     return replace(block, indptr=indptr, indices=matrix.indices, data=matrix.data), True
+
+
+def without_zeros(block: Block) -> Block:
+    """A full block with only the entries that are not zero; another block as it is."""
+    if not block.full:
+        return block
+    mask = block.data != 0
+    kept = np.concatenate(([0], np.cumsum(np.count_nonzero(mask.reshape(block.n_rows, block.n_features), axis=1))))
+    return replace(block, indptr=kept.astype(np.int64), indices=block.indices[mask], data=block.data[mask], full=False)
 
 
 def integers_as_integers(block: Block) -> Block:

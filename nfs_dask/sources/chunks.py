@@ -9,7 +9,7 @@ import numpy as np
 from nfs_dask.block import UNLABELLED, Array, Block
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labels import encode, merge_classes, sample_weights
-from nfs_dask.sources.matrices import CsrRows, Rows, as_rows
+from nfs_dask.sources.matrices import CsrRows, DenseRows, Rows, as_rows
 
 
 def make_block(
@@ -35,7 +35,8 @@ def make_block(
         weights = None if weights is None else sample_weights(weights, rows.n_rows)
     except InputError as error:
         raise InputError(f"block {number} (rows from {first_row}): {error}") from None
-    return Block(*rows.rows(0, rows.n_rows), codes, rows.n_features, weights, first_row, number)
+    indptr, indices, data, full = rows.rows(0, rows.n_rows)
+    return Block(indptr, indices, data, codes, rows.n_features, weights, first_row, number, full)
 
 
 def _side_by_side(parts: list[Rows], widths: list[int]) -> Rows:
@@ -48,11 +49,14 @@ def _side_by_side(parts: list[Rows], widths: list[int]) -> Rows:
         return parts[0]
     if len({part.n_rows for part in parts}) > 1:
         raise InputError(f"the chunks of X side by side have {[part.n_rows for part in parts]} rows")
+    arrays = [part.values for part in parts if isinstance(part, DenseRows)]
+    if len(arrays) == len(parts):
+        return DenseRows(np.hstack(arrays))
     from scipy import sparse  # only for data that were cut along the columns
 
     matrices = []
     for part in parts:
-        indptr, indices, data = part.rows(0, part.n_rows)
+        indptr, indices, data, _ = part.rows(0, part.n_rows)
         matrices.append(sparse.csr_array((data, indices, indptr), shape=(part.n_rows, part.n_features)))
     whole = sparse.hstack(matrices, format="csr")
     return CsrRows(whole.indptr, whole.indices, whole.data, int(whole.shape[1]))

@@ -76,8 +76,10 @@ def _budget(rows: list[int], entries: list[int], entry_nbytes: int) -> int:
     return entries[-1] * entry_nbytes + rows[-1] * ROW_NBYTES + BLOCK_NBYTES
 
 
-def cut_evenly(n_rows: int, row_entries: int, entry_nbytes: int) -> Cuts:
-    """Cut rows that may hold ``row_entries`` entries each, all of them."""
+def cut_evenly(n_rows: int, row_entries: int, entry_nbytes: int, chunk_rows: int = 1) -> Cuts:
+    """Cut rows that may hold ``row_entries`` entries each, all of them; between chunks where they are small enough."""
     step = max(1, BLOCK_NBYTES // (row_entries * entry_nbytes + ROW_NBYTES))
+    if step > chunk_rows:
+        step -= step % chunk_rows  # a chunk that two blocks share would be unpacked for both
     rows = np.append(np.arange(0, n_rows, step, dtype=np.int64), np.int64(n_rows))
     return Cuts(rows, rows * row_entries)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.block import Array, Csr
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly
-from nfs_dask.sources.matrices import Csr, check_not_empty, compress, countable, kind_of
+from nfs_dask.sources.matrices import check_not_empty, compress, countable, kind_of
 from nfs_dask.storage.foreign import ForeignArray
 from nfs_dask.storage.hierarchy import Hierarchy, Node
 
@@ -35,7 +35,7 @@ class ForeignCsr:
     def rows(self, start: int, stop: int) -> Csr:
         indptr = self._pointers(start, stop + 1)
         first, last = int(indptr[0]), int(indptr[-1])
-        return indptr - first, self._indices.read(first, last), countable(self._data.read(first, last))
+        return Csr(indptr - first, self._indices.read(first, last), countable(self._data.read(first, last)))
 
     def _check_parts(self) -> None:
         lengths = {part.path.rsplit("/", 1)[1]: part.shape for part in (self._indptr, self._indices, self._data)}
@@ -85,7 +85,8 @@ class ForeignDense:
         self.kind = kind_of(self._array.dtype)
         self.entry_nbytes = max(4, self._array.dtype.itemsize) + (4 if self.n_features < 2**31 else 8)
         self.chunk_nbytes = self._array.chunk_nbytes
-        self.cuts = cut_evenly(self.n_rows, self.n_features, self.entry_nbytes + self._array.dtype.itemsize)
+        both = self.entry_nbytes + self._array.dtype.itemsize  # the CSR, and the array it is made from
+        self.cuts = cut_evenly(self.n_rows, self.n_features, both, self._array.chunks[0])
 
     def rows(self, start: int, stop: int) -> Csr:
         return compress(self._array.read(start, stop))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array, Block, Kind
+from nfs_dask.block import UNLABELLED, Array, Block, Csr, Kind
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.files import expand, fingerprint, open_binary, size_of
@@ -83,7 +83,8 @@ class H5adSource:
                 codes = np.full(last - first, UNLABELLED, np.int8)
                 if column is not None and self.classes is not None:
                     codes = encode_as(column.read(first, last), self.classes)
-                yield Block(*matrix.rows(first, last), codes, self.n_features, None, first, number)
+                indptr, indices, data, full = matrix.rows(first, last)
+                yield Block(indptr, indices, data, codes, self.n_features, None, first, number, full)
 
     def names(self, columns: Array) -> list[str] | None:
         """Names from the index of ``var``, of which only the parts are read that hold one of them."""
@@ -133,11 +134,11 @@ class _Csr:
             )
         return cuts
 
-    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
+    def rows(self, start: int, stop: int) -> Csr:
         indptr = self._indptr[start : stop + 1].astype(np.int64)
         first, last = int(indptr[0]), int(indptr[-1])
         indices = self._indices[first:last]
-        return (
+        return Csr(
             indptr - first,
             indices.astype(indices.dtype.newbyteorder("="), copy=False),
             countable(self._data[first:last]),
@@ -158,9 +159,10 @@ class _Dense:
         self.entry_nbytes = (4 if self.shape[1] < 2**31 else 8) + max(4, self.dtype.itemsize)
 
     def cut(self) -> Cuts:
-        return cut_evenly(self.shape[0], self.shape[1], self.entry_nbytes + self.dtype.itemsize)
+        chunks = self._dataset.chunks or (1,)
+        return cut_evenly(*self.shape, self.entry_nbytes + self.dtype.itemsize, int(chunks[0]))
 
-    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
+    def rows(self, start: int, stop: int) -> Csr:
         return compress(self._dataset[start:stop])
 
 

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
 from nfs_dask import kernels
-from nfs_dask.block import Array, Kind
+from nfs_dask.block import Array, Csr, Kind, all_columns, column_type, full_rows
 from nfs_dask.errors import InputError
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly, in_pieces
-
-Csr: TypeAlias = tuple[Array, Array, Array]  # row pointers (int64, from 0), columns, values
 
 ACCEPTED = "a numpy array, a scipy sparse matrix or array, a sparse.COO or GCXS, a pandas DataFrame"
 
@@ -151,7 +149,7 @@ class CsrRows:
         indptr = self.indptr[start : stop + 1].astype(np.int64)
         first, last = int(indptr[0]), int(indptr[-1])
         indptr -= first
-        return indptr, self.indices[first:last], countable(self.data[first:last])
+        return Csr(indptr, self.indices[first:last], countable(self.data[first:last]))
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ class DenseRows:
 
     @property
     def entry_nbytes(self) -> int:
-        return int(_column_type(self.n_features).itemsize + self.values.itemsize)
+        return int(column_type(self.n_features).itemsize + self.values.itemsize)
 
     def cut(self) -> Cuts:
         return cut_evenly(self.n_rows, self.n_features, self.entry_nbytes)
@@ -210,7 +208,7 @@ class FrameRows:
 
     @property
     def entry_nbytes(self) -> int:
-        return int(_column_type(self.n_features).itemsize + self.dtype.itemsize)
+        return int(column_type(self.n_features).itemsize + self.dtype.itemsize)
 
     def cut(self) -> Cuts:
         both = self.entry_nbytes + self.dtype.itemsize  # the CSR, and the array it is made from
@@ -223,16 +221,16 @@ class FrameRows:
 
 
 def compress(values: Array) -> Csr:
-    """A dense array as CSR. NaN is kept, to be refused where its place can be named."""
+    """A dense array as CSR: all of it where at least half is not zero, else what is not zero.
+
+    NaN is kept, to be refused where its place can be named.
+    """
     mask = values != 0
+    if 2 * np.count_nonzero(mask) >= mask.size:
+        return full_rows(countable(values))
     indptr = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.count_nonzero(mask, axis=1), out=indptr[1:])
-    columns = np.arange(values.shape[1], dtype=_column_type(values.shape[1]))
-    return indptr, np.broadcast_to(columns, values.shape)[mask], countable(values[mask])
-
-
-def _column_type(n_features: int) -> np.dtype[Any]:
-    return np.dtype(np.int32 if n_features < 2**31 else np.int64)
+    return Csr(indptr, all_columns(*values.shape)[mask.reshape(-1)], countable(values[mask]))
 
 
 def _from_numpy(X: Any) -> DenseRows:

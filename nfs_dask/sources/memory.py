@@ -57,7 +57,8 @@ class MatrixSource:
             first, last = int(self._cuts.rows[number]), int(self._cuts.rows[number + 1])
             codes = np.full(last - first, UNLABELLED, np.int32) if self._codes is None else self._codes[first:last]
             weights = None if self._weights is None else self._weights[first:last]
-            yield Block(*self._rows.rows(first, last), codes, self.n_features, weights, first, number)
+            indptr, indices, data, full = self._rows.rows(first, last)
+            yield Block(indptr, indices, data, codes, self.n_features, weights, first, number, full)
 
     def names(self, columns: Array) -> list[str] | None:
         return None if self._names is None else [str(self._names[c]) for c in columns]

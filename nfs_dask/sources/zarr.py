@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array, Block, Kind
+from nfs_dask.block import UNLABELLED, Array, Block, Csr, Kind
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources.matrices import Csr
 from nfs_dask.sources.stored_labels import GivenLabels, Labels, OwnLabels, column_labels, listing
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import Header, find_header
@@ -97,10 +96,10 @@ class ZarrSource:
         edges = self._matrix.edges(start, stop)
         for number in range(start, stop):
             first, last = int(edges[number - start]), int(edges[number - start + 1])
-            indptr, indices, data = self._matrix.rows(first, last)
+            indptr, indices, data, full = self._matrix.rows(first, last)
             codes = self._codes(first, last)
             weights = self._matrix.weights(first, last)
-            yield Block(indptr, indices, data, codes, self.n_features, weights, first, number)
+            yield Block(indptr, indices, data, codes, self.n_features, weights, first, number, full)
 
     def names(self, columns: Array) -> list[str] | None:
         return self._matrix.names(checked_columns(columns, self.n_features))
@@ -160,7 +159,7 @@ class _Own:
         unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
         if len(indices) and int(unsigned.max()) >= self.n_features:
             raise self._damaged(self._indices, f"a column is not below {self.n_features}")
-        return indptr - first, indices, self._data.read(first, last)
+        return Csr(indptr - first, indices, self._data.read(first, last))
 
     def weights(self, start: int, stop: int) -> Array | None:
         return None if self._weights is None else self._weights.read(start, stop)

@@ -23,6 +23,7 @@ from nfs_dask.block import (
     check_values,
     integers_as_integers,
     smallest_integer,
+    without_zeros,
 )
 from nfs_dask.errors import InputError
 from nfs_dask.kernels import kernel
@@ -139,7 +140,7 @@ def checked_blocks(source: Rows, start: int, stop: int) -> Iterator[tuple[Block,
         else:
             check_structure(block)
             check_values(block, "signed")
-            yield canonical(block)
+            yield canonical(without_zeros(block))
 
 
 def survey(task: SurveyTask) -> Survey:
