@@ -30,7 +30,7 @@ from nfs_dask.sources.memory import MatrixSource
 
 TOGETHER = 64  # tasks whose verdicts are held at once
 
-What = Literal["predict", "predict_proba", "predict_log_proba", "decision_function", "joint_log_likelihood"]
+What = Literal["predict", "predict_proba", "predict_log_proba", "decision_function", "scores", "joint_log_likelihood"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +121,19 @@ class ReadPieces:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The most likely class of some documents."""
+    """The class of some documents."""
 
     rows: Array  # (n,) int64, which documents of those seen
     best: Array  # (n,) int32, position among the classes of the model
-    chances: Array  # (n,) float64, posterior probability
+    chances: Array | None  # (n,) float64, posterior probability; None for models without probabilities
     seen: int  # documents, those left out among them
     left_out: int
     first: Problem | None  # of those left out
+    margins: Array | None = None  # (n,) float64, score above that of the second best class; inf where none is possible
 
 
 def classify_documents(documents: DocumentSource, reader: Reader, engine: Engine | None = None) -> Iterator[Verdicts]:
-    """The most likely class of documents that are read piece by piece; never those of all pieces at once.
+    """The class of documents that are read piece by piece; never those of all pieces at once.
 
     Parameters
     ----------
@@ -156,19 +157,41 @@ def classify_documents(documents: DocumentSource, reader: Reader, engine: Engine
 
 def classify(task: ReadPieces) -> Verdicts:
     """The verdicts of some pieces."""
-    rows, best, chances = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)]
+    model = task.reader.model
+    rows, found = [np.zeros(0, np.int64)], [np.zeros((0, model.n_classes))]
     left_out, problem = 0, None
     seen = 0
     for batch in chain.from_iterable(map(task.documents.batches, task.pieces)):
         for block in task.reader.blocks_of([batch.document_by_document()]):
-            posterior = task.reader.model.predict_proba(block, trusted=True)
-            best.append(posterior.argmax(axis=1).astype(np.int32))
-            chances.append(posterior.max(axis=1))
+            found.append(model.scores(block, trusted=True))
         rows.append(batch.rows + seen)
         seen += batch.seen
         left_out += len(batch.problems)
         problem = problem or next(iter(batch.problems), None)
-    return Verdicts(np.concatenate(rows), np.concatenate(best), np.concatenate(chances), seen, left_out, problem)
+    best, chances, margins = _best(model, np.concatenate(found))
+    return Verdicts(np.concatenate(rows), best, chances, seen, left_out, problem, margins)
+
+
+def classify_rows(dataset: Dataset, model: Model, engine: Engine | None = None) -> list[Verdicts]:
+    """The class of each row of a dataset, block by block; rows are numbered within their block."""
+    source = dataset.source
+    runs = [Run(source, model, "scores", block, block + 1) for block in range(source.n_blocks)]
+    with choose_engine(engine, source).mapping(source) as mapping:
+        return list(mapping(classify_run, runs))
+
+
+def classify_run(run: Run) -> Verdicts:
+    """The verdicts of some blocks."""
+    best, chances, margins = _best(run.model, score_run(run))
+    return Verdicts(np.arange(len(best)), best, chances, len(best), 0, None, margins)
+
+
+def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:
+    """Of each row the best class, its probability where there is one, and how far its score is above the next."""
+    best = scores.argmax(axis=1).astype(np.int32)
+    chances = np.exp(model.log_posterior(scores).max(axis=1)) if model.has_probabilities else None
+    leading = np.partition(scores, -2, axis=1)[:, -2:]
+    return best, chances, leading[:, 1] - leading[:, 0]
 
 
 def _scores(run: Run) -> Iterator[Array]:

@@ -92,8 +92,8 @@ class ModelSummary:
     features: int
     classes: list[Any]
     class_count: list[float]  # documents of each class, under their weights
-    objective: float  # log likelihood
-    gap: float  # no other choice of k features has an objective larger by more than this
+    objective: float  # log likelihood; of centers the cost
+    gap: float  # no other choice of k features has an objective that is better by more than this
     certified: bool
     parameters: dict[str, Any]
     provenance: dict[str, Any]

@@ -44,6 +44,11 @@ class Model(ABC):
     text: TextFeatures | None = None  # how raw text is read; None for models of other data
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def measure(self) -> str:
+        """What the objective is, for people."""
+        return "cost"
+
     @abstractmethod
     def scores(self, block: Block, trusted: bool = False) -> Array:
         """How well each row suits each class, (n, C): larger is better, -inf rules a class out.

@@ -55,6 +55,10 @@ class NaiveBayesModel(Model):
     binary_only: bool = False  # refuse values besides 0 and 1
 
     @property
+    def measure(self) -> str:
+        return "log likelihood"
+
+    @property
     def has_probabilities(self) -> bool:
         return True
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.errors import StoreError
-from nfs_dask.models.base import Evidence
-from nfs_dask.models.bayes import NaiveBayesModel
+from nfs_dask.models.base import Evidence, Model
+from nfs_dask.storage.families import FAMILIES, Family
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.states import read_array, write_arrays
 from nfs_dask.storage.textmodels import keep_vocabulary, text_features, text_json, vocabulary_folder
@@ -36,7 +36,7 @@ _FOLDER = re.compile(r"arrays-[0-9a-f]{16}")
 _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 
 
-def save_model(model: NaiveBayesModel, parameters: dict[str, Any], location: str | os.PathLike[str]) -> None:
+def save_model(model: Model, parameters: dict[str, Any], location: str | os.PathLike[str]) -> None:
     """Save a model and the parameters it was fitted with; replaces a model that is there, and nothing else."""
     folder = Folder.of(location)
     old = _old_parts(folder)
@@ -55,7 +55,7 @@ def save_model(model: NaiveBayesModel, parameters: dict[str, Any], location: str
     _remove(old, new)
 
 
-def read_model(location: str | os.PathLike[str]) -> tuple[NaiveBayesModel, dict[str, Any]]:
+def read_model(location: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
     """A saved model, and the parameters it was fitted with. Anything that is not one is refused."""
     folder = Folder.of(location)
     header = _read_header(folder)
@@ -95,19 +95,18 @@ def _remove(parts: list[Folder], but: list[Folder]) -> None:
             part.remove()
 
 
-def _arrays(model: NaiveBayesModel) -> dict[str, Array]:
-    idf = None if model.text is None else model.text.idf
-    optional = {"absent": model.absent, "point": model.evidence.point, "idf": idf}
-    return {
+def _arrays(model: Model) -> dict[str, Array]:
+    common = {
         "support": model.support,
-        "present": model.present,
         "class_count": model.class_count,
-        "class_log_prior": model.class_log_prior,
-        **{name: array for name, array in optional.items() if array is not None},
+        "point": model.evidence.point,
+        "idf": None if model.text is None else model.text.idf,
     }
+    arrays = {**common, **FAMILIES[model.method].arrays(model)}
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
-def _header(model: NaiveBayesModel, parameters: dict[str, Any], name: str, arrays: dict[str, Array]) -> dict[str, Any]:
+def _header(model: Model, parameters: dict[str, Any], name: str, arrays: dict[str, Array]) -> dict[str, Any]:
     evidence = dataclasses.asdict(dataclasses.replace(model.evidence, point=None))
     return {
         "kind": KIND,
@@ -116,9 +115,7 @@ def _header(model: NaiveBayesModel, parameters: dict[str, Any], name: str, array
         "parameters": parameters,
         "classes": {"type": model.classes.dtype.str, "labels": model.classes.tolist()},
         "n_features": model.n_features,
-        "alpha": model.alpha,
-        "threshold": model.threshold,
-        "binary_only": model.binary_only,
+        **FAMILIES[model.method].facts(model),
         "names": model.names,
         "evidence": evidence,
         "provenance": dict(model.provenance),
@@ -151,19 +148,17 @@ def _read_header(folder: Folder) -> dict[str, Any]:
 
 def _read_arrays(folder: Folder, header: dict[str, Any]) -> dict[str, Array]:
     """The arrays, of the shapes that classes and support ask for and no others."""
-    n_classes, support = len(header["classes"]["labels"]), header["arrays"]["support"]
+    n_classes, n_features, support = len(header["classes"]["labels"]), header["n_features"], header["arrays"]["support"]
     k = support[0]
     shapes = {
         "support": [k],
-        "present": [n_classes, k],
-        "absent": [n_classes, k],
         "class_count": [n_classes],
-        "class_log_prior": [n_classes],
         "point": [n_classes],
         "idf": [k],
+        **_family(folder, header).shapes(n_classes, k, n_features),
     }
     wrong = {name: shape for name, shape in header["arrays"].items() if shapes.get(name) != shape}
-    if wrong or not all(type(n) is int and 0 < n <= header["n_features"] for n in (k, *support)):
+    if wrong or not all(type(n) is int and 0 < n <= n_features for n in (k, *support)):
         raise StoreError(f"{folder.path(MODEL)} describes arrays {wrong or header['arrays']} that no model has")
     arrays = {
         name: read_array(folder / header["arrays_in"] / name, shape[-1]) for name, shape in header["arrays"].items()
@@ -173,27 +168,30 @@ def _read_arrays(folder: Folder, header: dict[str, Any]) -> dict[str, Array]:
     return arrays
 
 
-def _model(folder: Folder, header: dict[str, Any], arrays: dict[str, Array]) -> NaiveBayesModel:
-    evidence = Evidence(**{**header["evidence"], "point": arrays.get("point")})
+def _family(folder: Folder, header: dict[str, Any]) -> Family:
+    method = header["method"]
+    if method not in FAMILIES:
+        raise StoreError(
+            f"{folder.location} is a model of method {method!r}; this version knows {', '.join(FAMILIES)}: upgrade"
+        )
+    return FAMILIES[method]
+
+
+def _model(folder: Folder, header: dict[str, Any], arrays: dict[str, Array]) -> Model:
     names = None if header["names"] is None else tuple(str(name) for name in header["names"])
     n_features, support = int(header["n_features"]), arrays["support"]
-    return NaiveBayesModel(
-        method=str(header["method"]),
-        classes=_labels(header["classes"]["type"], header["classes"]["labels"]),
-        class_count=arrays["class_count"],
-        class_log_prior=arrays["class_log_prior"],
-        n_features=n_features,
-        alpha=float(header["alpha"]),
-        support=support,
-        present=arrays["present"],
-        absent=arrays.get("absent"),
-        evidence=evidence,
-        threshold=None if header["threshold"] is None else float(header["threshold"]),
-        binary_only=bool(header["binary_only"]),
-        names=names,
-        text=text_features(header.get("text"), folder, support, names, arrays.get("idf"), n_features),
-        provenance=dict(header["provenance"]),
-    )
+    common = {
+        "method": header["method"],
+        "classes": _labels(header["classes"]["type"], header["classes"]["labels"]),
+        "class_count": arrays["class_count"],
+        "n_features": n_features,
+        "support": support,
+        "evidence": Evidence(**{**header["evidence"], "point": arrays.get("point")}),
+        "names": names,
+        "text": text_features(header.get("text"), folder, support, names, arrays.get("idf"), n_features),
+        "provenance": dict(header["provenance"]),
+    }
+    return _family(folder, header).make(header, arrays, common)
 
 
 def _labels(dtype: str, labels: list[Any]) -> Array:
@@ -204,12 +202,13 @@ def _labels(dtype: str, labels: list[Any]) -> Array:
     return np.array(labels, np.dtype(dtype) if kind != "U" else np.str_)
 
 
-def _check(model: NaiveBayesModel) -> None:
-    """What kernels rely on: a support that increases within the features, and weights that are numbers."""
-    support = model.support
+def _check(model: Model) -> None:
+    """What kernels rely on: a support that increases within the features, and classes that have documents."""
+    support, count = model.support, model.class_count
     inside = support[0] >= 0 and support[-1] < model.n_features and bool(np.all(support[1:] > support[:-1]))
-    weights = (model.present, *(() if model.absent is None else (model.absent,)), model.class_log_prior)
-    if support.dtype != np.int64 or not inside or any(w.dtype.kind != "f" or np.isnan(w).any() for w in weights):
-        raise ValueError("its support or its weights are not those of a model")
+    if support.dtype != np.int64 or not inside:
+        raise ValueError("its support is not that of a model")
+    if not (np.isfinite(count).all() and (count >= 0).all() and (count > 0).any()):
+        raise ValueError("none of its classes has documents, or they are no numbers")
     if model.names is not None and len(model.names) != len(support):
         raise ValueError(f"{len(model.names)} names for {len(support)} features")

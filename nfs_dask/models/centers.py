@@ -1,0 +1,203 @@
+"""Sparse centers: the nearest centre, where the centres of the classes differ in a few features only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nfs_dask.block import Array, Block, check_structure, check_values, distinct, full_rows
+from nfs_dask.errors import InputError
+from nfs_dask.models.advantages import Centers, Entries, advantages, advantages_at_zero, mismatches
+from nfs_dask.models.base import Model
+
+WHITENED_BYTES = 16 << 20  # of dense rows that are whitened at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentersModel(Model):
+    """A classifier by distance to the centres of the classes, which are alike except in a few features.
+
+    A document x belongs to the class c of the smallest sum over the selected features i of
+
+    - ``(x_i - centers[c, i])^2`` (l2),
+    - ``(x_i - centers[c, i])^2 / variances[i]`` (mahalanobis), and
+    - ``|x_i - centers[c, i]|`` (l1).
+
+    Scores are these distances to ``pooled`` less those to the centres. A feature without variance is at an infinite
+    distance of a centre that x does not equal: such features are compared first, by how many of them do not agree.
+
+    With ``covariance="full"``, ``(x - shift) @ root`` takes the place of x: features are whitened ones, one for each of
+    the original features, and so are ``centers`` and ``pooled``. Each of them depends on all columns of the data.
+
+    Classes without documents are never predicted; their rows say nothing.
+    """
+
+    centers: Array  # (C, k) float64
+    pooled: Array  # (k,) float64, what the centres of all classes are in features that were not selected
+    variances: Array | None = None  # (k,) float64, at least 0; mahalanobis only, and not with a root
+    covariance: str | None = None  # mahalanobis only: "within", "total" or "full"
+    root: Array | None = None  # (n_features, k) float64, columns of the root of the inverse covariance; "full" only
+    shift: Array | None = None  # (n_features,) float64, taken off before whitening; with a root only, None: nothing
+
+    def __post_init__(self) -> None:
+        if self.root is not None and self.text is not None:
+            raise InputError(
+                'covariance="full" needs every column of a row, and raw text is read for selected ones only; '
+                'take covariance="within", or fit to a matrix'
+            )
+
+    @property
+    def has_probabilities(self) -> bool:
+        """With a covariance within the classes: classes are normal, with that covariance, and as frequent as another.
+
+        Of unequal frequencies the centres know nothing: a class weighs the same, however many documents it has.
+        """
+        return self.covariance == "within"
+
+    @property
+    def is_linear(self) -> bool:
+        return self.method != "l1" and not self._exact.any()
+
+    @property
+    def inputs(self) -> Array:
+        return self.support if self.root is None else np.arange(self.n_features)
+
+    @cached_property
+    def seen(self) -> Array:
+        """Positions of the classes that have documents."""
+        return np.flatnonzero(self.class_count > 0)
+
+    def scores(self, block: Block, trusted: bool = False) -> Array:
+        block = _checked(block, trusted)
+        out = np.full((block.n_rows, self.n_classes), -np.inf)
+        out[:, self.seen] = self._advantages(block) if self.root is None else self._whitened_advantages(block)
+        return out
+
+    def log_odds(self, scores: Array) -> Array:
+        return scores / 2
+
+    def whiten(self, block: Block, trusted: bool = False) -> Array:
+        """The selected whitened features of some rows, (n, k); of a model that has a root."""
+        block = _checked(block, trusted)
+        return np.concatenate([np.zeros((0, len(self.support))), *self._whitened(block)])
+
+    def coefficients(self) -> tuple[Array, Array]:
+        if not self.is_linear:
+            raise InputError(
+                "distances are no linear functions of the features by method 'l1', or with features of no variance; "
+                "take predict or decision_function, or fit with a variance_floor above 0"
+            )
+        weights, intercepts = np.zeros((self.n_classes, len(self.inputs))), np.full(self.n_classes, -np.inf)
+        slopes = 2 * self._centers.slopes
+        weights[self.seen] = (slopes if self.root is None else self.root @ slopes).T
+        intercepts[self.seen] = self._at_zero.sum(axis=0)
+        if self.shift is not None:
+            intercepts -= weights @ self.shift
+        return (weights, intercepts) if self.n_classes != 2 else (weights[1:] - weights[:1], np.diff(intercepts))
+
+    def margins(self) -> Array:
+        """(C, k) how far the centre of a class is above those of the others on average.
+
+        In standard deviations where the model has variances, otherwise in units of the feature.
+        """
+        centers, out = self.centers[self.seen], np.zeros(self.centers.shape)
+        others = (centers.sum(axis=0) - centers) / max(1, len(centers) - 1)
+        above = np.where(len(centers) > 1, centers - others, 0.0)
+        if self.variances is not None:
+            infinite = np.copysign(np.inf, above, where=above != 0, out=np.zeros(above.shape))
+            above = np.divide(above, np.sqrt(self.variances), where=self.variances > 0, out=infinite)
+        out[self.seen] = above
+        return out
+
+    @cached_property
+    def _centers(self) -> Centers:
+        """Of the classes that have documents."""
+        centers, pooled = np.ascontiguousarray(self.centers[self.seen].T), np.ascontiguousarray(self.pooled)
+        slopes = centers - pooled[:, None]
+        if self.variances is not None:
+            varies = (self.variances > 0)[:, None]
+            slopes = np.divide(slopes, self.variances[:, None], where=varies, out=np.zeros(slopes.shape))
+        return Centers(self.method == "l1", centers, pooled, slopes)
+
+    @cached_property
+    def _at_zero(self) -> Array:
+        return advantages_at_zero(self._centers)
+
+    @cached_property
+    def _exact(self) -> Array:
+        """(k,) whether a feature has no variance, and differs between classes all the same."""
+        if self.variances is None:
+            return np.zeros(len(self.support), bool)
+        centers = self._centers.centers
+        return (self.variances == 0) & (centers != centers[:, :1]).any(axis=1)
+
+    def _entries(self, block: Block) -> Entries:
+        """The entries of a block; all cells of the selected columns where it has them all."""
+        if block.full:
+            return _all_entries(block.data.reshape(block.n_rows, block.n_features)[:, self.support])
+        return Entries(block.indptr, self.lookup.positions(block.indices), block.data)
+
+    def _advantages(self, block: Block) -> Array:
+        """Scores for the classes that have documents."""
+        entries = self._entries(block)
+        out = _finite(advantages(entries, self._centers, self._at_zero), block)
+        if self._exact.any():
+            missed = mismatches(entries, self._centers.centers, self._exact)
+            out[missed > missed.min(axis=1, keepdims=True)] = -np.inf
+        return out
+
+    def _whitened_advantages(self, block: Block) -> Array:
+        """As `_advantages`, of whitened features."""
+        parts = [advantages(_all_entries(rows), self._centers, self._at_zero) for rows in self._whitened(block)]
+        return _finite(np.concatenate([np.zeros((0, len(self.seen))), *parts]), block)
+
+    def _whitened(self, block: Block) -> Iterator[Array]:
+        """Some rows after others, whitened."""
+        assert self.root is not None, "only a model with a full covariance whitens"
+        together = max(1, WHITENED_BYTES // (8 * self.n_features))
+        for first in range(0, block.n_rows, together):
+            rows = _dense(block, first, min(first + together, block.n_rows))
+            if self.shift is not None:
+                rows -= self.shift
+            yield rows @ self.root
+
+
+def _checked(block: Block, trusted: bool) -> Block:
+    """The block as scoring wants it: each column at most once in a row."""
+    check_structure(block)
+    if not trusted:
+        check_values(block, "signed")
+        block, _ = distinct(block)
+    return block
+
+
+def _all_entries(rows: Array) -> Entries:
+    """All cells of a dense array of the selected features."""
+    csr = full_rows(np.ascontiguousarray(rows, np.float64))
+    return Entries(csr.indptr, csr.indices, csr.data)
+
+
+def _finite(scores: Array, block: Block) -> Array:
+    """The same scores; refused where a distance is beyond what a number holds."""
+    finite = np.isfinite(scores).all(axis=1)
+    if not finite.all():
+        raise InputError(
+            f"block {block.number}, row {block.first_row + int(np.argmin(finite))}: its distance to the centres is "
+            "beyond what a number holds; scale the data down, or fit with a larger variance_floor"
+        )
+    return scores
+
+
+def _dense(block: Block, first: int, stop: int) -> Array:
+    """Some rows as a dense float64 array of their own."""
+    low, high = block.indptr[first], block.indptr[stop]
+    data = block.data[low:high]
+    if block.full:
+        return data.reshape(stop - first, block.n_features).astype(np.float64)
+    rows = np.zeros((stop - first, block.n_features))
+    lengths = np.diff(block.indptr[first : stop + 1])
+    rows[np.repeat(np.arange(stop - first), lengths), block.indices[low:high]] = data
+    return rows

@@ -1,0 +1,122 @@
+"""What a model file says of each family of models: facts for its JSON, arrays, and what both have to be."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.models.base import Model
+from nfs_dask.models.bayes import NaiveBayesModel
+from nfs_dask.models.centers import CentersModel
+
+COVARIANCES = ("within", "total", "full")
+
+
+class Family(ABC):
+    """Models that are kept alike. Arrays that `make` is given are of the shapes that `shapes` asks for."""
+
+    methods: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def facts(self, model: Any) -> dict[str, Any]:
+        """What goes into JSON, beside what every model has."""
+
+    @abstractmethod
+    def arrays(self, model: Any) -> dict[str, Array | None]:
+        """What goes into arrays, beside what every model has; None where there is none."""
+
+    @abstractmethod
+    def shapes(self, n_classes: int, k: int, n_features: int) -> dict[str, list[int]]:
+        """Of these arrays."""
+
+    @abstractmethod
+    def make(self, facts: Mapping[str, Any], arrays: Mapping[str, Array], common: Mapping[str, Any]) -> Model:
+        """The model again; anything that is not what one holds raises what damaged JSON raises."""
+
+
+class NaiveBayes(Family):
+    """Logarithms of probabilities, which may be infinite."""
+
+    methods = ("bernoulli", "multinomial")
+
+    def facts(self, model: NaiveBayesModel) -> dict[str, Any]:
+        return {"alpha": model.alpha, "threshold": model.threshold, "binary_only": model.binary_only}
+
+    def arrays(self, model: NaiveBayesModel) -> dict[str, Array | None]:
+        return {"present": model.present, "absent": model.absent, "class_log_prior": model.class_log_prior}
+
+    def shapes(self, n_classes: int, k: int, n_features: int) -> dict[str, list[int]]:
+        return {"present": [n_classes, k], "absent": [n_classes, k], "class_log_prior": [n_classes]}
+
+    def make(self, facts: Mapping[str, Any], arrays: Mapping[str, Array], common: Mapping[str, Any]) -> NaiveBayesModel:
+        present, absent, prior = arrays["present"], arrays.get("absent"), arrays["class_log_prior"]
+        if any(_is_nan(weights) for weights in (present, absent, prior) if weights is not None):
+            raise ValueError("its weights are not those of a model")
+        return NaiveBayesModel(
+            **common,
+            class_log_prior=prior,
+            alpha=float(facts["alpha"]),
+            present=present,
+            absent=absent,
+            threshold=None if facts["threshold"] is None else float(facts["threshold"]),
+            binary_only=bool(facts["binary_only"]),
+        )
+
+
+class Centers(Family):
+    """Centres, and what distances are measured in."""
+
+    methods = ("l1", "l2", "mahalanobis")
+
+    def facts(self, model: CentersModel) -> dict[str, Any]:
+        return {"covariance": model.covariance}
+
+    def arrays(self, model: CentersModel) -> dict[str, Array | None]:
+        return {name: getattr(model, name) for name in self.shapes(1, 1, 1)}
+
+    def shapes(self, n_classes: int, k: int, n_features: int) -> dict[str, list[int]]:
+        return {
+            "centers": [n_classes, k],
+            "pooled": [k],
+            "variances": [k],
+            "root": [n_features, k],
+            "shift": [n_features],
+        }
+
+    def make(self, facts: Mapping[str, Any], arrays: Mapping[str, Array], common: Mapping[str, Any]) -> CentersModel:
+        method, covariance = common["method"], facts["covariance"]
+        if covariance not in (COVARIANCES if method == "mahalanobis" else (None,)):
+            raise ValueError(f"a covariance {covariance!r} of method {method!r}")
+        given = {name: arrays[name] for name in self.shapes(1, 1, 1) if name in arrays}
+        if given.keys() - {"shift"} != self._needed(covariance) or ("shift" in given and "root" not in given):
+            raise ValueError(f"arrays {sorted(given)} of method {method!r} and covariance {covariance!r}")
+        if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in given.values()):
+            raise ValueError("its centres are not those of a model")
+        if "variances" in given and (given["variances"] < 0).any():
+            raise ValueError("variances below 0")
+        return CentersModel(
+            **common,
+            covariance=covariance,
+            centers=given["centers"],
+            pooled=given["pooled"],
+            variances=given.get("variances"),
+            root=given.get("root"),
+            shift=given.get("shift"),
+        )
+
+    def _needed(self, covariance: str | None) -> set[str]:
+        """The arrays that a model has in any case."""
+        spread = set() if covariance is None else {"root" if covariance == "full" else "variances"}
+        return {"centers", "pooled"} | spread
+
+
+FAMILIES: dict[str, Family] = {method: family for family in (NaiveBayes(), Centers()) for method in family.methods}
+
+
+def _is_nan(weights: Array) -> bool:
+    """Whether anything but floats, which may be infinite, is among them."""
+    return weights.dtype.kind != "f" or bool(np.isnan(weights).any())
