@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
     from nfs_dask.estimators.vectorizer import TextVectorizer
     from nfs_dask.intake import ingest
-    from nfs_dask.paths import path
+    from nfs_dask.paths.making import path
 
 _HOME = {
     "ClusterError": "nfs_dask.errors",
@@ -49,7 +49,7 @@ _HOME = {
     "ingest": "nfs_dask.intake",
     "load_model": "nfs_dask.estimators.files",
     "open_dataset": "nfs_dask.dataset",
-    "path": "nfs_dask.paths",
+    "path": "nfs_dask.paths.making",
     "plan": "nfs_dask.dataset",
 }
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from nfs_dask.block import Array, Kind
 from nfs_dask.engine.base import Engine, Reduction
 from nfs_dask.engine.choose import choose_engine
-from nfs_dask.engine.plan import Plan
+from nfs_dask.engine.plan import Plan, Schedule
 from nfs_dask.errors import InputError
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.open import open_source
@@ -91,20 +91,24 @@ class Dataset:
         kept = self.statistics if self.reuse else None
         return choose_engine(engine, self.source).reduce(statistic, self.source, kept=kept, beside=self._beside)
 
-    def class_counts(self, **parameters: Any) -> ClassCounts:
-        """The description of this dataset's class counts."""
+    def known_classes(self, least: int = 2) -> Array:
+        """The classes, for a method that needs so many of them."""
         if self.classes is None:
             raise InputError(
                 f"{self!r} has no labels; name the column that holds them, or give one label for each row (labels=...)"
             )
         if len(self.classes) == 0:
             raise InputError(f"no document of {self!r} has a label; give every document one of at least two classes")
-        if len(self.classes) < 2:
+        if len(self.classes) < least:
             raise InputError(
                 f"all labels of {self!r} are {self.classes.tolist()}; "
                 "a classifier needs documents of at least two classes"
             )
-        return ClassCounts(len(self.classes), **parameters)
+        return self.classes
+
+    def class_counts(self, **parameters: Any) -> ClassCounts:
+        """The description of this dataset's class counts."""
+        return ClassCounts(len(self.known_classes()), **parameters)
 
     @property
     def _beside(self) -> Folder | None:
@@ -135,12 +139,12 @@ class Fitting(Protocol):
 
     engine: Engine | None
 
-    def statistic(self, dataset: Dataset) -> Statistic:
-        """What a fit would count, when all parameters have been checked."""
+    def plans(self, dataset: Dataset, engine: Engine | None) -> list[Plan]:
+        """The passes of a fit, when all parameters have been checked."""
         ...
 
 
-def plan(dataset: Dataset, what: Statistic | Fitting, engine: Engine | None = None) -> Plan:
+def plan(dataset: Dataset, what: Statistic | Fitting, engine: Engine | None = None) -> Plan | Schedule:
     """What a fit would do: tasks, bytes, memory in each worker, time. Nothing is read.
 
     Parameters
@@ -151,6 +155,11 @@ def plan(dataset: Dataset, what: Statistic | Fitting, engine: Engine | None = No
         An estimator, whose parameters are checked too; or the statistic of a single pass.
     engine
         Where it would run; None: the estimator's, else as for a pass.
+
+    Returns
+    -------
+    Plan
+        Of several passes a `Schedule`, which has their plans and the same summary.
     """
     if isinstance(what, Statistic):
         return dataset.plan(what, engine)
@@ -159,4 +168,5 @@ def plan(dataset: Dataset, what: Statistic | Fitting, engine: Engine | None = No
             f"{what!r} cannot be planned; give an estimator, such as SparseMultinomialNB(k=100), or a statistic, such "
             "as dataset.class_counts()"
         )
-    return dataset.plan(what.statistic(dataset), what.engine if engine is None else engine)
+    plans = what.plans(dataset, what.engine if engine is None else engine)
+    return plans[0] if len(plans) == 1 else Schedule(tuple(plans))

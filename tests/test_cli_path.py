@@ -57,8 +57,8 @@ def test_path_for_people_fits_a_screen_and_reads_no_document_twice(store: Path) 
     assert 20 <= len(lines) <= 26
     assert "value" in lines[1] and "relative gap" in lines[1] and "certified" in lines[1]
     assert [lines[3].split()[0], lines[-2].split()[0]] == ["1", "300"]
-    assert "one pass over the data" in lines[-1] and "of 300 rows shown" in lines[-1]
-    assert "counts kept from before" in run("path", store, "--alpha", 0.1).stdout
+    assert "the documents were read" in lines[-1] and "of 300 rows shown" in lines[-1]
+    assert "no document read" in run("path", store, "--alpha", 0.1).stdout
     assert len(as_json("path", store)["path"]) == 300
 
 

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import nfs_dask as nfs
 from nfs_dask import DataWarning, InputError, SparseBernoulliNB, SparseMultinomialNB
 from nfs_dask.corpus import GeneratedCorpus
-from nfs_dask.paths import _wanted
+from nfs_dask.paths.making import _wanted
 
 GOLDEN = Path(os.environ.get("NFS_DASK_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "golden"))
 LABELS = {2: ["ham", "spam"], 3: ["<b>a</b>", "b", "c"]}
@@ -216,7 +216,7 @@ def test_features_that_never_occur_are_not_chosen() -> None:
 def test_refusals_say_what_to_do() -> None:
     X, y = data()
     for wrong, message in (
-        (lambda: nfs.path(X, "magic", y=y), "'bernoulli', 'multinomial'"),
+        (lambda: nfs.path(X, "magic", y=y), "'multinomial', 'bernoulli'"),
         (lambda: nfs.path(X, "multinomial", y=y, binarize=0.0), "bernoulli"),
         (lambda: nfs.path(X, "multinomial", "all", y=y), "not a list"),
         (lambda: nfs.path(X, "multinomial", 10, y=y), "not a list"),

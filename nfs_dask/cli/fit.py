@@ -15,7 +15,7 @@ from nfs_dask.units import format_seconds
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.estimators.base import SparseNaiveBayes
+    from nfs_dask.estimators.base import SparseClassifier
 
 
 @click.command()
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def fit(
     store: str,
     model: str,
-    estimator: SparseNaiveBayes,
+    estimator: SparseClassifier,
     label_column: str | None,
     no_cache: bool,
     run: str | None,
@@ -40,11 +40,13 @@ def fit(
 ) -> None:
     """Choose features of STORE, fit a classifier to them, and write it to MODEL.
 
-    Counting is one pass over the data, or none where the counts were kept: another k or alpha reads no documents.
+    Most methods read the data once, medians (l1) a little more than twice. What they find is kept: another k or alpha
+    reads no documents.
 
     \b
     nfs-dask fit mail.zarr spam.model --method multinomial -k 100
     nfs-dask fit mail.zarr spam.model -k 0.001 --alpha 0.1 --workers 2 --memory-limit 1GiB
+    nfs-dask fit genes.h5ad tissue.model --label-column tissue --method l1 -k 50
     nfs-dask fit s3://bucket/mail.zarr s3://bucket/spam.model -k 1000 --run s3://bucket/run
     """
     if run is not None and resume is not None:
@@ -65,11 +67,13 @@ def fit(
         "features": dataset.n_features,
         "k": len(estimator.model_.support),
         "classes": estimator.classes_,
+        "measure": estimator.model_.measure,
         "objective": estimator.objective_,
         "upper_bound": estimator.upper_bound_,
         "gap": estimator.dual_gap_,
         "certified": estimator.certified_,
         "counts_reused": estimator.provenance_["reused"],
+        "passes": len(estimator.provenance_["seconds"]),
         "top_features": {str(label): top for label, top in estimator.top_features(10).items()},
         "seconds": time.perf_counter() - started,
     }
@@ -99,11 +103,15 @@ def show_fit(values: dict[str, Any], console: Console) -> None:
         if values["certified"]
         else f"no other choice of as many features is better by more than {values['gap']:.3g} nats"
     )
-    counted = "counts kept from before" if values["counts_reused"] else "one pass over the data"
+    counted = "statistics kept from before" if values["counts_reused"] else _passes(values["passes"])
     console.print(
         printable(
             f"{values['method']}: {values['k']:,} of {values['features']:,} features, {values['rows']:,} documents\n"
-            f"log likelihood {values['objective']:,.3f}; {certificate}\n"
+            f"{values['measure']} {values['objective']:,.3f}; {certificate}\n"
             f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})"
         )
     )
+
+
+def _passes(n: int) -> str:
+    return "one pass over the data" if n == 1 else f"{n} passes over the data"

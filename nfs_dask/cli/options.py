@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -156,10 +156,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         cluster.check()
         return command(cluster=cluster, **arguments)
 
-    decorated: Callable[..., Any] = wrapped
-    for option in reversed(_CLUSTER):
-        decorated = option(decorated)
-    return decorated
+    return _decorated(wrapped, _CLUSTER)
 
 
 def kept(value: str) -> int | float | str:
@@ -172,58 +169,91 @@ def kept(value: str) -> int | float | str:
     return value
 
 
-_METHOD = (
+_PRIORS = (
+    click.option("--no-fit-prior", is_flag=True, help="Naive Bayes: take all classes to be as likely beforehand."),
+    click.option("--class-prior", metavar="P,P,...", help="Naive Bayes: priors, in the order of the sorted classes."),
+)
+
+METHODS = ("multinomial", "bernoulli", "l2", "mahalanobis", "l1")
+
+method_option = click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="multinomial",
+    show_default=True,
+    help="Model; l1 and l2 are centers.",
+)
+
+_MODEL = (
+    click.option("--alpha", type=float, metavar="A", help="Naive Bayes: smoothing of each count.  [default: 1]"),
+    click.option("--binarize", type=float, metavar="T", help="Bernoulli: values above T count as present."),
     click.option(
-        "--method",
-        type=click.Choice(["multinomial", "bernoulli"]),
-        default="multinomial",
-        show_default=True,
-        help="Model.",
+        "--covariance",
+        type=click.Choice(["within", "total", "full"]),
+        help="Mahalanobis: variances about the centers or the mean, or a whole matrix.  [default: within]",
     ),
+    click.option("--variance-floor", type=float, metavar="V", help="Mahalanobis: least variance.  [default: 0]"),
+)
+
+_METHOD = (
+    method_option,
     click.option(
         "-k", "k", default="10", show_default=True, metavar="K", help='Features: how many, a share, or "all".'
     ),
-    click.option("--alpha", type=float, default=1.0, show_default=True, help="Smoothing, added to each count."),
-    click.option("--binarize", type=float, metavar="T", help="Bernoulli: values above T count as present."),
+    *_MODEL,
     click.option("--solver", type=click.Choice(["cuts", "bisection"]), help="Multinomial: the paper's is bisection."),
     click.option("--always", multiple=True, metavar="NAME", help="A feature that is chosen in any case; repeatable."),
-    click.option("--no-fit-prior", is_flag=True, help="Take all classes to be as likely before a document is read."),
-    click.option("--class-prior", metavar="P,P,...", help="Priors, in the order of the sorted classes."),
+    *_PRIORS,
 )
+
+
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the parameters that statistics or gains depend on; it receives those given as ``parameters``."""
+
+    @functools.wraps(command)
+    def wrapped(**arguments: Any) -> Any:
+        parameters = {name: arguments.pop(name) for name in ("alpha", "binarize", "covariance", "variance_floor")}
+        return command(parameters=_given(parameters), **arguments)
+
+    return _decorated(wrapped, (method_option, *_MODEL))
 
 
 def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the parameters of the estimators; it receives one that is not fitted, ``estimator``."""
 
     @functools.wraps(command)
-    def wrapped(method: str, binarize: float | None, solver: str | None, **arguments: Any) -> Any:
-        common = {
-            "k": kept(arguments.pop("k")),
-            "alpha": arguments.pop("alpha"),
-            "always": list(arguments.pop("always")) or None,
-            "fit_prior": not arguments.pop("no_fit_prior"),
-            "class_prior": _numbers(arguments.pop("class_prior")),
-        }
-        return command(estimator=_estimator(method, binarize, solver, common), **arguments)
+    def wrapped(method: str, **arguments: Any) -> Any:
+        named = ("alpha", "binarize", "covariance", "variance_floor", "solver")
+        parameters = {name: arguments.pop(name) for name in named}
+        parameters["class_prior"] = _numbers(arguments.pop("class_prior"))
+        parameters["fit_prior"] = False if arguments.pop("no_fit_prior") else None
+        parameters["always"] = list(arguments.pop("always")) or None
+        k = kept(arguments.pop("k"))
+        return command(estimator=estimator_of(method, k=k, **_given(parameters)), **arguments)
 
-    decorated: Callable[..., Any] = wrapped
-    for option in reversed(_METHOD):
-        decorated = option(decorated)
-    return decorated
+    return _decorated(wrapped, _METHOD)
 
 
-def _estimator(method: str, binarize: float | None, solver: str | None, common: dict[str, Any]) -> Any:
-    if method == "bernoulli":
-        if solver is not None:
-            raise click.UsageError("--solver is for --method multinomial; the Bernoulli model is solved exactly")
-        from nfs_dask.estimators.bernoulli import SparseBernoulliNB
+def estimator_of(method: str, **parameters: Any) -> Any:
+    """An estimator of a method; options of other methods are wrong usage."""
+    from nfs_dask.estimators.files import METHODS as KNOWN
 
-        return SparseBernoulliNB(binarize=binarize, **common)
-    if binarize is not None:
-        raise click.UsageError("--binarize is for --method bernoulli; the multinomial model counts values as they are")
-    from nfs_dask.estimators.multinomial import SparseMultinomialNB
+    for name in parameters:
+        if name not in KNOWN[method].parameters:
+            option = "--no-fit-prior" if name == "fit_prior" else f"--{name.replace('_', '-')}"
+            takers = " and ".join(other for other, one in KNOWN.items() if name in one.parameters)
+            raise click.UsageError(f"{option} is for --method {takers}; {method} has no such parameter")
+    return KNOWN[method].estimator(**KNOWN[method].fixed, **parameters)
 
-    return SparseMultinomialNB(solver=solver or "cuts", **common)
+
+def _given(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
+def _decorated(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def _numbers(text: str | None) -> list[float] | None:

@@ -9,27 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import ClusterOptions, cluster_options, kept
+from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, kept, model_options
 from nfs_dask.cli.output import answer, json_option, keeps, printable, table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.paths import Path
+    from nfs_dask.paths.table import Path
 
 
 @click.command()
 @click.argument("store")
-@click.option(
-    "--method",
-    type=click.Choice(["multinomial", "bernoulli"]),
-    default="multinomial",
-    show_default=True,
-    help="Model.",
-)
+@model_options
 @click.option("--ks", metavar="K,K,...", help='Numbers of features, shares, or "all"; else many from 1 to all.')
-@click.option("--alpha", type=float, default=1.0, show_default=True, help="Smoothing, added to each count.")
-@click.option("--binarize", type=float, metavar="T", help="Bernoulli: values above T count as present.")
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
 @click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
 @click.option("--csv", "out", metavar="FILE", help="Write all rows to this CSV file.")
@@ -38,9 +30,8 @@ if TYPE_CHECKING:
 def path(
     store: str,
     method: str,
+    parameters: dict[str, Any],
     ks: str | None,
-    alpha: float,
-    binarize: float | None,
     label_column: str | None,
     no_cache: bool,
     out: str | None,
@@ -48,25 +39,25 @@ def path(
 ) -> None:
     """What each number of features of STORE gains, a bound that no choice exceeds, and the gap between the two.
 
-    One pass over the data serves all k, or none where the counts were kept. Gains are log likelihoods less the one
-    without features, in nats. A choice is certified if its gap is at most a millionth of its bound. About 20 rows are
-    shown; --json and --csv have all of them.
+    The data are read as for one k, or not at all where the statistics were kept. Gains are log likelihoods less the one
+    without features, in nats; of centers, what the features take off the cost. A choice is certified if its gap is at
+    most a millionth of its bound. About 20 rows are shown; --json and --csv have all of them.
 
     \b
     nfs-dask path mail.zarr
     nfs-dask path mail.zarr --method bernoulli --binarize 0 --ks 1,10,100
     nfs-dask path mail.zarr --ks 0.001,0.01,0.1 --alpha 0.1 --csv path.csv
+    nfs-dask path genes.h5ad --label-column tissue --method l1
     """
-    if method != "bernoulli" and binarize is not None:
-        raise click.UsageError("--binarize is for --method bernoulli; the multinomial model counts values as they are")
-    from nfs_dask import paths
+    estimator_of(method, **parameters)
     from nfs_dask.dataset import open_dataset
+    from nfs_dask.paths.making import path as make_path
 
     keeps("no path was written")
     wanted = None if ks is None else [kept(part.strip()) for part in ks.split(",")]
     dataset = open_dataset(store, labels=label_column, reuse=not no_cache)
     with cluster.engine(dataset.source) as engine:
-        found = paths.path(dataset, method, wanted, alpha=alpha, binarize=binarize, engine=engine)
+        found = make_path(dataset, method, wanted, **parameters, engine=engine)
     values = found.to_json() | {"out": out}
     if out is not None:
         _write_csv(FilePath(out), values["path"])
@@ -88,7 +79,7 @@ def _show(found: Path, out: str | None, console: Console) -> None:
     columns, *rows = found.cells()
     console.print(found.headline)
     console.print(table(None, columns, rows, right=True))
-    counted = "counts kept from before" if found.reused else "one pass over the data"
+    counted = "statistics kept from before, no document read" if found.reused else "the documents were read"
     shown = "" if len(rows) == len(found.ks) else f"{len(rows)} of {len(found.ks):,} rows shown; "
     written = "" if out is None else f"; all rows written to {out}"
     console.print(printable(f"{shown}{counted}{written}"))

@@ -1,4 +1,4 @@
-"""``nfs-dask plan``: what a pass would take, before anything is spent."""
+"""``nfs-dask plan``: what a fit would take, before anything is spent."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import ClusterOptions, cluster_options, kept
+from nfs_dask.cli.options import METHODS, ClusterOptions, cluster_options, estimator_of, kept
 from nfs_dask.cli.output import answer, json_option, printable
 from nfs_dask.errors import DataWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.dataset import Dataset
-    from nfs_dask.engine.plan import Plan
-    from nfs_dask.statistics.base import Statistic
+    from nfs_dask.engine.plan import Plan, Schedule
 
 
 @click.command()
 @click.argument("store")
 @click.option(
     "--method",
-    type=click.Choice(["counts", "bernoulli", "multinomial"]),
+    type=click.Choice(["counts", *METHODS]),
     default="counts",
     show_default=True,
     help="What to fit, or just the counts of each class.",
 )
 @click.option("-k", "k", metavar="K", help='Features of the model: how many, a share, or "all".')
 @click.option("--binarize", type=float, metavar="T", help="Bernoulli: values above T count as present.")
+@click.option("--covariance", type=click.Choice(["within", "total", "full"]), help="Mahalanobis.")
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
 @cluster_options
 @json_option
@@ -38,51 +37,46 @@ def plan(
     method: str,
     k: str | None,
     binarize: float | None,
+    covariance: str | None,
     label_column: str | None,
     cluster: ClusterOptions,
 ) -> None:
-    """Tasks, bytes read, memory of each worker and time of a pass over STORE. Nothing is read.
+    """Tasks, bytes read, memory of each worker and time of a fit to STORE. Nothing is read.
 
-    Exit code 4 means that the pass would be refused; the message says what would fit.
+    Exit code 4 means that a pass would be refused; the message says what would fit.
 
     \b
     nfs-dask plan mail.zarr
     nfs-dask plan mail.zarr --method multinomial -k 100
     nfs-dask plan s3://bucket/mail.zarr --workers 8 --memory-limit 2GiB
     nfs-dask plan mail.zarr --scheduler tcp://127.0.0.1:8786 --json
+    nfs-dask plan genes.h5ad --label-column tissue --method l1 --workers 2 --memory-limit 1GiB
     """
-    if method != "bernoulli" and binarize is not None:
-        raise click.UsageError("--binarize is for --method bernoulli")
-    if method == "counts" and k is not None:
-        raise click.UsageError("-k is for a model; say which with --method multinomial or --method bernoulli")
-    from nfs_dask.dataset import open_dataset
+    given = {"binarize": binarize, "covariance": covariance}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    estimator = None if method == "counts" else estimator_of(method, k=kept(k or "10"), **parameters)
+    if estimator is None and (k is not None or parameters):
+        raise click.UsageError("-k and parameters are for a model; say which with --method multinomial or another")
+    from nfs_dask import dataset as data
+    from nfs_dask.selection import number_to_keep
 
-    dataset = open_dataset(store, labels=label_column)
-    statistic, chosen = _statistic(dataset, method, k, binarize)
+    dataset = data.open_dataset(store, labels=label_column)
+    what = dataset.class_counts() if estimator is None else estimator
     with cluster.engine(dataset.source) as engine:
-        plan = dataset.plan(statistic, engine)
-    found = dataset.statistics is not None and dataset.statistics.find(statistic) is not None
+        plan = data.plan(dataset, what, engine)
+    with warnings.catch_warnings(action="ignore", category=DataWarning):  # that all are kept has been said
+        chosen = None if estimator is None else number_to_keep(estimator.k, dataset.n_features)
+        statistic = dataset.class_counts() if estimator is None else estimator.statistic(dataset)
+    beside = dataset.statistics
+    found = beside is not None and statistic is not None and beside.find(statistic) is not None
     values = {**plan.to_json(), "method": method, "k": chosen, "kept": found}
-    answer(values, lambda console: _show(plan, values, console))
+    answer(values, lambda console: _show(plan, values, dataset.n_features, console))
     plan.check()
 
 
-def _statistic(dataset: Dataset, method: str, k: str | None, binarize: float | None) -> tuple[Statistic, int | None]:
-    """What would be counted, and how many features would be kept of it."""
-    if method == "counts":
-        return dataset.class_counts(), None
-    from nfs_dask.estimators.files import ESTIMATORS
-    from nfs_dask.selection import number_to_keep
-
-    parameters: dict[str, Any] = {"k": kept(k or "10")} | ({} if binarize is None else {"binarize": binarize})
-    statistic = ESTIMATORS[method](**parameters).statistic(dataset)
-    with warnings.catch_warnings(action="ignore", category=DataWarning):  # that all are kept has been said
-        return statistic, number_to_keep(parameters["k"], dataset.n_features)
-
-
-def _show(plan: Plan, values: dict[str, Any], console: Console) -> None:
+def _show(plan: Plan | Schedule, values: dict[str, Any], n_features: int, console: Console) -> None:
     if values["k"] is not None:
-        console.print(f"Method    {values['method']}, k = {values['k']:,} of {plan.n_features:,} features")
+        console.print(f"Method    {values['method']}, k = {values['k']:,} of {n_features:,} features")
     console.print(printable(str(plan)))
     if values["kept"]:
-        console.print("Kept      these counts lie beside the data already: a fit reads no documents")
+        console.print("Kept      these statistics lie beside the data already: a fit reads no documents")

@@ -8,8 +8,8 @@ from typing import Any
 from nfs_dask.block import Array
 from nfs_dask.engine.base import Engine
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.base import SparseNaiveBayes
 from nfs_dask.estimators.inputs import check_binarize
+from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
 from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.naive_bayes import Counts, Settings, bernoulli_scores, fit_bernoulli
 from nfs_dask.sources.base import Source

@@ -4,21 +4,61 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from nfs_dask.errors import StoreError
-from nfs_dask.estimators.base import SparseNaiveBayes
+from nfs_dask.errors import InputError, StoreError
+from nfs_dask.estimators.base import SparseClassifier
 from nfs_dask.estimators.bernoulli import SparseBernoulliNB
 from nfs_dask.estimators.multinomial import SparseMultinomialNB
 from nfs_dask.estimators.textual import reader_for
 from nfs_dask.storage.models import read_model
 
-ESTIMATORS: dict[str, type[SparseNaiveBayes]] = {"bernoulli": SparseBernoulliNB, "multinomial": SparseMultinomialNB}
+
+@dataclass(frozen=True)
+class Method:
+    """A method by its name in commands and models: an estimator with some parameters fixed."""
+
+    estimator: type[SparseClassifier]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    idle: frozenset[str] = frozenset()  # parameters that change nothing
+
+    @property
+    def parameters(self) -> set[str]:
+        """Those that may be given."""
+        return set(inspect.signature(self.estimator).parameters) - set(self.fixed) - self.idle
 
 
-def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> SparseNaiveBayes:
+METHODS = {
+    "multinomial": Method(SparseMultinomialNB),
+    "bernoulli": Method(SparseBernoulliNB),
+}
+
+
+def make_estimator(method: str, **parameters: Any) -> SparseClassifier:
+    """An estimator that is not fitted, of a method by its name in commands and models.
+
+    Parameters
+    ----------
+    method
+        One of `ESTIMATORS`.
+    **parameters
+        Of the estimator; those of other methods are refused.
+    """
+    made = METHODS.get(method)
+    if made is None:
+        raise InputError(f"method={method!r}; give one of {', '.join(map(repr, METHODS))}")
+    for name, value in parameters.items():
+        if name not in made.parameters:
+            takers = " and ".join(other for other, one in METHODS.items() if name in one.parameters)
+            raise InputError(f"{name}={value!r} is for {takers}, and the method is {method}; leave it out")
+    return made.estimator(**made.fixed, **parameters)
+
+
+def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> SparseClassifier:
     """A fitted estimator from what `save` or ``nfs-dask fit`` wrote.
 
     It predicts, transforms and explains; the counts are not in the file, so it takes no more documents.
@@ -33,9 +73,10 @@ def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> Sparse
     """
     model, parameters = read_model(path)
     reader = reader_for(model, tokenizer)
-    made = ESTIMATORS.get(model.method)
-    if made is None:
-        raise StoreError(f"{os.fspath(path)} is a model of method {model.method!r}; known are {', '.join(ESTIMATORS)}")
+    method = METHODS.get(model.method)
+    if method is None:
+        raise StoreError(f"{os.fspath(path)} is a model of method {model.method!r}; known are {', '.join(METHODS)}")
+    made = method.estimator
     unknown = set(parameters) - set(inspect.signature(made).parameters)
     if unknown:
         raise StoreError(f"{os.fspath(path)} has parameters that {made.__name__} does not know: {sorted(unknown)}")

@@ -108,6 +108,20 @@ def check_alpha(alpha: Any) -> float:
     return float(alpha)
 
 
+def check_one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name}={value!r}; give one of {', '.join(map(repr, allowed))}")
+    return value
+
+
+def check_floor(floor: Any) -> float:
+    """A least variance: one number of zero or more."""
+    if isinstance(floor, bool) or not isinstance(floor, numbers.Real) or not math.isfinite(floor) or floor < 0:
+        raise InputError(f"variance_floor={floor!r}; give one finite number of 0 or more")
+    return float(floor)
+
+
 def check_binarize(binarize: Any) -> float | None:
     """The threshold above which a value counts as present; None: data are binary."""
     if binarize is None:

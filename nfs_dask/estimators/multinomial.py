@@ -7,9 +7,9 @@ from typing import Any
 
 from nfs_dask.block import Array
 from nfs_dask.engine.base import Engine
-from nfs_dask.errors import DataWarning, InputError, warn
-from nfs_dask.estimators.base import SparseNaiveBayes
-from nfs_dask.estimators.inputs import check_fitted
+from nfs_dask.errors import DataWarning, warn
+from nfs_dask.estimators.inputs import check_fitted, check_one_of
+from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
 from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.naive_bayes import SOLVERS, Counts, Settings, fit_multinomial, multinomial_scores
 from nfs_dask.sources.base import Source
@@ -113,15 +113,14 @@ class SparseMultinomialNB(SparseNaiveBayes):
 
     def _settings(self, source: Source, n_classes: int) -> Settings:
         settings = super()._settings(source, n_classes)
-        if self.solver not in SOLVERS:
-            raise InputError(f"solver={self.solver!r}; give one of {', '.join(map(repr, SOLVERS))}")
+        solver = check_one_of("solver", self.solver, SOLVERS)
         if settings.k == 1 < source.n_features:
             warn(
                 "k=1: a single feature can carry no weight in a multinomial model, as all classes have the same total "
                 "on the chosen features; take k=2 or more",
                 DataWarning,
             )
-        return replace(settings, solver=self.solver)
+        return replace(settings, solver=solver)
 
     def _statistic(self, n_classes: int, source: Source) -> ClassCounts:
         return ClassCounts(n_classes)

@@ -9,14 +9,14 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
 from nfs_dask.estimators.textual import texts_to_read
-from nfs_dask.models.bayes import NaiveBayesModel
+from nfs_dask.models.base import Model
 from nfs_dask.reading.reader import Reader
 from nfs_dask.scoring import What, score, score_texts
 from nfs_dask.sources.collections import is_collection
 
 
 class PredictingMixin:
-    """Prediction over a `NaiveBayesModel`.
+    """Prediction over a `Model`.
 
     All methods take a matrix in memory, a dask array or DataFrame, or a `Dataset`. Of a Dask collection the result is a
     lazy dask array; else it is a numpy array, for a `Dataset` made block by block by the engine.
@@ -26,7 +26,7 @@ class PredictingMixin:
     tuples or dicts, one for each document; also in a bag. Empty texts are rows like others.
     """
 
-    model_: NaiveBayesModel
+    model_: Model
     reader_: Reader | None  # of raw text; None for models of other data
     engine: Any
 
@@ -52,12 +52,11 @@ class PredictingMixin:
         """Logarithm of the posterior probability of each class, (n, C)."""
         return self._score(X, "predict_log_proba")
 
-    def predict_joint_log_proba(self, X: Any) -> Any:
-        """Log P(c) + log P(x|c) for each class, (n, C); up to a constant of the row where k leaves features out."""
-        return self._score(X, "joint_log_likelihood")
-
     def decision_function(self, X: Any) -> Any:
-        """Two classes: log odds of ``classes_[1]``, (n,). More: the joint log likelihood of each class, (n, C)."""
+        """Two classes: above 0 for ``classes_[1]``, (n,). More: a score of each class, (n, C), larger is better.
+
+        Log odds and joint log likelihoods of naive Bayes; of centers minus the distances, up to a constant of the row.
+        """
         return self._score(X, "decision_function")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -91,23 +90,22 @@ class PredictingMixin:
         """Weights of the linear rule, CSR array (1 or C, n_features_in_); above 0 speaks for the class."""
         from scipy import sparse
 
-        check_fitted(self)
-        weights = self.model_.coefficients()[0]
+        weights = self._linear().coefficients()[0]
         rows, k = weights.shape
-        indptr, indices = [k * row for row in range(rows + 1)], [*self.model_.support] * rows
+        indptr, indices = [k * row for row in range(rows + 1)], [*self.model_.inputs] * rows
         return sparse.csr_array((weights.ravel(), indices, indptr), shape=(rows, self.model_.n_features))
 
     @property
     def intercept_(self) -> Array:
         """What the linear rule says of an empty document, (1 or C,)."""
-        check_fitted(self)
-        return self.model_.coefficients()[1]
+        return self._linear().coefficients()[1]
 
-    @property
-    def class_log_prior_(self) -> Array:
-        """Logarithm of the prior of each class; -inf for a class without documents."""
+    def _linear(self) -> Model:
+        """The model, if it is a linear rule."""
         check_fitted(self)
-        return self.model_.class_log_prior
+        if not self.model_.is_linear:
+            raise AttributeError(f"a model of method {self.model_.method!r} is no linear rule")
+        return self.model_
 
     @property
     def provenance_(self) -> dict[str, Any]:

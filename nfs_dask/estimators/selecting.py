@@ -11,13 +11,13 @@ from nfs_dask.columns import restore, select, select_texts
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
 from nfs_dask.estimators.textual import texts_to_read
-from nfs_dask.models.bayes import NaiveBayesModel
+from nfs_dask.models.base import Model
 
 
 class SelectingMixin:
-    """Selection by the support of a `NaiveBayesModel`."""
+    """Selection by the support of a `Model`."""
 
-    model_: NaiveBayesModel
+    model_: Model
     n_features_in_: int
     engine: Any
 

@@ -12,8 +12,10 @@ _REAL_PREFIX = "real_"
 _ROUNDING = 1e-12  # of a real total: what is left of it when all its terms have been taken away
 
 
-def lift(state: State, positions: Array) -> State:
+def lift(state: State, positions: Array, common: tuple[str, ...] = ()) -> State:
     """The state under another numbering: class c becomes ``positions[c]``; classes beyond must be empty.
+
+    ``common`` names arrays that are not by class.
 
     >>> state = State({"sums": np.array([[1, 2], [3, 4], [0, 0]])}, {"rows": np.array([5, 6, 0])})
     >>> lift(state, np.array([2, 0])).arrays["sums"].tolist()
@@ -29,7 +31,7 @@ def lift(state: State, positions: Array) -> State:
 
     n_classes = len(state.totals["rows"])
     totals = {name: moved(a) if len(a) == n_classes and name != "mass" else a for name, a in state.totals.items()}
-    return State({name: moved(array) for name, array in state.arrays.items()}, totals)
+    return State({name: array if name in common else moved(array) for name, array in state.arrays.items()}, totals)
 
 
 def subtract(state: State, part: State) -> State:

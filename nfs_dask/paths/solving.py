@@ -1,0 +1,116 @@
+"""Solving for many k, method by method."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from nfs_dask.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.estimators.base import SparseClassifier, refuse_empty_classes, too_wide
+from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
+from nfs_dask.naive_bayes import null_multinomial
+from nfs_dask.paths.table import Solved
+from nfs_dask.solvers import bernoulli, multinomial
+from nfs_dask.solvers import path as solvers
+from nfs_dask.solvers.solution import ABSOLUTE
+from nfs_dask.statistics.counts import documents, sums
+from nfs_dask.statistics.panels import Panels
+from nfs_dask.totals import ArrayTotals, PanelTotals, Pick, Totals
+
+logger = logging.getLogger("nfs_dask")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of many k, and how that came about."""
+
+    solved: Solved
+    rows: int
+    reused: bool  # whether the statistics had been kept, so that no document was read
+
+
+def solve_path(method: str, estimator: SparseClassifier, dataset: Dataset, ks: Array) -> Found:
+    """Read what a fit would read, and solve for all k.
+
+    Parameters
+    ----------
+    method
+        The estimator's, by its name in commands and models.
+    estimator
+        Not fitted; it knows the parameters.
+    dataset
+        With labels.
+    ks : (K,) ascending
+    """
+    assert isinstance(estimator, SparseNaiveBayes)
+    return _of_counts(method, estimator, dataset, ks)
+
+
+def _of_counts(method: str, estimator: SparseNaiveBayes, dataset: Dataset, ks: Array) -> Found:
+    """Of naive Bayes."""
+    classes, statistic = dataset.known_classes(), estimator.statistic(dataset)
+    reduction = dataset.reduce(statistic, estimator.engine)
+    panels = reduction.panels
+    refuse_empty_classes(classes, panels)
+    logger.info("solving for %d values of k", len(ks))
+    rows, alpha = int(panels.totals["rows"].sum()), float(estimator.alpha)
+    if method == "bernoulli":
+        totals = _totals(panels, documents, len(classes))
+        return Found(BernoulliPath.solve(totals, panels.totals["weight"], alpha, ks), rows, reduction.reused)
+    return Found(MultinomialPath.solve(_totals(panels, sums, len(classes)), alpha, ks), rows, reduction.reused)
+
+
+def _totals(panels: Panels, pick: Pick, n_classes: int) -> Totals:
+    """The counts of all features, in memory if they fit."""
+    return PanelTotals(panels, pick) if too_wide(panels, n_classes) else ArrayTotals(pick(panels.state().arrays))
+
+
+@dataclass(frozen=True)
+class BernoulliPath:
+    """Exact for every k: the features of largest gain."""
+
+    scored: bernoulli.Scored
+    value: Array
+    null: float
+    noise: float = 0.0
+    is_cost: bool = False
+
+    @classmethod
+    def solve(cls, totals: Totals, class_count: Array, alpha: float, ks: Array) -> BernoulliPath:
+        scored = bernoulli.score_cells(*totals.grouped(), class_count, alpha)
+        return cls(scored, bernoulli.path(scored, ks), bernoulli.null_objective(scored))
+
+    @property
+    def bound(self) -> Array:
+        return self.value
+
+    def support(self, k: int) -> Array:
+        return bernoulli.solve(self.scored, k).support
+
+
+@dataclass(frozen=True)
+class MultinomialPath:
+    """A value and a bound for every k."""
+
+    solution: solvers.Path
+    null: float
+    noise: float
+    is_cost: bool = False
+
+    @classmethod
+    def solve(cls, totals: Totals, alpha: float, ks: Array) -> MultinomialPath:
+        counted = multinomial.Counted(*totals.grouped(), float(alpha))
+        null, total = null_multinomial(counted)
+        return cls(solvers.solve_path(counted, ks), null, ABSOLUTE * total)
+
+    @property
+    def value(self) -> Array:
+        return self.solution.value
+
+    @property
+    def bound(self) -> Array:
+        return self.solution.bound
+
+    def support(self, k: int) -> Array:
+        return self.solution.support(k)
