@@ -66,3 +66,9 @@ def is_delayed(source: Source) -> TypeGuard[DelayedSource]:
 def is_shipped(source: Source) -> bool:
     """Whether workers cannot read the blocks themselves and get each as the input of a task."""
     return source.in_memory or is_delayed(source)
+
+
+def origin_of(source: Source) -> Source:
+    """The data themselves, where the source is a view of some: run folders are theirs."""
+    origin: Source = getattr(source, "origin", source)
+    return origin
