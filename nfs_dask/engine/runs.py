@@ -79,16 +79,16 @@ def read_run(location: str | os.PathLike[str]) -> Run:
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{folder.path(RUN)} is damaged ({error}); start a new run in another folder") from error
     begun = [name for name in folder.names() if (folder / name).exists(PLAN)]
-    passes = tuple(_pass(folder / name, name) for name in begun)
+    passes = tuple(_pass(folder / name) for name in begun)
     return Run(folder.location, rows, features, fingerprint, passes, folder.nbytes())
 
 
-def _pass(folder: Folder, name: str) -> Pass:
+def _pass(folder: Folder) -> Pass:
     with reading(folder, PLAN) as content:
         plan = Plan.from_json(content)
         finished = folder.exists(FINISHED)
         done = plan.n_blocks if finished else _spooled(folder / "spool") + _checkpointed(folder / "checkpoints")
-        return Pass(name, plan, min(int(done), int(plan.n_blocks)), finished)
+        return Pass(str(plan.statistic["statistic"]), plan, min(int(done), int(plan.n_blocks)), finished)
 
 
 def _spooled(folder: Folder) -> int:

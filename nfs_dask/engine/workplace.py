@@ -3,16 +3,20 @@
 With a run folder, everything a pass has finished stays until the pass is complete, so that another process can go on.
 Without one, temporary files go beside the data, or to ``spool``, and are removed when the pass ends, however it ends.
 
-    run.json                      the data this run belongs to
-    <statistic>/plan.json         the plan, kept by whoever resumes
-    <statistic>/checkpoints/      unfinished and finished dense runs
-    <statistic>/spool/            finished batches of a scatter pass
-    <statistic>/results/          the state, unless it is kept beside the data
-    <statistic>/finished.json     when the pass is complete
+    run.json                 the data this run belongs to
+    <pass>/plan.json         the plan, kept by whoever resumes
+    <pass>/checkpoints/      unfinished and finished dense runs
+    <pass>/spool/            finished batches of a scatter pass
+    <pass>/results/          the state, unless it is kept beside the data
+    <pass>/finished.json     when the pass is complete
+
+A pass goes by the name of its statistic. Where a result takes several passes with one statistic, a digest follows.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import logging
 import tempfile
@@ -26,7 +30,7 @@ from typing import Any
 
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError, NfsDaskError, ResumeError, StoreError
-from nfs_dask.sources.base import Source
+from nfs_dask.sources.base import Source, origin_of
 from nfs_dask.statistics.base import Statistic
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.states import StoredPanels
@@ -44,11 +48,12 @@ class Workplace:
     candidates: list[Folder]  # where temporary files may go, best first
     run: Folder | None
     statistic: dict[str, Any]
+    name: str  # of the pass
     temporary: list[Folder] = field(default_factory=list)
 
     @property
     def _pass(self) -> Folder | None:
-        return None if self.run is None else self.run / str(self.statistic["statistic"])
+        return None if self.run is None else self.run / self.name
 
     @property
     def checkpoints(self) -> Folder | None:
@@ -133,9 +138,10 @@ def open_workplace(
     """The folders of a pass; temporary ones are removed at the end, also on errors and on Ctrl-C."""
     run_folder = None if run is None else Folder.of(run)
     given = [run_folder, None if spool is None else Folder.of(spool), *_usual_places(beside)]
-    place = Workplace([folder for folder in given if folder is not None], run_folder, statistic.describe())
+    name = pass_name(statistic, source)
+    place = Workplace([folder for folder in given if folder is not None], run_folder, statistic.describe(), name)
     if run_folder is not None:
-        _enter_run(run_folder, source)
+        _enter_run(run_folder, origin_of(source))
     try:
         yield place
     except BaseException:
@@ -145,6 +151,19 @@ def open_workplace(
     finally:
         for folder in place.temporary:
             folder.remove()
+
+
+def pass_name(statistic: Statistic, source: Source) -> str:
+    """What sets a pass apart from the others of a run: the name of its statistic, and where that is not all, a digest.
+
+    Parameters that have no defaults come from earlier passes, and views are of what those have left over.
+    """
+    own = [f for f in dataclasses.fields(statistic) if f.name != "n_classes"]  # type: ignore[arg-type]
+    found = any(f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING for f in own)
+    if not found and origin_of(source) is source:
+        return statistic.name
+    identity = json.dumps([statistic.describe(), source.fingerprint], sort_keys=True)
+    return f"{statistic.name}-{hashlib.blake2b(identity.encode(), digest_size=6).hexdigest()}"
 
 
 def _usual_places(beside: Folder | None) -> list[Folder | None]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
-from dataclasses import replace
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 
 from nfs_dask.corpus import GeneratedCorpus
 from nfs_dask.engine.plan import Resources, make_plan
+from nfs_dask.engine.runs import read_run
 from nfs_dask.engine.serial import SerialEngine
-from nfs_dask.engine.workplace import Workplace, open_workplace
+from nfs_dask.engine.workplace import Workplace, open_workplace, pass_name
 from nfs_dask.errors import InputError, ResumeError, StoreError
+from nfs_dask.sources.views import some_blocks, some_columns
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.storage.folder import Folder
@@ -231,7 +234,43 @@ def test_a_hostile_checkpoint_is_refused(interrupted: Any, change: dict[str, Any
 
 
 def test_the_statistic_names_the_folder_of_its_pass() -> None:
-    place = Workplace([], Folder("/run"), COUNTS.describe())
+    place = Workplace([], Folder("/run"), COUNTS.describe(), pass_name(COUNTS, CORPUS))
     assert place.checkpoints == Folder("/run/class_counts/checkpoints")
     assert place.results == Folder("/run/class_counts/results")
-    assert Workplace([], None, COUNTS.describe()).checkpoints is None
+    assert Workplace([], None, COUNTS.describe(), "class_counts").checkpoints is None
+
+
+@dataclass(frozen=True)
+class Refined(ClassCounts):
+    """Counts that depend on what an earlier pass found."""
+
+    found: int = field(kw_only=True)
+
+    name = "refined"
+
+
+def test_several_passes_with_one_statistic_have_folders_of_their_own() -> None:
+    some = some_columns(CORPUS, np.array([1, 5]))
+    names = [
+        pass_name(statistic, source)
+        for statistic in (COUNTS, Refined(3, found=1), Refined(3, found=2))
+        for source in (CORPUS, some, some_blocks(CORPUS, np.array([2])))
+    ]
+    assert names[0] == "class_counts"
+    assert len(set(names)) == 9
+    assert all(re.fullmatch(r"(class_counts|refined)-[0-9a-f]{12}", name) for name in names[1:])
+    assert names[3] == pass_name(Refined(3, found=1), CORPUS)
+
+
+def test_a_run_goes_on_with_views_of_its_data(tmp_path: Path) -> None:
+    some = some_columns(CORPUS, np.array([1, 5]))
+    engine = SerialEngine(run=str(tmp_path))
+    whole = engine.reduce(COUNTS, CORPUS).state.arrays["sums"]
+    np.testing.assert_array_equal(engine.reduce(COUNTS, some).state.arrays["sums"], whole[:, [1, 5]])
+    run = read_run(tmp_path)
+    assert (run.fingerprint, run.features, run.finished) == (CORPUS.fingerprint, 300, True)
+    assert [(one.name, one.plan.n_features) for one in run.passes] == [("class_counts", 300), ("class_counts", 2)]
+    assert engine.reduce(COUNTS, some).reused
+    other = GeneratedCorpus(600, 300, 3, words_per_document=10, block_rows=50, seed=99)
+    with pytest.raises(ResumeError, match="other data"):
+        engine.reduce(COUNTS, some_columns(other, np.array([1, 5])))
