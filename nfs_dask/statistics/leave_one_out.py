@@ -1,0 +1,306 @@
+"""Documents as the few numbers a hybrid naive Bayes is fitted to, each seen by a table that never saw the document.
+
+Columns ``r * V .. (r + 1) * V - 1`` are region r of a document, over one vocabulary of V words. With the counts
+``F_c[w]`` of a word and ``N_c`` of all words in class c, and smoothing s,
+
+    log P(w|c) = log(F_c[w] + s) - log(N_c + s V)
+    b_rc = sum over the tokens w of region r of log P(w|c), divided by their number if normalised
+
+For two classes only ``b_r = b_r1 - b_r0`` matters. Where the table was counted from the document itself, its own counts
+of all its regions leave the table of its class first, and its whole length leaves N: what remains is what counting
+without the document would have given. A document of weight w takes min(w, 1) of itself away. A region without words
+is 0.
+
+Counts may come in panels of words: what the words of a panel add to each document is summed up in ascending order, so
+features have the same bits for any number of panels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+
+from nfs_dask.block import (
+    Array,
+    Block,
+    canonical,
+    check_labels,
+    check_structure,
+    check_values,
+    integers_as_integers,
+)
+from nfs_dask.errors import InputError
+from nfs_dask.kernels import kernel
+from nfs_dask.lookup import Lookup
+
+
+@dataclass(frozen=True)
+class RegionTable:
+    """All there is to know of the table P(w|c) besides the counts of words."""
+
+    n_regions: int
+    n_words: int  # V: of the vocabulary, and of the smoothing
+    totals: Array  # (C,) N of a table that all regions share; (C, R) of a table for each region
+    smoothing: float = 1.0
+    support: Array | None = None  # (k,) ascending words; others are in the table, but no document is seen to have them
+
+    def __post_init__(self) -> None:
+        if self.n_regions < 1 or self.n_words < 1:
+            raise InputError(f"{self.n_regions} regions over {self.n_words} words; there is at least one of each")
+        if not (np.isfinite(self.smoothing) and self.smoothing > 0):
+            raise InputError(
+                f"alpha={self.smoothing} is not possible here: a word that only one document has would be impossible "
+                "without that document; give a number above 0, such as 1.0"
+            )
+        if self.totals.ndim not in (1, 2) or (self.totals.ndim == 2 and self.totals.shape[1] != self.n_regions):
+            raise InputError(
+                f"totals of shape {self.totals.shape}; give one for each class, or one for each class and each of the "
+                f"{self.n_regions} regions"
+            )
+        words = self.support
+        if words is not None and len(words):
+            if words[0] < 0 or words[-1] >= self.n_words or np.any(words[1:] <= words[:-1]):
+                raise InputError(f"the words of a support ascend from 0 to at most {self.n_words - 1}; sort them")
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.totals)
+
+    @property
+    def n_tables(self) -> int:
+        """One that all regions share, or one for each."""
+        return 1 if self.totals.ndim == 1 else self.n_regions
+
+    @property
+    def n_kept(self) -> int:
+        """Words that documents are seen to have."""
+        return self.n_words if self.support is None else len(self.support)
+
+    @cached_property
+    def columns(self) -> Lookup:
+        """Where the words of the support are among the columns of all regions."""
+        assert self.support is not None
+        starts = np.arange(self.n_regions, dtype=np.int64)[:, None] * self.n_words
+        return Lookup.of((starts + self.support).ravel().astype(np.int64), self.n_regions * self.n_words)
+
+
+class RegionSums:
+    """What panels of words have added to the documents of a block so far.
+
+    >>> block = Block(np.array([0, 2]), np.array([0, 3]), np.array([2, 1]), np.array([0]), 4)
+    >>> table = RegionTable(n_regions=2, n_words=2, totals=np.array([3, 4]))
+    >>> sums = RegionSums(block, table, leave_out=True)
+    >>> sums.add(np.array([[2, 1], [1, 3]]))
+    >>> np.exp(sums.features(normalize=True)).round(6).tolist()  # (2/6) / (1/2) and (4/6) / (1/2)
+    [[0.666667, 1.333333]]
+    """
+
+    def __init__(self, block: Block, table: RegionTable, *, leave_out: bool, trusted: bool = False) -> None:
+        """Of the documents of a block; ``trusted`` values were checked when the data were written."""
+        block = _checked(block, table, trusted)
+        self.table = table
+        self.codes = block.codes
+        self.removed = _removed(block, table.n_classes, leave_out)
+        self.lengths = np.zeros((block.n_rows, table.n_regions))
+        _add_lengths(block.indptr, block.indices, block.data, table.n_words, self.lengths)
+        whole = table.support is None
+        self.entries = (block.indptr, block.indices, block.data) if whole else table.columns.take(block)
+        self.tokens = self.lengths
+        if not whole:
+            self.tokens = np.zeros_like(self.lengths)
+            _add_lengths(*self.entries, table.n_kept, self.tokens)
+        self.logs = np.zeros((block.n_rows, table.n_regions, table.n_classes))
+
+    def add(self, counts: Array, first: int = 0) -> None:
+        """Add what the words ``first ..`` (of the support, if there is one) contribute. Panels come in their order.
+
+        Parameters
+        ----------
+        counts
+            (C, words) of a table that all regions share, (C, R, words) of a table for each; int64 or float64.
+        first
+            Number of the first word.
+        """
+        table = self.table
+        counts = np.asarray(counts)
+        if table.totals.ndim == 1 and counts.ndim == 2:
+            counts = counts[:, None, :]
+        if counts.ndim != 3 or counts.shape[:2] != (table.n_classes, table.n_tables):
+            raise InputError(
+                f"counts of shape {counts.shape} for {table.n_classes} classes and {table.n_tables} table(s) of words"
+            )
+        if first < 0 or first + counts.shape[2] > table.n_kept:
+            raise InputError(f"words {first} to {first + counts.shape[2] - 1}; there are {table.n_kept}")
+        nothing = np.int64(0) if self.entries[2].dtype.kind != "f" else 0.0
+        _add_logs(
+            *self.entries, self.codes, self.removed, table.n_kept, first, counts, table.smoothing, nothing, self.logs
+        )
+
+    def features(self, *, normalize: bool) -> Array:
+        """The features of each document once all words are added: (n, R) for two classes, (n, R, C) for more."""
+        table = self.table
+        totals = np.ascontiguousarray(table.totals.reshape(table.n_classes, table.n_tables), np.float64)
+        lengths = self.lengths if table.n_tables > 1 else self.lengths.sum(axis=1, keepdims=True)
+        features = np.empty_like(self.logs)
+        mass = table.smoothing * table.n_words
+        _finish(self.logs, self.tokens, self.codes, self.removed, lengths, totals, mass, normalize, features)
+        return features[:, :, 1] - features[:, :, 0] if table.n_classes == 2 else features
+
+
+def region_features(
+    block: Block, table: RegionTable, counts: Array, *, normalize: bool, leave_out: bool, trusted: bool = False
+) -> Array:
+    """The features of the documents of a block, by a table that is in memory as a whole.
+
+    Parameters
+    ----------
+    block
+        Documents over ``n_regions * n_words`` columns; with labels if they are to be left out.
+    table, counts
+        As in `RegionSums`.
+    normalize
+        Whether to divide by the number of tokens of a region.
+    leave_out
+        Whether the table was counted from these documents, so that each has to leave it first.
+
+    Returns
+    -------
+    (n, R) or (n, R, C)
+        For two classes the difference of the second to the first; for more, of each class.
+    """
+    sums = RegionSums(block, table, leave_out=leave_out, trusted=trusted)
+    sums.add(counts)
+    return sums.features(normalize=normalize)
+
+
+def _checked(block: Block, table: RegionTable, trusted: bool) -> Block:
+    """The block with sorted columns, and whole numbers as integers."""
+    if block.n_features != table.n_regions * table.n_words:
+        raise InputError(
+            f"{block.n_features} columns are not {table.n_regions} regions of {table.n_words} words each; "
+            "give all regions the columns of one vocabulary, side by side"
+        )
+    check_structure(block)
+    if not trusted:
+        check_values(block, "real")
+    return integers_as_integers(canonical(block)[0])
+
+
+def _removed(block: Block, n_classes: int, leave_out: bool) -> Array:
+    """How much of each document leaves the table, (n,)."""
+    if not leave_out:
+        return np.zeros(block.n_rows)
+    check_labels(block, n_classes)
+    return np.ones(block.n_rows) if block.weights is None else np.minimum(block.weights.astype(np.float64), 1.0)
+
+
+@kernel
+def _add_lengths(indptr: Array, indices: Array, data: Array, n_words: int, lengths: Array) -> None:
+    """lengths[row, region] += value."""
+    for i in range(len(indptr) - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            lengths[i, np.int64(indices[j]) // n_words] += np.float64(data[j])
+
+
+@numba.njit(nogil=True, inline="always")
+def _reach(indices: Array, low: Any, high: Any, column: Any) -> Any:
+    """The first of the ascending entries ``low .. high - 1`` that is not before a column."""
+    while low < high:
+        middle = (low + high) >> 1
+        if np.int64(indices[middle]) < column:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _add_logs(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    codes: Array,
+    removed: Array,
+    n_words: int,
+    first: int,
+    counts: Array,
+    smoothing: float,
+    nothing: Any,
+    logs: Array,
+) -> None:
+    """logs[row, region, class] += value * log(count + smoothing) of each entry, without the row's own counts.
+
+    The regions that share a table are walked side by side, word by word, so that a row's own count of a word, and the
+    logs, are made once. ``nothing`` is a zero of the type that values add up in.
+    """
+    n_classes, n_tables, width = counts.shape
+    n_regions = logs.shape[1]
+    together = n_regions // n_tables
+    at, end = np.empty(n_regions, np.int64), np.empty(n_regions, np.int64)
+    worth = np.empty(n_classes)
+    for i in range(len(indptr) - 1):
+        share = removed[i]
+        own_class = np.int64(codes[i]) if share > 0 else np.int64(-1)
+        for r in range(n_regions):
+            at[r] = _reach(indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), r * n_words + first)
+            end[r] = _reach(indices, at[r], np.int64(indptr[i + 1]), r * n_words + first + width)
+        for t in range(n_tables):
+            own_regions = range(t * together, (t + 1) * together)
+            while True:
+                word = np.int64(width)
+                for r in own_regions:
+                    if at[r] < end[r]:
+                        word = min(word, np.int64(indices[at[r]]) - r * n_words - first)
+                if word == width:
+                    break
+                own = nothing
+                for r in own_regions:
+                    if at[r] < end[r] and np.int64(indices[at[r]]) - r * n_words - first == word:
+                        own += data[at[r]]
+                for c in range(n_classes):
+                    count = np.float64(counts[c, t, word])
+                    if c == own_class:
+                        # Whole numbers are subtracted as such, and what is left of rounded ones is never below 0.
+                        count = np.float64(counts[c, t, word] - own) if share == 1.0 else count - share * own
+                    worth[c] = np.log(max(count, 0.0) + smoothing)
+                for r in own_regions:
+                    if at[r] < end[r] and np.int64(indices[at[r]]) - r * n_words - first == word:
+                        value = np.float64(data[at[r]])
+                        for c in range(n_classes):
+                            logs[i, r, c] += value * worth[c]
+                        at[r] += 1
+
+
+@kernel
+def _finish(
+    logs: Array,
+    tokens: Array,
+    codes: Array,
+    removed: Array,
+    lengths: Array,
+    totals: Array,
+    mass: float,
+    normalize: bool,
+    features: Array,
+) -> None:
+    """Write (logs - tokens * log(total + mass)) / tokens to features; a row's own length leaves the total."""
+    n, n_regions, n_classes = logs.shape
+    together = n_regions // totals.shape[1]
+    worth = np.empty((totals.shape[1], n_classes))
+    for t in range(totals.shape[1]):
+        for c in range(n_classes):
+            worth[t, c] = np.log(totals[c, t] + mass)
+    for i in range(n):
+        own_class = np.int64(codes[i]) if removed[i] > 0 else np.int64(-1)
+        for r in range(n_regions):
+            t = r // together
+            by = tokens[i, r] if normalize and tokens[i, r] > 0 else 1.0
+            for c in range(n_classes):
+                log = worth[t, c]
+                if c == own_class:
+                    log = np.log(max(totals[c, t] - removed[i] * lengths[i, t], 0.0) + mass)
+                features[i, r, c] = (logs[i, r, c] - tokens[i, r] * log) / by
