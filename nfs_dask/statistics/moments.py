@@ -1,0 +1,332 @@
+"""First and second moments by class: sums of values and of their squares, from which means and variances come exactly.
+
+Nothing is shifted and nothing is read twice. Instead sums lose no digits: whole numbers add up in int64, others as two
+doubles (sums) or three (squares), so that the large parts which cancel in a variance cancel exactly. Sums that are not
+shifted merge by addition, leave the zeros of sparse data out, and come to the same double for any partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nfs_dask.block import Array, Block, Kind
+from nfs_dask.doubles import Pair, distil, two_product
+from nfs_dask.errors import InputError
+from nfs_dask.kernels import add_integers, add_weighted_integers
+from nfs_dask.statistics import real_kernels as kernels
+from nfs_dask.statistics.base import State, Statistic, added, array_of
+from nfs_dask.statistics.panels import Panels
+
+SUMS = ("sums", "real_sums", "real_sums_low")
+SQUARES = ("squares", "real_squares", "real_squares_low", "real_squares_least")
+
+_MOST = 2**62  # sums of integers stay below this, so that int64 never wraps
+_MOST_POWER = 2.0**960  # sums of squares stay below this, so that their products keep their digits
+_CHUNK = 1 << 14  # sums that are finished at a time: their pairs stay in cache
+_RESIDUE = 2.0**-90  # of a real sum: what may be left of it when all its terms have been taken away
+
+
+@dataclass(frozen=True)
+class ClassMoments(Statistic):
+    """Sums of the values of each feature over each class, and with ``squares`` those of their squares.
+
+    Whole numbers, under whole-number weights, add up in int64; a block that holds other numbers adds to arrays of
+    doubles beside, as do squares of 2^32 and more. `moments` puts them together.
+    """
+
+    n_classes: int
+    squares: bool = False
+
+    name: ClassVar[str] = "class_moments"
+    entrywise: ClassVar[bool] = True
+    accepts: ClassVar[Kind] = "signed"
+
+    def supersets(self) -> tuple[Statistic, ...]:
+        return () if self.squares else (ClassMoments(self.n_classes, True),)
+
+    def zero(self) -> State:
+        rows = np.zeros(self.n_classes, np.int64)
+        real = {name: rows.astype(np.float64) for name in ("weight", "weight_low", "power", "power_low")}
+        return State({}, {"rows": rows, **real, "mass": np.zeros(1, np.int64)})
+
+    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
+        totals["rows"] += np.bincount(block.codes.astype(np.intp), minlength=self.n_classes)
+        kernels.add_row_weights(block.codes, block.weights, totals["weight"], totals["weight_low"])
+        if _is_whole(block):
+            self._add_whole_powers(totals, block)
+        else:
+            common = (block.indptr, block.data, block.codes, block.weights)
+            kernels.real_powers(*common, totals["power"], totals["power_low"])
+        _guard(totals)
+
+    def _add_whole_powers(self, totals: dict[str, Array], block: Block) -> None:
+        """Add up squares, and bound what any sum of integers can be."""
+        squares, sizes, large = np.zeros((3, self.n_classes), np.int64)
+        if block.weights is None and block.data.dtype.itemsize <= 2:
+            kernels.narrow_powers(block.indptr, block.data, block.codes, squares, sizes)
+        else:
+            common = (block.indptr, block.data, block.codes, block.weights, squares, sizes, large)
+            _refuse_overflow(kernels.whole_powers(*common, totals["power"], totals["power_low"]))
+        power = Pair(totals["power"], totals["power_low"]) + Pair.of(squares)
+        totals["power"][:], totals["power_low"][:] = power.hi, power.lo
+        totals["mass"] += (squares + large if self.squares else sizes).sum()
+
+    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
+        whole = _is_whole(block)
+        entries = (block.indptr, block.indices, block.data, block.codes)
+        if not whole:
+            kernels.add_real_sums(*entries, block.weights, *self._of(arrays, SUMS[1:], block))
+        elif block.weights is None:
+            add_integers(*entries, *self._of(arrays, SUMS[:1], block))
+        else:
+            add_weighted_integers(*entries, block.weights, *self._of(arrays, SUMS[:1], block))
+        if not self.squares:
+            return
+        if whole and not kernels.add_whole_squares(*entries, block.weights, *self._of(arrays, SQUARES[:1], block)):
+            return
+        kernels.add_real_squares(*entries, block.weights, whole, *self._of(arrays, SQUARES[1:], block))
+
+    def _of(self, arrays: dict[str, Array], names: Sequence[str], block: Block) -> list[Array]:
+        dtype = "float64" if names[0].startswith("real") else "int64"
+        return [array_of(arrays, name, self.n_classes, block.n_features, dtype) for name in names]
+
+    def merge(self, left: State, right: State) -> State:
+        arrays = _merged(left.arrays, right.arrays)
+        totals = added(_whole_only(left.totals), _whole_only(right.totals))
+        for high, low in (("weight", "weight_low"), ("power", "power_low")):
+            pair = Pair(left.totals[high], left.totals[low]) + Pair(right.totals[high], right.totals[low])
+            totals[high], totals[low] = pair.hi, pair.lo
+        _guard(totals)
+        return State(arrays, totals)
+
+    def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
+        # A source of unknown or real kind may need the integers and the doubles beside them, and large squares do.
+        sums = 1 if kind in ("binary", "count") and not weighted else len(SUMS)
+        squares = 1 if kind == "binary" and not weighted else len(SQUARES)
+        return (sums + squares * self.squares) * self.n_classes * n_features * 8
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What the sums of some columns say of their distribution; classes without documents have means of 0."""
+
+    weight: Array  # (C,) sum of the weights of the rows of each class
+    means: Array  # (C, m) float64, correctly rounded
+    spread: Array | None  # (m,) sum of the variances within each class
+    within: Array | None  # (m,) variance about the class means
+    total: Array | None  # (m,) variance about the mean of all rows
+
+
+def moments(state: State) -> Moments:
+    """Means, and where the state has squares also variances, of a state or of one panel of it.
+
+    >>> values, codes = np.array([1, 3, 5, 5], np.int8), np.array([0, 0, 1, 1])
+    >>> statistic = ClassMoments(2, squares=True)
+    >>> state = statistic.zero()
+    >>> statistic.update(state, Block(np.arange(5), np.zeros(4, np.int32), values, codes, n_features=1))
+    >>> found = moments(state)
+    >>> found.means.ravel().tolist(), found.spread.tolist(), found.within.tolist(), found.total.tolist()
+    ([2.0, 5.0], [1.0], [0.5], [2.75])
+    """
+    if not state.arrays:
+        raise InputError("no documents have been counted, so that there are no moments; give at least one")
+    weight = _weight(state.totals)
+    divisor = Pair(np.where(weight.hi > 0, weight.hi, 1.0)[:, None], weight.lo[:, None])
+    means = np.empty(_shape(state.arrays))
+    has_squares = any(name in state.arrays for name in SQUARES)
+    variances = np.empty((3, means.shape[1]))
+    noise = _noise(state.totals)
+    for columns in _chunks(means.shape):
+        sums = Pair.sum_of(_terms(state.arrays, SUMS, columns))
+        exact_means = sums / divisor
+        means[:, columns] = exact_means.value
+        if has_squares:
+            squares = _terms(state.arrays, SQUARES, columns)
+            deviations = _squared_deviations(squares, sums, means[:, columns], divisor, noise)
+            variances[:, columns] = _variances(deviations, sums, exact_means, weight, divisor)
+    spread, within, total = variances if has_squares else (None, None, None)
+    return Moments(weight.value, means, spread, within, total)
+
+
+def _squared_deviations(squares: list[Array], sums: Pair, means: Array, weight: Pair, noise: Array) -> Array:
+    """Sum of w (x - mean)^2, from terms that cancel: every product that is as large as they are is kept whole."""
+    off = sums + Pair(*two_product(-weight.hi, means))  # sum of w (x - mean), for the mean as it was rounded
+    square, rest = two_product(means, means)
+    terms = [*squares, *two_product(-weight.hi, square), *two_product(-weight.hi, rest)]
+    if weight.lo.any():
+        off += -weight.lo * means
+        terms += [*two_product(-weight.lo, square), -weight.lo * rest]
+    terms += [*two_product(-2 * means, off.hi), -2 * means * off.lo, -off.hi * off.hi / weight.hi]
+    (found,) = distil(terms, 1)
+    return np.where(found > noise * np.sum(squares, axis=0), found, 0.0)
+
+
+def _noise(totals: Mapping[str, Array]) -> Array:
+    """The share of the sum of squares below which a sum of squared deviations is what rounding left, (C, 1).
+
+    With it, the variance of a constant feature is zero. Sums of products with real weights are not exact to the last
+    bit; all others are, but for features whose values differ by far more than this.
+    """
+    weight = _weight(totals)
+    whole = (weight.lo == 0) & (weight.hi == np.rint(weight.hi))
+    return np.where(whole, 2.0**-130, totals["rows"] * 2.0**-100)[:, None]
+
+
+def _variances(deviations: Array, sums: Pair, means: Pair, weight: Pair, divisor: Pair) -> Array:
+    """The three variances of `Moments`, (3, columns)."""
+    rows = weight.sum()
+    rows = rows if rows.value > 0 else Pair.of(np.ones(()))
+    away = (means - sums.sum(axis=0) / rows).value
+    between = weight.hi[:, None] * away * away
+    within, spread, all_between = (Pair.of(a).sum(axis=0) for a in (deviations, deviations / divisor.hi, between))
+    return np.array([spread.value, within.value / rows.value, (within + all_between).value / rows.value])
+
+
+def total_spread(panels: Panels) -> float:
+    """The sum over all features of `Moments.spread`, which needs no squares of single features."""
+    weight = _weight(panels.totals)
+    seen = weight.hi > 0
+    of_sums = Pair.of(np.zeros(len(seen)))  # the squares of the sums, added up over the features
+    for _, state in panels:
+        for columns in _chunks(_shape(state.arrays)):
+            sums = Pair.sum_of(_terms(state.arrays, SUMS, columns))
+            of_sums += (sums * sums).sum(axis=1)
+    power = Pair(panels.totals["power"], panels.totals["power_low"])
+    deviations = power * weight - of_sums
+    weight = Pair(np.where(seen, weight.hi, 1.0), weight.lo)
+    return max(0.0, float((deviations / weight / weight).sum().value))
+
+
+def take_away(state: State, part: State) -> State:
+    """The moments without some of the documents in them; neither argument is changed.
+
+    Whole numbers give exactly what the other documents alone would have given; others may differ from that in the last
+    digits of a pair.
+    """
+    totals = _totals_without(state.totals, part.totals)
+    gone = totals["rows"] == 0
+    like = {**part.arrays, **state.arrays}
+    arrays = {n: np.zeros(a.shape, "float64" if n.startswith("real") else "int64") for n, a in like.items()}
+    for names in (SUMS, SQUARES):
+        if not arrays.keys() & set(names):
+            continue
+        for columns in _chunks(_shape(arrays)):
+            rest = _without(state.arrays, part.arrays, names, columns)
+            total = Pair.sum_of(_terms(rest, names, slice(None))).value
+            exact = names[1] not in rest
+            if (exact and total[gone].any()) or (names is SQUARES and (total < 0).any()):
+                raise _not_among_them()
+            for name, values in rest.items():
+                arrays[name][:, columns] = np.where(gone[:, None], 0, values)
+    # The mass bounds every whole number of the state, whichever documents shared a block.
+    largest = max((int(np.abs(a).max(initial=0)) for a in arrays.values() if a.dtype.kind == "i"), default=0)
+    totals["mass"] = np.maximum(state.totals["mass"] - part.totals["mass"], largest)
+    return State(arrays, totals)
+
+
+def _totals_without(totals: Mapping[str, Array], part: Mapping[str, Array]) -> dict[str, Array]:
+    """The difference of all totals but the mass, refused where the part cannot have been in the whole."""
+    rest = {"rows": totals["rows"] - part["rows"]}
+    for high in ("weight", "power"):
+        names = (high, f"{high}_low")
+        rest.update(zip(names, _real_rest([totals[n] for n in names], [part[n] for n in names]), strict=True))
+        if (rest["rows"] < 0).any() or (rest[high] < 0).any() or rest[high][rest["rows"] == 0].any():
+            raise _not_among_them()
+    return rest
+
+
+def _without(
+    arrays: Mapping[str, Array], part: Mapping[str, Array], names: Sequence[str], columns: slice
+) -> dict[str, Array]:
+    """The difference of the named arrays, at some columns."""
+
+    def at(side: Mapping[str, Array], name: str) -> Array:
+        return side[name][:, columns] if name in side else np.zeros(())
+
+    whole, *real = names
+    rest: dict[str, Array] = {}
+    if whole in arrays or whole in part:
+        rest[whole] = at(arrays, whole).astype(np.int64) - at(part, whole).astype(np.int64)
+    if real[0] in arrays or real[0] in part:
+        rest.update(zip(real, _real_rest([at(arrays, n) for n in real], [at(part, n) for n in real]), strict=True))
+    return rest
+
+
+def _real_rest(terms: list[Array], part: list[Array]) -> list[Array]:
+    """The difference of expansions; what rounding leaves when all of something is taken away is nothing."""
+    rest = distil([*terms, *(-term for term in part)], len(terms))
+    nothing = np.abs(rest[0]) <= _RESIDUE * np.abs(terms[0])
+    return [np.where(nothing, 0.0, term) for term in rest]
+
+
+def _not_among_them() -> InputError:
+    return InputError(
+        "these documents are not among those the model was fitted on, or not with these labels and weights; "
+        "forget only what was given to fit or partial_fit"
+    )
+
+
+def _weight(totals: Mapping[str, Array]) -> Pair:
+    return Pair(totals["weight"], totals["weight_low"])
+
+
+def _shape(arrays: Mapping[str, Array]) -> tuple[int, ...]:
+    return next((array.shape for array in arrays.values()), (1, 0))
+
+
+def _chunks(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Ranges of columns of (C, m) arrays."""
+    n_classes, width = shape
+    step = max(1, _CHUNK // n_classes)
+    return (slice(first, min(first + step, width)) for first in range(0, width, step))
+
+
+def _terms(arrays: Mapping[str, Array], names: Sequence[str], columns: slice) -> list[Array]:
+    """The doubles that make up a sum, at some columns."""
+    terms = []
+    for array in (arrays[name][:, columns] for name in names if name in arrays):
+        if array.dtype.kind == "f":
+            terms.append(array)
+        else:
+            pair = Pair.of(array)
+            terms += [pair.hi, pair.lo] if array.dtype.itemsize == 8 else [pair.hi]
+    return terms
+
+
+def _merged(left: Mapping[str, Array], right: Mapping[str, Array]) -> dict[str, Array]:
+    """Sums of arrays by name, in memory of their own."""
+    out = added(_whole_only(left), _whole_only(right))
+    for names, merge in ((SUMS[1:], kernels.merge_pairs), (SQUARES[1:], kernels.merge_triples)):
+        for side in (left, right):
+            if names[0] not in side:
+                continue
+            if names[0] in out:
+                merge(*(out[name] for name in names), *(np.ascontiguousarray(side[name]) for name in names))
+            else:
+                out.update({name: side[name].copy() for name in names})
+    return out
+
+
+def _whole_only(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: array for name, array in arrays.items() if array.dtype.kind != "f"}
+
+
+def _is_whole(block: Block) -> bool:
+    return block.data.dtype.kind != "f" and (block.weights is None or block.weights.dtype.kind != "f")
+
+
+def _guard(totals: Mapping[str, Array]) -> None:
+    _refuse_overflow(float(totals["mass"][0]))
+    if not (totals["power"] < _MOST_POWER).all():
+        raise InputError("the squares of the values add up to 1e289 or more; scale the values or the weights down")
+
+
+def _refuse_overflow(mass: float) -> None:
+    if mass >= _MOST:
+        raise InputError(
+            "sums of whole numbers come to 2^62 or more, beyond exact integers; scale the values or the weights down"
+        )

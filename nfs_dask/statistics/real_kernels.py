@@ -1,0 +1,238 @@
+"""Loops that add up real numbers and squares without losing digits, compiled by numba.
+
+Sums are kept as several doubles that do not overlap: two for sums, three for squares, from which large ones cancel.
+Each kernel takes the CSR arrays of a block, the class of each row, and the weights of the rows or None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from nfs_dask.block import Array
+from nfs_dask.kernels import kernel
+
+SMALL = 1 << 16  # a whole number below this has a square below 2^32
+SMALL_SQUARE = 1 << 32  # squares below this, under their weight, add up in int64
+_SPLITTER = 2.0**27 + 1
+
+
+@register_jitable
+def _two_sum(a: float, b: float) -> tuple[float, float]:
+    """The rounded sum, and what rounding left over."""
+    total = a + b
+    from_b = total - a
+    return total, (a - (total - from_b)) + (b - from_b)
+
+
+@register_jitable
+def _two_product(a: float, b: float) -> tuple[float, float]:
+    """The rounded product, and what rounding left over."""
+    product = a * b
+    scaled = a * _SPLITTER
+    a_top = scaled - (scaled - a)
+    a_rest = a - a_top
+    scaled = b * _SPLITTER
+    b_top = scaled - (scaled - b)
+    b_rest = b - b_top
+    return product, ((a_top * b_top - product) + a_top * b_rest + a_rest * b_top) + a_rest * b_rest
+
+
+@register_jitable
+def _pair_plus(high: float, low: float, a: float, b: float) -> tuple[float, float]:
+    """(high + low) + (a + b), as two doubles."""
+    high, rest = _two_sum(high, a)
+    low, least = _two_sum(low, b)
+    high, rest = _two_sum(high, rest + low)
+    return _two_sum(high, rest + least)
+
+
+@register_jitable
+def _triple_plus(high: float, low: float, least: float, a: float, b: float) -> tuple[float, float, float]:
+    """(high + low + least) + (a + b), as three doubles."""
+    high, first = _two_sum(high, a)
+    low, second = _two_sum(low, b)
+    low, third = _two_sum(low, first)
+    low, least = _two_sum(low, least + (second + third))
+    high, low = _two_sum(high, low)
+    low, least = _two_sum(low, least)
+    return high, low, least
+
+
+@register_jitable
+def _is_small(x: Any, w: Any) -> Any:
+    """Whether the square of a whole number, under its weight, adds up in int64."""
+    return x > -SMALL and x < SMALL and (w == 1 or np.float64(w) * np.float64(x * x) < SMALL_SQUARE)
+
+
+# Entries into arrays (class, column)
+
+
+@kernel
+def add_real_sums(
+    indptr: Array, indices: Array, data: Array, codes: Array, weights: Array | None, high: Array, low: Array
+) -> None:
+    """Add weight * value to high + low [class, column]."""
+    for i in range(len(codes)):
+        c = codes[i]
+        for j in range(indptr[i], indptr[i + 1]):
+            k = indices[j]
+            x = np.float64(data[j])
+            if weights is None:
+                total, rest = _two_sum(high[c, k], x)
+                high[c, k], low[c, k] = _two_sum(total, rest + low[c, k])
+            else:
+                a, b = _two_product(np.float64(weights[i]), x)
+                high[c, k], low[c, k] = _pair_plus(high[c, k], low[c, k], a, b)
+
+
+@kernel
+def add_whole_squares(
+    indptr: Array, indices: Array, data: Array, codes: Array, weights: Array | None, out: Array
+) -> int:
+    """Add weight * value^2 to out[class, column] where that is small; how many entries were left out."""
+    left_out = 0
+    for i in range(len(codes)):
+        c = codes[i]
+        w = np.int64(1) if weights is None else np.int64(weights[i])
+        for j in range(indptr[i], indptr[i + 1]):
+            x = np.int64(data[j])
+            if _is_small(x, w):
+                out[c, indices[j]] += w * (x * x)
+            else:
+                left_out += 1
+    return left_out
+
+
+@kernel
+def add_real_squares(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    codes: Array,
+    weights: Array | None,
+    only_large: bool,
+    high: Array,
+    low: Array,
+    least: Array,
+) -> None:
+    """Add weight * value^2 to high + low + least [class, column]; on request only what `add_whole_squares` left out."""
+    for i in range(len(codes)):
+        c = codes[i]
+        for j in range(indptr[i], indptr[i + 1]):
+            if only_large and _is_small(np.int64(data[j]), 1 if weights is None else np.int64(weights[i])):
+                continue
+            k = indices[j]
+            x = np.float64(data[j])
+            a, b = _two_product(x, x)
+            sums = high[c, k], low[c, k], least[c, k]
+            if weights is None:
+                sums = _triple_plus(*sums, a, b)
+            else:
+                w = np.float64(weights[i])
+                sums = _triple_plus(*sums, *_two_product(w, a))
+                sums = _triple_plus(*sums, *_two_product(w, b))
+            high[c, k], low[c, k], least[c, k] = sums
+
+
+# Entries into totals of their classes
+
+
+@kernel
+def narrow_powers(indptr: Array, data: Array, codes: Array, squares: Array, sizes: Array) -> None:
+    """Add value^2 to squares[class] and |value| to sizes[class], for numbers of up to 16 bits."""
+    for i in range(len(codes)):
+        square, size = np.int64(0), np.int64(0)
+        for j in range(indptr[i], indptr[i + 1]):
+            x = np.int64(data[j])
+            square += x * x
+            size += abs(x)
+        squares[codes[i]] += square
+        sizes[codes[i]] += size
+
+
+@kernel
+def whole_powers(
+    indptr: Array,
+    data: Array,
+    codes: Array,
+    weights: Array | None,
+    squares: Array,
+    sizes: Array,
+    large_sizes: Array,
+    high: Array,
+    low: Array,
+) -> float:
+    """Add weight * value^2 of whole numbers to squares[class] if small, else to high + low [class].
+
+    The sizes weight * |value| go to ``sizes``, those of large squares also to ``large_sizes``. The sum of all sizes is
+    returned in floating point, where it cannot wrap.
+    """
+    about = 0.0
+    for i in range(len(codes)):
+        c = codes[i]
+        w = np.int64(1) if weights is None else np.int64(weights[i])
+        for j in range(indptr[i], indptr[i + 1]):
+            x = np.int64(data[j])
+            about += np.float64(w) * abs(np.float64(x))
+            sizes[c] += w * abs(x)
+            if _is_small(x, w):
+                squares[c] += w * (x * x)
+            else:
+                large_sizes[c] += w * abs(x)
+                a, b = _two_product(np.float64(x), np.float64(x))
+                top, rest = _two_product(np.float64(w), a)
+                high[c], low[c] = _pair_plus(high[c], low[c], top, rest + np.float64(w) * b)
+    return about
+
+
+@kernel
+def real_powers(indptr: Array, data: Array, codes: Array, weights: Array | None, high: Array, low: Array) -> None:
+    """Add weight * value^2 to high + low [class]."""
+    for i in range(len(codes)):
+        square, rest = 0.0, 0.0  # of one row: errors are gathered beside, which lets additions overlap
+        for j in range(indptr[i], indptr[i + 1]):
+            x = np.float64(data[j])
+            a, b = _two_product(x, x)
+            square, lost = _two_sum(square, a)
+            rest += lost + b
+        square, rest = _two_sum(square, rest)
+        if weights is not None:
+            w = np.float64(weights[i])
+            square, lost = _two_product(w, square)
+            rest = w * rest + lost
+        c = codes[i]
+        high[c], low[c] = _pair_plus(high[c], low[c], square, rest)
+
+
+@kernel
+def add_row_weights(codes: Array, weights: Array | None, high: Array, low: Array) -> None:
+    """Add the weight of each row to high + low [class]."""
+    for i in range(len(codes)):
+        c = codes[i]
+        w = 1.0 if weights is None else np.float64(weights[i])
+        high[c], low[c] = _pair_plus(high[c], low[c], w, 0.0)
+
+
+# State to state
+
+
+@kernel
+def merge_pairs(high: Array, low: Array, other_high: Array, other_low: Array) -> None:
+    """Add the other to high + low, in place."""
+    for c in range(len(high)):
+        for k in range(high.shape[1]):
+            high[c, k], low[c, k] = _pair_plus(high[c, k], low[c, k], other_high[c, k], other_low[c, k])
+
+
+@kernel
+def merge_triples(
+    high: Array, low: Array, least: Array, other_high: Array, other_low: Array, other_least: Array
+) -> None:
+    """Add the other to high + low + least, in place."""
+    for c in range(len(high)):
+        for k in range(high.shape[1]):
+            sums = _triple_plus(high[c, k], low[c, k], least[c, k], other_high[c, k], other_low[c, k])
+            high[c, k], low[c, k], least[c, k] = _triple_plus(*sums, other_least[c, k], 0.0)
