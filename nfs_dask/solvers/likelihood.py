@@ -2,8 +2,8 @@
 
     P(c|x) proportional to exp(offset_c + theta_0c + sum_r theta_r b_rc),  theta_00 = 0
 
-Slopes theta_r are shared by the classes. Parameters come as one vector: the intercepts theta_01 .. theta_0,C-1, then the
-slopes theta_1 .. theta_R. Two classes have one feature for each region, ``b_r = b_r1 - b_r0``, and a single intercept.
+Slopes theta_r are shared by the classes. Parameters come as one vector: the intercepts theta_01 .. theta_0,C-1, then
+the slopes theta_1 .. theta_R. Two classes have one feature for each region, ``b_r = b_r1 - b_r0``, and one intercept.
 
 Sums of blocks add up to those of all documents, so documents may lie anywhere. All terms are written by what the other
 classes have above the document's own: so they stay exact where probabilities are all but 1.

@@ -3,18 +3,18 @@
     maximise  sum_i w_i log P(y_i|x_i) - ridge / 2 * sum_{r >= 1} theta_r^2
 
 Newton's method in coordinates where the curvature at theta = 0 is the identity, so that it depends neither on the units
-of the features nor on their correlations. Where features depend on each other, the solution is the shortest one in these
-coordinates.
+of the features nor on their correlations. Where features depend on each other, the solution is the shortest one in
+these coordinates.
 
 Without a ridge there may be no maximum. Documents are (quasi-)separable if they have no negative margin in some
-direction d, and a positive one: the likelihood then rises for ever along d, while its gradient vanishes as at a maximum.
-What tells the two apart are the extremes that every evaluation brings along:
+direction d, and a positive one: the likelihood then rises for ever along d, while its gradient vanishes as at a
+maximum. What tells the two apart are the extremes that every evaluation brings along:
 
 * A direction in which the least margin of any document is positive proves them separable.
 * A Newton step D that changes no spread by 1 proves that they are not, wherever it starts. For let d separate them, m_c
-  be the margins of d, z_c.D the scores that D adds, and E and Cov be over the classes as a document has them. In H D = g,
-  d.g is the sum of w E[m], and d.H D that of w E[m_c (E[z.D] - z_c.D)]: so the sum of w E[m_c (E[z.D] - z_c.D - 1)] is 0, and
-  as w m_c is positive somewhere, E[z.D] - z_c.D >= 1 somewhere: that document has a spread of 1 or more.
+  be the margins of d, z_c.D the scores that D adds, and E and Cov be over the classes as a document has them. In
+  H D = g, d.g is the sum of w E[m], and d.H D that of w E[m_c (E[z.D] - z_c.D)]. So w E[m_c (E[z.D] - z_c.D - 1)] adds
+  up to 0, and as some w m_c are positive, E[z.D] - z_c.D >= 1 somewhere: that document has a spread of 1 or more.
 """
 
 from __future__ import annotations
