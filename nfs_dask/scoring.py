@@ -30,7 +30,9 @@ from nfs_dask.sources.memory import MatrixSource
 
 TOGETHER = 64  # tasks whose verdicts are held at once
 
-What = Literal["predict", "predict_proba", "predict_log_proba", "decision_function", "scores", "joint_log_likelihood"]
+What = Literal[
+    "predict", "predict_proba", "predict_log_proba", "decision_function", "scores", "joint_log_likelihood", "whiten"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def score(X: Any, model: Model, what: What, engine: Engine | None = None) -> Any
 
     Returns
     -------
-    (n_rows,) or (n_rows, C)
+    (n_rows,), (n_rows, C), or for "whiten" (n_rows, k)
         A dask array for a Dask collection, else numpy.
     """
     if isinstance(X, Dataset):
@@ -88,7 +90,7 @@ def score_texts(texts: Any, reader: Reader, what: What) -> Any:
     if not is_collection(texts):
         return _together([score_block(reader.model, block, what, trusted=True) for block in reader.blocks(texts)])
     model = reader.model
-    width = None if _is_flat(model, what) else model.n_classes
+    width = _width(model, what)
     meta = np.empty((0,) if width is None else (0, 0), _type_of(model, what))
     task = partial(score_partition, what=what)
     return map_partitions(texts, task, reader, what.replace("_", "-"), meta=meta, width=width)
@@ -216,19 +218,22 @@ def _score_lazily(X: Any, model: Model, what: What) -> Any:
 
     blocks = CollectionSource(X).delayed
     name = f"nfs-{what.replace('_', '-')}-{uuid.uuid4().hex}"
-    flat = _is_flat(model, what)
-    rest: tuple[int, ...] = () if flat else (0,)
+    width = _width(model, what)
+    rest: tuple[int, ...] = () if width is None else (0,)
     shared = f"{name}-model"  # one task, so that the model is in the graph once
     layer: dict[Any, Any] = {shared: model}
     layer |= {(name, i, *rest): (score_block, shared, block.key, what) for i, block in enumerate(blocks)}
     graph = HighLevelGraph.from_collections(name, layer, dependencies=blocks[:1])
-    widths = () if flat else ((model.n_classes,),)
+    widths = () if width is None else ((width,),)
     return da.Array(graph, name, (heights(X), *widths), dtype=_type_of(model, what))
 
 
-def _is_flat(model: Model, what: What) -> bool:
-    """Whether a row gets one value, rather than one for each class."""
-    return what == "predict" or (what == "decision_function" and model.n_classes == 2)
+def _width(model: Model, what: What) -> int | None:
+    """How many values a row gets; None where it gets a single one, without an axis for it."""
+    if what == "whiten":
+        return len(model.support)
+    flat = what == "predict" or (what == "decision_function" and model.n_classes == 2)
+    return None if flat else model.n_classes
 
 
 def _type_of(model: Model, what: What) -> np.dtype[Any]:

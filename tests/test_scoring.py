@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import dask.array as da
@@ -112,6 +113,30 @@ def test_rows_of_a_dataset(name: str, dataset: Dataset) -> None:
     assert len(found) == dataset.source.n_blocks
     assert [part.rows.tolist() for part in found] == [list(range(part.seen)) for part in found]
     assert_say(found, scores, model)
+
+
+def test_whitened_features(dataset: Dataset) -> None:
+    rng = np.random.default_rng(5)
+    root, shift = rng.normal(size=(6, 2)), rng.random(6)
+    changes = {"support": np.array([1, 4]), "names": None, "text": None}
+    model = replace(
+        center_model("mahalanobis", **SPREAD),
+        **changes,
+        covariance="full",
+        variances=None,
+        root=root,
+        shift=shift,
+        centers=CENTERS[:, :2],
+        pooled=np.ones(2),
+    )
+    expected = (whole(dataset) - shift) @ root
+    np.testing.assert_allclose(score(dataset, model, "whiten"), expected, atol=1e-12)
+    lazy = score(da.from_array(whole(dataset), chunks=(30, 6)), model, "whiten")
+    assert lazy.shape == (100, 2)
+    np.testing.assert_allclose(lazy.compute(), expected, atol=1e-12)
+    distances = ((expected[:, None] - model.centers) ** 2).sum(axis=2)
+    scores = ((expected - model.pooled) ** 2).sum(axis=1)[:, None] - distances
+    np.testing.assert_allclose(score(dataset, model, "scores"), scores, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", MODELS)
