@@ -61,8 +61,8 @@ class Choice:
     def of(self, block: Block) -> Block:
         """The block with these columns alone, under their new numbers. It must have passed `check_structure`."""
         if block.full:
-            chosen = block.data.reshape(block.n_rows, block.n_features)[:, self.columns]
-            indptr, indices, data, full = full_rows(chosen)
+            matrix = block.data.reshape(block.n_rows, block.n_features)
+            indptr, indices, data, full = full_rows(np.take(matrix, self.columns, axis=1))
         else:
             words, ranks = self._bits
             indptr = np.zeros(block.n_rows + 1, np.int64)
