@@ -66,6 +66,7 @@ class Gram(Statistic):
         gram = array_of(arrays, "gram", n_features, n_features, "float64")
         sums = array_of(arrays, "sums", self.n_classes, n_features, "float64")
         arrays.setdefault("shift", self.shift.copy())
+        assert gram.flags.c_contiguous, "BLAS would add to a copy"
         for rows, piece in _pieces(block):
             np.subtract(piece, self.shift, out=piece)
             codes = block.codes[rows].astype(np.intp)
@@ -123,7 +124,10 @@ def _pieces(block: Block) -> Iterator[tuple[slice, Array]]:
         rows = slice(first, min(first + step, block.n_rows))
         starts = block.indptr[first : rows.stop + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
-        piece = np.zeros((rows.stop - first, block.n_features))
-        row_of = np.repeat(np.arange(len(piece)), np.diff(starts))
-        piece[row_of, block.indices[entries]] = block.data[entries]
+        shape = (rows.stop - first, block.n_features)
+        if block.full:
+            yield rows, block.data[entries].reshape(shape).astype(np.float64)
+            continue
+        piece = np.zeros(shape)
+        piece[np.repeat(np.arange(len(piece)), np.diff(starts)), block.indices[entries]] = block.data[entries]
         yield rows, piece

@@ -312,7 +312,8 @@ def _merged(left: Mapping[str, Array], right: Mapping[str, Array]) -> dict[str, 
 
 
 def _whole_only(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    return {name: array for name, array in arrays.items() if array.dtype.kind != "f"}
+    """The arrays of integers, as int64: files hold them in narrower types."""
+    return {name: array.astype(np.int64, copy=False) for name, array in arrays.items() if array.dtype.kind != "f"}
 
 
 def _is_whole(block: Block) -> bool:
