@@ -105,7 +105,8 @@ class RegionSums:
         self.table = table
         self.codes = block.codes
         self.removed = _removed(block, table.n_classes, leave_out)
-        self.lengths = np.zeros((block.n_rows, table.n_regions))
+        self.nothing = np.float64(0) if block.data.dtype.kind == "f" else np.int64(0)  # of the type values add up in
+        self.lengths = np.full((block.n_rows, table.n_regions), self.nothing)
         _add_lengths(block.indptr, block.indices, block.data, table.n_words, self.lengths)
         whole = table.support is None
         self.entries = (block.indptr, block.indices, block.data) if whole else table.columns.take(block)
@@ -135,15 +136,22 @@ class RegionSums:
             )
         if first < 0 or first + counts.shape[2] > table.n_kept:
             raise InputError(f"words {first} to {first + counts.shape[2] - 1}; there are {table.n_kept}")
-        nothing = np.int64(0) if self.entries[2].dtype.kind != "f" else 0.0
         _add_logs(
-            *self.entries, self.codes, self.removed, table.n_kept, first, counts, table.smoothing, nothing, self.logs
+            *self.entries,
+            self.codes,
+            self.removed,
+            table.n_kept,
+            first,
+            counts,
+            table.smoothing,
+            self.nothing,
+            self.logs,
         )
 
     def features(self, *, normalize: bool) -> Array:
         """The features of each document once all words are added: (n, R) for two classes, (n, R, C) for more."""
         table = self.table
-        totals = np.ascontiguousarray(table.totals.reshape(table.n_classes, table.n_tables), np.float64)
+        totals = np.ascontiguousarray(table.totals.reshape(table.n_classes, table.n_tables))
         lengths = self.lengths if table.n_tables > 1 else self.lengths.sum(axis=1, keepdims=True)
         features = np.empty_like(self.logs)
         mass = table.smoothing * table.n_words
@@ -200,10 +208,10 @@ def _removed(block: Block, n_classes: int, leave_out: bool) -> Array:
 
 @kernel
 def _add_lengths(indptr: Array, indices: Array, data: Array, n_words: int, lengths: Array) -> None:
-    """lengths[row, region] += value."""
+    """lengths[row, region] += value, in the type of the lengths."""
     for i in range(len(indptr) - 1):
         for j in range(indptr[i], indptr[i + 1]):
-            lengths[i, np.int64(indices[j]) // n_words] += np.float64(data[j])
+            lengths[i, np.int64(indices[j]) // n_words] += data[j]
 
 
 @numba.njit(nogil=True, inline="always")
@@ -302,5 +310,7 @@ def _finish(
             for c in range(n_classes):
                 log = worth[t, c]
                 if c == own_class:
-                    log = np.log(max(totals[c, t] - removed[i] * lengths[i, t], 0.0) + mass)
+                    share, total = removed[i], np.float64(totals[c, t])
+                    total = np.float64(totals[c, t] - lengths[i, t]) if share == 1.0 else total - share * lengths[i, t]
+                    log = np.log(max(total, 0.0) + mass)
                 features[i, r, c] = (logs[i, r, c] - tokens[i, r] * log) / by
