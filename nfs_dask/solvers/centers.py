@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from nfs_dask.solvers.rankings import best
 from nfs_dask.solvers.separation import Separation, prefix_sums
 from nfs_dask.solvers.solution import Array
 
+_SAME = 2.0**-60  # of two doubles that are not the same number, the difference relative to them is larger
 _SPARE = 1 << 16  # features that may wait until the best of them are picked: as many as k, and these
 
 
@@ -26,6 +28,12 @@ class Cost:
 
     high: float
     low: float = 0.0
+
+    @classmethod
+    def of(cls, exact: Fraction) -> Cost:
+        """A number that is known exactly; at least 0, as rounding may have left it below."""
+        high = float(max(exact, Fraction(0)))
+        return cls(high, float(exact - Fraction(high)) if high else 0.0)
 
     def less(self, sums: Array) -> Array:
         """What is left, (K,), when sums of gains (2, K) are taken off; never negative."""
@@ -102,6 +110,19 @@ def choose(gains: Array, k: int, forced: Array | None = None) -> Array:
     return np.sort(np.concatenate((forced, free[best(gains[free], k - len(forced))])))
 
 
+def choose_sparse(columns: Array, gains: Array, n_features: int, k: int, forced: Array) -> Array:
+    """As `choose`, where only ``columns``, which ascend, have ``gains`` and all other features gain nothing.
+
+    >>> choose_sparse(np.array([3, 7]), np.array([0.0, 1.0]), 10, 3, np.array([5])).tolist()
+    [0, 5, 7]
+    """
+    free = (gains > 0) & ~np.isin(columns, forced)
+    taken = np.concatenate((forced, columns[free][best(gains[free], k - len(forced))]))
+    others = np.arange(min(n_features, k + len(taken)))
+    rest = others[~np.isin(others, taken)][: k - len(taken)]
+    return np.sort(np.concatenate((taken, rest)))
+
+
 class Best:
     """The k features of largest gain among all that go by in ascending order; never many more are held."""
 
@@ -141,18 +162,21 @@ class Best:
             self._last = float(gains[chosen].min(initial=np.inf))
 
 
-def scaled(separation: Separation, variance: Array, floor: float = 0.0) -> tuple[Array, Array]:
+def scaled(separation: Separation, variance: Array, constant: Array, floor: float = 0.0) -> tuple[Array, Array]:
     """Gains under a variance (m,) of each feature, and the variances used, which are ``floor`` at least.
 
-    Without any variance, a feature gains nothing if its class means are equal, and is infinitely good if not.
+    Features that are ``constant`` (m,) within each class gain nothing if their class means are equal. Those without any
+    variance are infinitely good if not.
 
-    >>> far = Separation(np.array([2.0, 0.0, 2.0]), np.zeros(3), np.zeros(3))
-    >>> scaled(far, np.array([4.0, 0.0, 0.0]))[0].tolist()
+    >>> far = Separation(gain=np.array([2.0, 0.0, 2.0]), pooled=np.zeros(3))
+    >>> scaled(far, np.array([4.0, 0.0, 0.0]), np.array([False, True, True]))[0].tolist()
     [0.5, 0.0, inf]
     """
-    used = np.maximum(variance, floor)
+    # Means of constants are values: they differ by more than this, or by rounding.
+    same = constant & (np.sqrt(separation.gain) <= _SAME * np.abs(separation.pooled))
+    used = np.maximum(np.where(same, 0.0, variance), floor)
     with np.errstate(divide="ignore", over="ignore"):
-        gains = np.divide(separation.high, used, out=np.zeros(len(used)), where=separation.high > 0)
+        gains = np.divide(separation.gain, used, out=np.zeros(len(used)), where=~same & (separation.gain > 0))
     return gains, used
 
 

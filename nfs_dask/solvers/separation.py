@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from nfs_dask.doubles import Pair
 from nfs_dask.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
@@ -20,24 +21,23 @@ from nfs_dask.solvers.solution import Array
 class Separation:
     """The squared distance of the class means to their own mean, sum_c (mean_c - pooled)^2, of each feature."""
 
-    high: Array  # (m,) float64, correctly rounded but for freak cases: equal gains are equal to the bit
-    low: Array  # (m,) float64, what `high` leaves out
+    gain: Array  # (m,) float64, rounded once: equal gains are equal to the bit
     pooled: Array  # (m,) float64, the unweighted mean of the class means
 
 
-def separate(high: Array, low: Array, weight: Array, squares: Array | None = None) -> Separation:
-    """The separation of features with sums ``high + low`` (C, m), which are overwritten, of classes of ``weight`` (C,).
+def separate(sums: Pair, weights: Pair, squares: Array | None = None) -> Separation:
+    """The separation of features with ``sums`` (C, m), of classes of ``weights`` (C,) above 0.
 
-    All weights are above 0. ``squares`` (2,) is a running sum to which the squared pooled means are added in turn, so
-    that it does not depend on how features are cut.
+    ``squares`` (2,) is a running sum to which the squared pooled means are added in turn, so that it does not depend on
+    how features are cut.
 
-    >>> sums = np.array([[13.0, 3.0], [4.0, 6.0]])
-    >>> separate(sums, np.zeros((2, 2)), np.array([5.0, 8.0])).high.round(9).tolist()
+    >>> sums, weights = Pair.of(np.array([[13, 3], [4, 6]])), Pair.of(np.array([5, 8]))
+    >>> separate(sums, weights).gain.round(9).tolist()
     [2.205, 0.01125]
     """
-    out = Separation(*np.empty((3, high.shape[1])))
+    out = Separation(*np.empty((2, sums.hi.shape[1])))
     squares = np.zeros(2) if squares is None else squares
-    _separate(high, low, np.ascontiguousarray(weight, np.float64), out.high, out.low, out.pooled, squares)
+    _separate(sums.hi.copy(), sums.lo.copy(), weights.hi, weights.lo, out.gain, out.pooled, squares)
     return out
 
 
@@ -96,32 +96,32 @@ def _add(a, a_low, b, b_low):
 
 
 @_inlined
-def _divide(a, a_low, b, b_high, b_halved_low):
-    """A pair by a double that comes with its halves. Quotients of equal fractions are equal to the bit."""
+def _divide(a, a_low, b, b_low, b_halves):
+    """A pair by a pair; ``b`` comes with its halves, too. Quotients of equal fractions are equal to the bit."""
     q = a / b
-    p, e = _two_product(q, b, b_high, b_halved_low)
-    r = (((a - p) - e) + a_low) / b
+    p, e = _two_product(q, b, b_halves[0], b_halves[1])
+    r = ((((a - p) - e) + a_low) - q * b_low) / b
     s = q + r
     return s, r - (s - q)
 
 
 @kernel
-def _separate(high, low, weight, gain, gain_low, pooled, squares):
-    """Loops run over features inside, so that they compile to vector instructions."""
+def _separate(high, low, weight, weight_low, gain, pooled, squares):
+    """Loops run over features inside, so that they compile to vector instructions; ``high`` and ``low`` are spent."""
     n_classes, n = high.shape
-    shift, shift_low = np.zeros(n), np.zeros(n)
+    shift, shift_low, gain_low = np.zeros(n), np.zeros(n), np.zeros(n)
     for c in range(n_classes):
-        w_high, w_low = _split(weight[c])
+        w, w_low, halves = weight[c], weight_low[c], _split(weight[c])
         for i in range(n):
-            high[c, i], low[c, i] = _divide(high[c, i], low[c, i], weight[c], w_high, w_low)
+            high[c, i], low[c, i] = _divide(high[c, i], low[c, i], w, w_low, halves)
         if c > 0:  # differences to the first class: equal means leave exactly nothing
             for i in range(n):
                 d, d_low = _add(high[c, i], low[c, i], -high[0, i], -low[0, i])
                 high[c, i], low[c, i] = d, d_low
                 shift[i], shift_low[i] = _add(shift[i], shift_low[i], d, d_low)
-    w_high, w_low = _split(float(n_classes))
+    w, halves = float(n_classes), _split(float(n_classes))
     for i in range(n):
-        shift[i], shift_low[i] = _divide(shift[i], shift_low[i], float(n_classes), w_high, w_low)
+        shift[i], shift_low[i] = _divide(shift[i], shift_low[i], w, 0.0, halves)
         high[0, i], low[0, i] = _add(high[0, i], low[0, i], shift[i], shift_low[i])
         pooled[i] = high[0, i]
         gain[i], gain_low[i] = _square(shift[i], shift_low[i])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nfs_dask.doubles import Pair
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.centers import Best, Cost, choose, rank, scaled, symmetric_root
 from nfs_dask.solvers.separation import add_up, prefix_sums, separate
@@ -18,8 +19,7 @@ from nfs_dask.solvers.separation import add_up, prefix_sums, separate
 def pairs(exact):
     """Fractions as doubles and what those leave out."""
     high = np.vectorize(float, otypes=[float])(exact)
-    rest = np.vectorize(lambda a, b: float(a - Fraction(b)), otypes=[float])(exact, high)
-    return high, rest
+    return Pair(high, np.vectorize(lambda a, b: float(a - Fraction(b)), otypes=[float])(exact, high))
 
 
 def fractions(X):
@@ -50,7 +50,7 @@ class Exact:
         return sum(squares[self.y == c].sum() / int(self.n[c]) for c in range(self.C))
 
     def separate(self):
-        return separate(*pairs(self.sums), self.n)
+        return separate(pairs(self.sums), Pair.of(self.n))
 
 
 def agrees(support, answer):
@@ -80,11 +80,11 @@ def test_golden_squares(golden):
         X, expected = np.array(case["inputs"]["X"], float), case["expected"]
         exact = Exact(X, case["inputs"]["y"], case["inputs"]["C"])
         far, tolerance = exact.separate(), 1e-14 * np.abs(X).max() ** 2
-        check(expected["l2"], far.high, float(exact.cost([])), 1e-14 * tolerance, case["id"])
+        check(expected["l2"], far.gain, float(exact.cost([])), 1e-14 * tolerance, case["id"])
         np.testing.assert_allclose(far.pooled, expected["l2"]["pooled"], 1e-15)
         for name in ("within", "total", "balanced"):
             variance = numbers(expected["variances"][name])
-            gains, _ = scaled(far, variance)
+            gains, _ = scaled(far, variance, exact.within == 0)
             base = float(exact.cost([], fractions(variance)))
             check(expected[f"l2_{name}"], gains, base, 1e-12, (case["id"], name))
 
@@ -102,12 +102,13 @@ def test_golden_medium(golden):
     exact = Exact(file["X"], file["y"], 2)
     far = exact.separate()
     for name, scale in (("l2", None), ("l2_within", exact.within)):
-        gains = far.high if scale is None else scaled(far, scale.astype(float))[0]
+        gains = far.gain if scale is None else scaled(far, scale.astype(float), scale == 0)[0]
         np.testing.assert_allclose(gains, file[f"{name}_gain"], 1e-12)
         ranked = rank(gains, cost=Cost(float(file[f"{name}_base"])))
         assert ranked.null == pytest.approx(float(exact.cost([], scale)), rel=1e-12)
         for k in range(41):
             assert ranked.support(k).tolist() == sorted(file[f"{name}_path"][:k].tolist())
+        for k in (1, 17, 40):
             cost = float(exact.cost(ranked.support(k), scale))
             assert ranked.cost[k] == pytest.approx(cost, rel=1e-12)
     ranked = rank(file["l1_gain"], cost=Cost(float(file["l1_base"])))
@@ -121,7 +122,7 @@ def test_golden_full_covariance(golden):
         np.testing.assert_allclose(root, case["expected"]["root"], atol=1e-12)
         means = np.array([X[y == c].mean(axis=0) for c in range(2)]) @ root
         np.testing.assert_allclose(means, case["expected"]["omega"], atol=1e-12)
-        gains = separate(means, np.zeros(means.shape), np.ones(2)).high
+        gains = separate(Pair.of(means), Pair.of(np.ones(2))).gain
         np.testing.assert_allclose(gains, case["expected"]["gain"], atol=1e-12)
         assert [choose(gains, k).tolist() for k in range(5)] == [sorted(case["expected"]["path"][:k]) for k in range(5)]
 
@@ -142,7 +143,7 @@ def samples(draw, most_classes=4, most_features=5):
 def test_supports_are_the_best_there_are(case, data):
     X, y, C = case
     exact, m = Exact(X, y, C), X.shape[1]
-    gains = exact.separate().high
+    gains = exact.separate().gain
     always = data.draw(st.lists(st.integers(0, m - 1), unique=True, max_size=m))
     base = exact.cost([])
     ranked = rank(gains, cost=Cost(float(base), float(base - Fraction(float(base)))), always=always)
@@ -162,7 +163,7 @@ def test_the_cost_has_a_closed_form(case):
     plus, minus = exact.means
     power = sum((exact.X[y == c] ** 2).sum() / int(exact.n[c]) for c in range(2))
     for k in range(X.shape[1] + 1):
-        D = choose(exact.separate().high, k)
+        D = choose(exact.separate().gain, k)
         closed = power - (((plus + minus) ** 2).sum() + ((plus - minus)[D] ** 2).sum()) * Fraction(1, 2)
         assert closed == exact.cost(D)
 
@@ -172,7 +173,7 @@ def test_variances_within_and_in_total_rank_two_classes_alike(case):
     X, y, _ = case
     exact = Exact(X, y, 2)
     far = exact.separate()
-    within, total = (scaled(far, v.astype(float))[0] for v in (exact.within, exact.total))
+    within, total = (scaled(far, v.astype(float), exact.within == 0)[0] for v in (exact.within, exact.total))
     order = np.argsort(within, kind="stable")
     assert (np.diff(total[order]) >= -1e-12 * total[order][1:]).all()
 
@@ -183,17 +184,17 @@ def test_separations_are_rounded_once(C, seed, offset):
     n = rng.integers(1, 10**6, C)
     sums = fractions(rng.normal(offset, 1, (C, 6))) * n[:, None]
     means = sums / n[:, None]
-    far = separate(*pairs(sums), n)
+    far = separate(pairs(sums), Pair.of(n))
     pooled = means.sum(axis=0) / C
     assert far.pooled.tolist() == [float(v) for v in pooled]
-    assert far.high.tolist() == [float(v) for v in ((means - pooled) ** 2).sum(axis=0)]
+    assert far.gain.tolist() == [float(v) for v in ((means - pooled) ** 2).sum(axis=0)]
 
 
 def test_equal_gains_are_equal_to_the_bit():
     n = np.array([7, 10, 10, 3])
     steps = np.array([3, -5, 11, 2])
     thirds = np.array([steps + shift * n for shift in (0, 1, 10**9)] + [-steps, 0 * n, 5 * n], float).T
-    gains = separate(thirds.copy(), np.zeros(thirds.shape), n).high
+    gains = separate(Pair.of(thirds), Pair.of(n)).gain
     assert len(set(gains[:4])) == 1 and gains[0] > 0
     assert gains[4:].tolist() == [0.0, 0.0]
     assert choose(gains, 2).tolist() == [0, 1]
@@ -210,7 +211,7 @@ def test_running_sums_do_not_depend_on_the_cut():
         assert running.tolist() == prefix_sums(values, np.array([1000]))[:, 0].tolist()
     squares, sums = np.zeros(2), rng.normal(1e5, 1, (3, 50))
     for part in (sums[:, :7], sums[:, 7:]):
-        separate(part.copy(), np.zeros(part.shape), np.ones(3), squares)
+        separate(Pair.of(part), Pair.of(np.ones(3)), squares)
     exact = sum(v * v for v in fractions(sums).sum(axis=0) / 3)
     assert sum(Fraction(v) for v in squares) == pytest.approx(exact, rel=1e-28)
 
@@ -255,15 +256,15 @@ def test_paths_of_some_sizes_equal_those_of_all():
 
 
 def test_features_that_tell_classes_apart_alone_come_first():
-    far = separate(np.array([[1.0, 0.0, 5.0, 8.0], [1.0, 3.0, 6.0, 8.5]]), np.zeros((2, 4)), np.ones(2))
+    far = separate(Pair.of(np.array([[1.0, 0.0, 5.0, 8.0], [1.0, 3.0, 6.0, 8.5]])), Pair.of(np.ones(2)))
     variance = np.array([0.0, 0.5, 0.0, 0.0])
-    gains, used = scaled(far, variance)
+    gains, used = scaled(far, variance, variance == 0)
     assert gains.tolist() == [0.0, 9.0, np.inf, np.inf] and used.tolist() == variance.tolist()
     ranked = rank(gains, cost=Cost(10.0))
     assert [ranked.support(k).tolist() for k in range(1, 5)] == [[2], [2, 3], [1, 2, 3], [0, 1, 2, 3]]
     assert ranked.value.tolist() == [0.0, *[np.inf] * 4] and ranked.cost.tolist() == [10.0, 10.0, 10.0, 1.0, 1.0]
     assert rank(gains, always=[1]).value.tolist() == [9.0, np.inf, np.inf, np.inf]
-    gains, used = scaled(far, variance, floor=0.25)
+    gains, used = scaled(far, variance, variance == 0, 0.25)
     assert gains.tolist() == [0.0, 9.0, 2.0, 0.5] and used.tolist() == [0.25, 0.5, 0.25, 0.25]
 
 
