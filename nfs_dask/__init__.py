@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from nfs_dask.estimators.bernoulli import SparseBernoulliNB
+    from nfs_dask.estimators.centroid import SparseCentroid
     from nfs_dask.estimators.files import load_model
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
     from nfs_dask.estimators.vectorizer import TextVectorizer
@@ -43,6 +44,7 @@ _HOME = {
     "ResumeError": "nfs_dask.errors",
     "SerialEngine": "nfs_dask.engine.serial",
     "SparseBernoulliNB": "nfs_dask.estimators.bernoulli",
+    "SparseCentroid": "nfs_dask.estimators.centroid",
     "SparseMultinomialNB": "nfs_dask.estimators.multinomial",
     "StoreError": "nfs_dask.errors",
     "TextVectorizer": "nfs_dask.estimators.vectorizer",
@@ -65,6 +67,7 @@ __all__ = [
     "ResumeError",
     "SerialEngine",
     "SparseBernoulliNB",
+    "SparseCentroid",
     "SparseMultinomialNB",
     "StoreError",
     "TextVectorizer",

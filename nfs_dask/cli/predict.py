@@ -34,6 +34,9 @@ def predict(
 ) -> None:
     """The class of each document of SOURCE, and its probability, as CSV.
 
+    Models without probabilities (l1, l2 and most of mahalanobis) give a margin instead: how much nearer the center of
+    the class is than the next one.
+
     SOURCE is a dataset with the features of the training data; or, for a model of texts, documents in files of any kind
     that ingest reads. Rows are numbered as in SOURCE, also where documents were left out.
 
@@ -46,7 +49,8 @@ def predict(
 
     estimator = load_model(model)
     keeps("no predictions were written")
-    tally = _Tally(estimator.classes_)
+    measure = "probability" if estimator.model_.has_probabilities else "margin"
+    tally = _Tally(estimator.classes_, measure)
     with _verdicts(estimator, sources, columns, cluster) as verdicts:
         parts = map(tally.add, verdicts)
         if out is not None:
@@ -56,7 +60,8 @@ def predict(
     if out is None:
         values["rows"] = [row for part in found for row in part.rows.tolist()]
         values["labels"] = [label for part in found for label in estimator.classes_[part.best].tolist()]
-        values["probabilities"] = [chance for part in found for chance in part.chances.tolist()]
+        several = {"probability": "probabilities", "margin": "margins"}[measure]
+        values[several] = [value for part in found for value in tally.measured(part).tolist()]
     answer(values, lambda console: _show_predictions(values, tally.lines(found), console))
     if tally.left_out:
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
@@ -67,11 +72,10 @@ def _verdicts(
     estimator: Any, sources: tuple[str, ...], columns: dict[str, Any], cluster: ClusterOptions
 ) -> Iterator[Iterator[Verdicts]]:
     """What the model says of a dataset, or of documents that are read piece by piece."""
-    import numpy as np
-
     from nfs_dask.dataset import open_dataset
+    from nfs_dask.estimators.inputs import check_features
     from nfs_dask.estimators.textual import reader_of
-    from nfs_dask.scoring import Verdicts, classify_documents
+    from nfs_dask.scoring import classify_documents, classify_rows
 
     documents = _documents(estimator, sources, columns)
     if documents is not None:
@@ -79,10 +83,9 @@ def _verdicts(
             yield classify_documents(documents, reader_of(estimator), engine)
         return
     dataset = open_dataset(_one_or_list(sources))
+    check_features(estimator, dataset)
     with cluster.engine(dataset.source) as engine:
-        posterior = estimator.set_params(engine=engine).predict_proba(dataset)
-    n = len(posterior)
-    yield iter([Verdicts(np.arange(n), posterior.argmax(axis=1), posterior.max(axis=1), n, 0, None)])
+        yield iter(classify_rows(dataset, estimator.model_, engine))
 
 
 def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -> DocumentSource | None:
@@ -109,8 +112,9 @@ def _one_or_list(sources: tuple[str, ...]) -> Any:
 class _Tally:
     """Counts what was predicted, part by part."""
 
-    def __init__(self, classes: Any) -> None:
+    def __init__(self, classes: Any, measure: str) -> None:
         self._classes = classes
+        self._measure = measure
         self.n = self.seen = self.left_out = 0
         self.first = ""
         self.predicted = {str(label): 0 for label in classes}
@@ -127,13 +131,18 @@ class _Tally:
             self.predicted[label] += int((part.best == code).sum())
         return replace(part, rows=rows)
 
+    def measured(self, part: Verdicts) -> Any:
+        """How sure the predictions of a part are."""
+        return part.chances if self._measure == "probability" else part.margins
+
     def lines(self, parts: Iterable[Verdicts]) -> Iterator[str]:
         """Rows of CSV; labels are quoted as they may hold commas and line ends."""
-        yield "row,label,probability"
+        yield f"row,label,{self._measure}"
         quoted = [_quoted(str(label)) for label in self._classes.tolist()]
         for part in parts:
-            for row, code, chance in zip(part.rows.tolist(), part.best.tolist(), part.chances.tolist(), strict=True):
-                yield f"{row},{quoted[code]},{chance:.6g}"
+            columns = (part.rows, part.best, self.measured(part))
+            for row, code, value in zip(*(column.tolist() for column in columns), strict=True):
+                yield f"{row},{quoted[code]},{value:.6g}"
 
 
 def _quoted(text: str) -> str:

@@ -25,7 +25,7 @@ from nfs_dask.estimators.textual import is_of_texts, reader_for, text_features
 from nfs_dask.models.base import Model
 from nfs_dask.sources.base import Source, is_shipped
 from nfs_dask.sources.labels import encode
-from nfs_dask.statistics.base import State, Statistic
+from nfs_dask.statistics.base import State
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.storage.models import save_model
 
@@ -44,8 +44,8 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
     _texts: Any  # the source whose rows were texts, for a model of those
 
     @abstractmethod
-    def statistic(self, dataset: Dataset) -> Statistic | None:
-        """What a fit keeps beside the data, when all parameters have been checked; None where it keeps nothing.
+    def statistic(self, dataset: Dataset) -> Any:
+        """The description of what a fit keeps beside the data, parameters checked; None where it keeps nothing.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         known = _names_of(source) or earlier
         names = None if known is None else known(model.support)
         texts = source if is_of_texts(source) or earlier is None else self._texts
-        text = text_features(texts, model.support, names)
+        text = None if model.needs_whole_rows else text_features(texts, model.support, names)
         self._names, self._texts = known, texts if text is not None else None
         self.model_ = replace(model, names=None if names is None else tuple(names), text=text, provenance=provenance)
         self.reader_ = reader_for(self.model_)

@@ -13,6 +13,7 @@ import numpy as np
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.estimators.base import SparseClassifier
 from nfs_dask.estimators.bernoulli import SparseBernoulliNB
+from nfs_dask.estimators.centroid import SparseCentroid
 from nfs_dask.estimators.multinomial import SparseMultinomialNB
 from nfs_dask.estimators.textual import reader_for
 from nfs_dask.storage.models import read_model
@@ -32,9 +33,14 @@ class Method:
         return set(inspect.signature(self.estimator).parameters) - set(self.fixed) - self.idle
 
 
+_VARIANCES = frozenset({"covariance", "variance_floor"})
+
 METHODS = {
     "multinomial": Method(SparseMultinomialNB),
     "bernoulli": Method(SparseBernoulliNB),
+    "l2": Method(SparseCentroid, {"metric": "euclidean"}, _VARIANCES),
+    "mahalanobis": Method(SparseCentroid, {"metric": "mahalanobis"}),
+    "l1": Method(SparseCentroid, {"metric": "manhattan"}, _VARIANCES),
 }
 
 

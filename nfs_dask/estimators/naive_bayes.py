@@ -12,12 +12,11 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine, Reduction
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError
+from nfs_dask.estimators.adding import AddingClassifier
 from nfs_dask.estimators.base import (
     Names,
-    SparseClassifier,
     provenance_of,
     refuse_empty_classes,
-    refuse_too_many,
     too_wide,
 )
 from nfs_dask.estimators.inputs import (
@@ -33,14 +32,13 @@ from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.naive_bayes import Counts, Settings
 from nfs_dask.selection import number_to_keep
 from nfs_dask.sources.base import Source
-from nfs_dask.sources.labels import encode_as
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.statistics.running import lift, subtract
+from nfs_dask.statistics.running import subtract
 from nfs_dask.totals import PanelTotals
 
 
-class SparseNaiveBayes(SparseClassifier):
+class SparseNaiveBayes(AddingClassifier):
     """A naive Bayes classifier over k features that are chosen together with its parameters.
 
     The counts stay in memory after a fit, (C, n_features_in_), so that documents can be added and taken away.
@@ -92,53 +90,6 @@ class SparseNaiveBayes(SparseClassifier):
             self._settle(classes, panels.state(), settings, dataset.source, reduction)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add documents, and fit anew to all documents so far: any split of the data gives the same model.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-        classes : (C,) labels, optional
-            All classes there will be; needed at the first call. A class that has had no document yet is not predicted.
-        """
-        X = numeric(X)
-        dataset = open_labelled(self, X, y, sample_weight)
-        first = not hasattr(self, "model_")
-        if not first:
-            self._check_counts()
-        declared = self._declared(classes, first)
-        note_features(self, X, dataset.source, reset=first)
-        settings = self._settings(dataset.source, len(declared))
-        state, reduction = self._count_as(dataset, declared)
-        if not first:
-            state = self._statistic(len(declared), dataset.source).merge(self._state, state)
-        self._settle(declared, state, settings, dataset.source, reduction, None if first else self._names)
-        return self
-
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take documents away that were fitted before: the inverse of `partial_fit`.
-
-        The model is that of the other documents; to the bit where values and weights are whole numbers.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The documents, as they were given.
-        """
-        check_fitted(self)
-        self._check_counts()
-        X = numeric(X)
-        dataset = open_labelled(self, X, y, sample_weight)
-        note_features(self, X, dataset.source, reset=False)
-        settings = self._settings(dataset.source, len(self.classes_))
-        part, reduction = self._count_as(dataset, self.classes_)
-        rest = subtract(self._state, part)
-        if not rest.totals["weight"].any():
-            raise InputError("no document would be left; make a new estimator instead")
-        self._settle(self.classes_, rest, settings, dataset.source, reduction, self._names)
-        return self
-
     def statistic(self, dataset: Dataset) -> ClassCounts:
         """What `fit` would count of a dataset, when all parameters have been checked; nothing is read.
 
@@ -168,18 +119,10 @@ class SparseNaiveBayes(SparseClassifier):
     def scores_(self) -> Array:
         """Gain of each feature, (n_features_in_,); worked out from the counts when it is asked for."""
         check_fitted(self)
-        self._check_counts()
+        self._check_state()
         return self._scores(self._counts())
 
-    def _count_as(self, dataset: Dataset, classes: Array) -> tuple[State, Reduction]:
-        """The counts of a part of the documents under the classes of the whole."""
-        positions = encode_as(dataset.known_classes(1), classes)
-        refuse_too_many(len(classes) * dataset.n_features * 8, dataset.n_features, len(classes))
-        reduction = dataset.reduce(self._statistic(len(classes), dataset.source), self.engine)
-        return lift(reduction.state, positions), reduction
-
     def _settings(self, source: Source, n_classes: int) -> Settings:
-        """The parameters, checked before anything is read."""
         return Settings(
             k=number_to_keep(self.k, source.n_features),
             alpha=check_alpha(self.alpha),
@@ -223,15 +166,14 @@ class SparseNaiveBayes(SparseClassifier):
             raise InputError("sample weights add up to more than a float holds; scale them down")
         self._remember(self._model(counts, settings), source, provenance_of(rows, source, reduction), earlier)
 
+    def _counting(self, dataset: Dataset, n_classes: int, first: bool) -> ClassCounts:
+        return self._statistic(n_classes, dataset.source)
+
+    def _less(self, state: State, part: State) -> State:
+        return subtract(state, part)
+
     def _counts(self) -> Counts:
         return Counts.of(self.classes_, self._state.totals["weight"], self._counted(self._state.arrays))
-
-    def _check_counts(self) -> None:
-        if not hasattr(self, "_state"):
-            raise InputError(
-                "this model was loaded from a file, or has too many features, and holds no counts of all of them; fit "
-                "fewer features to add or take away documents, or to score every feature"
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

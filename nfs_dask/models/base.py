@@ -90,6 +90,11 @@ class Model(ABC):
         """Columns of the data that the scores depend on, ascending."""
         return self.support
 
+    @property
+    def needs_whole_rows(self) -> bool:
+        """Whether scores depend on more than the selected columns."""
+        return self.inputs is not self.support
+
     @cached_property
     def lookup(self) -> Lookup:
         return Lookup.of(self.support, self.n_features)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.estimators.base import SparseClassifier, refuse_empty_classes, too_wide
+from nfs_dask.estimators.centroid import SparseCentroid
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
 from nfs_dask.naive_bayes import null_multinomial
 from nfs_dask.paths.table import Solved
@@ -43,8 +44,10 @@ def solve_path(method: str, estimator: SparseClassifier, dataset: Dataset, ks: A
         With labels.
     ks : (K,) ascending
     """
-    assert isinstance(estimator, SparseNaiveBayes)
-    return _of_counts(method, estimator, dataset, ks)
+    if isinstance(estimator, SparseNaiveBayes):
+        return _of_counts(method, estimator, dataset, ks)
+    assert isinstance(estimator, SparseCentroid)
+    return Found(*estimator.rank(dataset, ks))
 
 
 def _of_counts(method: str, estimator: SparseNaiveBayes, dataset: Dataset, ks: Array) -> Found:
