@@ -77,7 +77,6 @@ class BernoulliPath:
     value: Array
     null: float
     noise: float = 0.0
-    is_cost: bool = False
 
     @classmethod
     def solve(cls, totals: Totals, class_count: Array, alpha: float, ks: Array) -> BernoulliPath:
@@ -87,6 +86,10 @@ class BernoulliPath:
     @property
     def bound(self) -> Array:
         return self.value
+
+    @property
+    def objective(self) -> Array:
+        return self.null + self.value
 
     def support(self, k: int) -> Array:
         return bernoulli.solve(self.scored, k).support
@@ -99,7 +102,6 @@ class MultinomialPath:
     solution: solvers.Path
     null: float
     noise: float
-    is_cost: bool = False
 
     @classmethod
     def solve(cls, totals: Totals, alpha: float, ks: Array) -> MultinomialPath:
@@ -114,6 +116,10 @@ class MultinomialPath:
     @property
     def bound(self) -> Array:
         return self.solution.bound
+
+    @property
+    def objective(self) -> Array:
+        return self.null + self.value
 
     def support(self, k: int) -> Array:
         return self.solution.support(k)

@@ -41,8 +41,8 @@ class Solved(Protocol):
         ...
 
     @property
-    def is_cost(self) -> bool:
-        """Whether gains are taken off the objective, rather than added to it."""
+    def objective(self) -> Array:
+        """Of the support that was found for each k, (K,)."""
         ...
 
     @property
@@ -121,7 +121,7 @@ class Path:
     @property
     def objective(self) -> Array:
         """What the ``objective_`` of an estimator is for each k, (K,): a log likelihood, or the cost of centers."""
-        return self.null_objective - self.value if self.solved.is_cost else self.null_objective + self.value
+        return self.solved.objective
 
     def support(self, k: int) -> Array:
         """The features that were found for one of the k, ascending.

@@ -54,12 +54,16 @@ class Ranked:
     cost: Array  # (K,) what is left of the cost; of features with a finite gain
     null: float  # the cost at k = 0
     noise: float = 0.0  # gains closer than this are the same number
-    is_cost: bool = True  # gains are taken off the null, not added to it
 
     @property
     def bound(self) -> Array:
         """No support of k features gains more, (K,)."""
         return self.value
+
+    @property
+    def objective(self) -> Array:
+        """The cost of the best k features, (K,)."""
+        return self.cost
 
     def support(self, k: int) -> Array:
         """The best k features, ascending; of equal gains the lower ones."""
