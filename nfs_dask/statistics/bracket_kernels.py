@@ -47,10 +47,10 @@ def fold(
     starts: Array,
     ends: Array,
     counts: Array,
-    sums: Array,
-    sums_low: Array,
     sums_below: Array,
     sums_below_low: Array,
+    sums_above: Array,
+    sums_above_low: Array,
     following: Array,
     values: Array,
 ) -> bool:
@@ -63,8 +63,6 @@ def fold(
             if x == 0:
                 continue
             k = indices[j]
-            sums[c, k], rest = _two_sum(sums[c, k], x)
-            sums_low[c, k] += rest
             for view in range(2):
                 target = pooled if view else c
                 where = _locate(x, bounds[target, 0, k], bounds[target, 1, k])
@@ -72,6 +70,8 @@ def fold(
                     sums_below[view, c, k], rest = _two_sum(sums_below[view, c, k], x)
                     sums_below_low[view, c, k] += rest
                 elif where == ABOVE:
+                    sums_above[view, c, k], rest = _two_sum(sums_above[view, c, k], x)
+                    sums_above_low[view, c, k] += rest
                     following[view, c, k] = min(following[view, c, k], x)
                 elif where == INSIDE:
                     place = starts[view, c, k] + counts[view, c, INSIDE, k]
@@ -93,10 +93,10 @@ def fold_weighted(
     starts: Array,
     ends: Array,
     counts: Array,
-    sums: Array,
-    sums_low: Array,
     sums_below: Array,
     sums_below_low: Array,
+    sums_above: Array,
+    sums_above_low: Array,
     following: Array,
     values: Array,
     weights: Array,
@@ -116,8 +116,6 @@ def fold_weighted(
             k = indices[j]
             product = w * x
             error = _product_error(w, x, product)
-            sums[c, k], rest = _two_sum(sums[c, k], product)
-            sums_low[c, k] += rest + error
             for view in range(2):
                 target = pooled if view else c
                 where = _locate(x, bounds[target, 0, k], bounds[target, 1, k])
@@ -125,6 +123,8 @@ def fold_weighted(
                     sums_below[view, c, k], rest = _two_sum(sums_below[view, c, k], product)
                     sums_below_low[view, c, k] += rest + error
                 elif where == ABOVE:
+                    sums_above[view, c, k], rest = _two_sum(sums_above[view, c, k], product)
+                    sums_above_low[view, c, k] += rest + error
                     following[view, c, k] = min(following[view, c, k], x)
                 elif where == INSIDE:
                     place = starts[view, c, k] + counts[view, c, INSIDE, k]
@@ -155,9 +155,10 @@ def _product_error(a: Any, b: Any, product: Any) -> Any:
 
 
 @numba.njit(nogil=True, inline="always")
-def _sum_all(row: Any, sums: Any, sums_low: Any) -> None:
+def _sum_above(row: Any, high: Any, sums: Any, sums_low: Any) -> None:
     for j in range(len(row)):
-        total, rest = _two_sum(sums[j], np.float64(row[j]))
+        x = np.float64(row[j])
+        total, rest = _two_sum(sums[j], x if x > high[j] else 0.0)
         sums[j] = total
         sums_low[j] += rest
 
@@ -220,10 +221,10 @@ def fold_full(
     starts: Array,
     ends: Array,
     counts: Array,
-    sums: Array,
-    sums_low: Array,
     sums_below: Array,
     sums_below_low: Array,
+    sums_above: Array,
+    sums_above_low: Array,
     following: Array,
     values: Array,
 ) -> bool:
@@ -238,11 +239,11 @@ def fold_full(
         for i in range(len(codes)):
             c = codes[i]
             row = matrix[i, first:stop]
-            _sum_all(row, sums[c, first:stop], sums_low[c, first:stop])
             for view in range(2):
                 target = pooled if view else c
                 low, high = bounds[target, 0, first:stop], bounds[target, 1, first:stop]
                 _sum_below(row, low, sums_below[view, c, first:stop], sums_below_low[view, c, first:stop])
+                _sum_above(row, high, sums_above[view, c, first:stop], sums_above_low[view, c, first:stop])
                 _count_below(row, low, counts[view, c, BELOW, first:stop])
                 _count_above(row, high, counts[view, c, ABOVE, first:stop])
                 _least_above(row, high, following[view, c, first:stop])

@@ -27,10 +27,10 @@ class Pinned(Statistic):
     has two views, within brackets of its own [0, c] and within the pooled ones [1, c]. ``capacities`` (2, C, columns)
     are how many entries lie strictly inside: known beforehand, so a state is as large as it needs to be.
 
-    Arrays: "counts" (2, C, 5, columns) of entries, by where they lie; with sample weights their "weights" as pairs.
-    "sums" (C, columns) of weight * value and "sums_below" (2, C, columns) of those below the brackets, as pairs; "next"
-    (2, C, columns), the least value above; and "values", in which each column has its views one after another, each
-    sorted, and with sample weights "value_weights" beside. ``absolute`` asks for the total of weight * |value| as well.
+    Arrays: "counts" (2, C, 5, columns) of entries, by where they lie; with sample weights their "weights" as pairs;
+    "sums_below" and "sums_above" (2, C, columns) of weight * value, as pairs; "next" (2, C, columns), the least value
+    above; and "values", in which each column has its views one after another, each sorted, and with sample weights
+    "value_weights" beside. ``absolute`` asks for the total of weight * |value| of each class as well.
     """
 
     n_classes: int
@@ -112,8 +112,8 @@ class Pinned(Statistic):
     def _nothing(self, weighted: bool) -> dict[str, Array]:
         n, c = self.lows.shape[-1], self.n_classes
         out = {"counts": np.zeros((2, c, 5, n), np.int64), "next": np.full((2, c, n), np.inf)}
-        for name, shape in (("sums", (c, n)), ("sums_below", (2, c, n))):
-            put_pair(out, name, Pair.of(np.zeros(shape)))
+        for name in ("sums_below", "sums_above"):
+            put_pair(out, name, Pair.of(np.zeros((2, c, n))))
         out["values"] = np.zeros((self.height, n), order="F")
         if weighted:
             put_pair(out, "weights", Pair.of(np.zeros((2, c, 5, n))))
@@ -148,7 +148,7 @@ class Pinned(Statistic):
 
     def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
         views = 2 * self.n_classes
-        wide = views * (5 + 2 + 1) + 2 * self.n_classes + (2 * 5 * views if weighted else 0)
+        wide = views * (5 + 4 + 1) + (2 * 5 * views if weighted else 0)
         return (wide + self.height * (2 if weighted else 1)) * n_features * 8
 
     def describe(self) -> dict[str, Any]:
@@ -156,7 +156,13 @@ class Pinned(Statistic):
         return {"statistic": self.name, "n_classes": self.n_classes, **arrays, "absolute": self.absolute}
 
 
-_PLAIN = ("sums", "sums_low", "sums_below", "sums_below_low", "next")  # in the order in which kernels take them
+_PLAIN = (
+    "sums_below",
+    "sums_below_low",
+    "sums_above",
+    "sums_above_low",
+    "next",
+)  # in the order in which kernels take them
 
 
 def _without(arrays: dict[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
@@ -172,14 +178,14 @@ def _by_column(arrays: dict[str, Array], name: str) -> Array:
 
 def _settle(arrays: dict[str, Array]) -> None:
     """Round the whole of each pair to its first double, so that equal sums have equal bits."""
-    for name in ("sums", "sums_below"):
+    for name in ("sums_below", "sums_above"):
         with np.errstate(over="ignore", invalid="ignore"):
             put_pair(arrays, name, Pair(*two_sum(arrays[name], arrays[name + LOW])))
     _check_sums(arrays)
 
 
 def _check_sums(arrays: dict[str, Array]) -> None:
-    for name in ("sums", "sums_below"):
+    for name in ("sums_below", "sums_above"):
         if not np.isfinite(arrays[name]).all():
             column = int(np.argmax(~np.isfinite(arrays[name]).all(axis=tuple(range(arrays[name].ndim - 1)))))
             raise InputError(f"the values in column {column} add up beyond the largest double; scale this column down")
