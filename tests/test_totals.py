@@ -83,7 +83,7 @@ def test_wide_counts_stay_in_panels(made: Any, monkeypatch: pytest.MonkeyPatch) 
     assert wide.upper_bound_ == whole.upper_bound_
     assert wide.provenance_["rows"] == 2000
     assert not loads
-    with pytest.raises(InputError, match="holds no counts"):
+    with pytest.raises(InputError, match="holds no sums"):
         wide.forget(dataset)
     with pytest.raises(PlanError, match="too many to hold"):
         made(k=40, **more).partial_fit(dataset, classes=["astronomy", "cooking"])
