@@ -208,10 +208,14 @@ def _removed(block: Block, n_classes: int, leave_out: bool) -> Array:
 
 @kernel
 def _add_lengths(indptr: Array, indices: Array, data: Array, n_words: int, lengths: Array) -> None:
-    """lengths[row, region] += value, in the type of the lengths."""
+    """lengths[row, region] += value, in the type of the lengths; columns ascend."""
     for i in range(len(indptr) - 1):
+        region, end = 0, np.int64(n_words)
         for j in range(indptr[i], indptr[i + 1]):
-            lengths[i, np.int64(indices[j]) // n_words] += data[j]
+            while np.int64(indices[j]) >= end:
+                region += 1
+                end += n_words
+            lengths[i, region] += data[j]
 
 
 @numba.njit(nogil=True, inline="always")
