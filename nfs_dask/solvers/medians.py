@@ -92,8 +92,8 @@ def midpoint(a: float, b: float) -> float:
 # Finishing
 
 
-def from_sample(arrays: Arrays, totals: Arrays) -> ColumnMedians:
-    """Medians of the columns of a `RowSample` that holds every row."""
+def from_sample(arrays: Arrays, totals: Arrays, absolute: bool = False) -> ColumnMedians:
+    """Medians of the columns of a `RowSample` that holds every row; with the totals of |x| if asked for."""
     sample, taken = arrays["sample"], totals["sample_weights"]
     seen = np.flatnonzero(totals["present"])
     n_columns, counts = sample.shape[2], totals["present"][seen]
@@ -130,11 +130,10 @@ def from_sample(arrays: Arrays, totals: Arrays) -> ColumnMedians:
         following=np.full((len(seen), n_columns), np.inf),
     )
     found = _finish(totals, seen, middle, middle)
-    return replace(found, absolute=_scattered(_distances(middle, np.zeros(n_columns)), seen, len(taken)))
-
-
-def _distances(middle: Middle, about: Array) -> Pair:
-    return middle.dispersions(about)[0].sum(axis=1)
+    if not absolute:
+        return found
+    about_zero, _ = middle.dispersions(np.zeros(n_columns))
+    return replace(found, absolute=_scattered(about_zero.sum(axis=1), seen, len(taken)))
 
 
 def _scattered(pair: Pair, seen: Array, n_classes: int) -> Pair:

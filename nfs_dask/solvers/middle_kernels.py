@@ -24,10 +24,8 @@ def _two_sum(a: Any, b: Any) -> Any:
 
 @numba.njit(nogil=True, inline="always")
 def _two_product(a: Any, b: Any) -> Any:
-    """Product and what rounding took from it; a factor of 1 needs no splitting, which huge values would not bear."""
+    """The rounded product, and what rounding left over."""
     product = a * b
-    if b == 1.0:
-        return product, 0.0
     t = _SPLITTER * a
     a_high = t - (t - a)
     a_low = a - a_high
@@ -47,17 +45,22 @@ def _plus(high: Any, low: Any, a: Any, b: Any) -> Any:
 
 
 @numba.njit(nogil=True, inline="always")
-def _plus_distance(high: Any, low: Any, x: Any, middle: Any, w: Any, w_low: Any) -> Any:
-    """The pair (high, low) + (w + w_low) * |x - middle|."""
+def _gather(high: Any, low: Any, a: Any, b: Any) -> Any:
+    """The pair (high, low) + (a, b), of which the second double may grow until `_two_sum` settles both."""
+    total, rest = _two_sum(high, a)
+    return total, low + (rest + b)
+
+
+@numba.njit(nogil=True, inline="always")
+def _distance(x: Any, middle: Any, w: Any, w_low: Any) -> Any:
+    """The pair (w + w_low) * |x - middle|."""
     distance, rest = _two_sum(x, -middle)
     if distance < 0:
         distance, rest = -distance, -rest
+    if w == 1.0 and w_low == 0.0:  # which needs no splitting, which huge values would not bear
+        return distance, rest
     product, error = _two_product(distance, w)
-    if w != 1.0 or w_low != 0.0:
-        error += rest * w + distance * w_low
-    else:
-        error += rest
-    return _plus(high, low, product, error)
+    return product, error + (rest * w + distance * w_low)
 
 
 @kernel
@@ -129,11 +132,11 @@ def find_middles(
                 more, more_low = 0.0, 0.0
                 while at[c] < counts[c, u] and values[u, starts[c, u] + at[c]] == value:
                     w = value_weights[u, starts[c, u] + at[c]] if weighted else 1.0
-                    more, more_low = _plus(more, more_low, w, 0.0)
+                    more, more_low = _gather(more, more_low, w, 0.0)
                     at[c] += 1
                 while point_at[c] < n_points and points[c, point_at[c], u] <= value:
                     p = point_at[c]
-                    more, more_low = _plus(more, more_low, point_weights[c, p, u], point_weights_low[c, p, u])
+                    more, more_low = _gather(more, more_low, point_weights[c, p, u], point_weights_low[c, p, u])
                     point_at[c] += 1
                 if more > 0:
                     cum[c], cum_low[c] = _plus(cum[c], cum_low[c], more, more_low)
@@ -203,20 +206,18 @@ def add_distances(
             less, less_low, more, more_low = lesser[c, u], lesser_low[c, u], greater[c, u], greater_low[c, u]
             for j in range(starts[c, u], starts[c, u] + counts[c, u]):
                 x, w = values[u, j], value_weights[u, j] if weighted else 1.0
-                high, low = _plus_distance(high, low, x, middle, w, 0.0)
-                if x < middle:
-                    less, less_low = _plus(less, less_low, w, 0.0)
-                elif x > middle:
-                    more, more_low = _plus(more, more_low, w, 0.0)
+                distance, rest = _distance(x, middle, w, 0.0)
+                high, low = _gather(high, low, distance, rest)
+                less, less_low = _gather(less, less_low, w if x < middle else 0.0, 0.0)
+                more, more_low = _gather(more, more_low, w if x > middle else 0.0, 0.0)
             for p in range(points.shape[1]):
                 x, w, w_low = points[c, p, u], point_weights[c, p, u], point_weights_low[c, p, u]
-                if w <= 0:
-                    continue
-                high, low = _plus_distance(high, low, x, middle, w, w_low)
+                distance, rest = _distance(x, middle, w, w_low)
+                high, low = _gather(high, low, distance, rest)
                 if x < middle:
-                    less, less_low = _plus(less, less_low, w, w_low)
+                    less, less_low = _gather(less, less_low, w, w_low)
                 elif x > middle:
-                    more, more_low = _plus(more, more_low, w, w_low)
-            distances[c, u], distances_low[c, u] = high, low
-            lesser[c, u], lesser_low[c, u] = less, less_low
-            greater[c, u], greater_low[c, u] = more, more_low
+                    more, more_low = _gather(more, more_low, w, w_low)
+            distances[c, u], distances_low[c, u] = _two_sum(high, low)
+            lesser[c, u], lesser_low[c, u] = _two_sum(less, less_low)
+            greater[c, u], greater_low[c, u] = _two_sum(more, more_low)

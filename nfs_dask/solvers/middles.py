@@ -20,6 +20,11 @@ class Tails:
     sums: Pair
 
 
+def _where(side: Tails, middles: Array) -> Array:
+    """The middles, where anything lies on a side."""
+    return np.where(side.weight.hi > 0, middles, 0.0)
+
+
 @dataclass(frozen=True)
 class Middle:
     """All that decides the medians of some classes (C) together in some columns (U).
@@ -102,8 +107,8 @@ class Middle:
     def dispersions(self, middles: Array) -> tuple[Pair, Array]:
         """Sums (C, U) of weight * |value - middle|, and whether the middle is a median of each class by itself."""
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large comes out as no number, and is refused
-            low, high = (side.weight * middles - side.sums for side in (self.below, self.above))
-            distances = low - high
+            less, more = (side.sums - side.weight * _where(side, middles) for side in (self.below, self.above))
+            distances = more - less
         sums = [Pair(pair.hi.copy(), pair.lo.copy()) for pair in (distances, self.below.weight, self.above.weight)]
         distances, lesser, greater = sums
         middle_kernels.add_distances(*self._known(), middles, *(a for pair in sums for a in (pair.hi, pair.lo)))
