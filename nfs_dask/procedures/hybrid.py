@@ -1,0 +1,126 @@
+"""The hybrid naive Bayes: word tables from counts, and a few parameters fitted to leave-one-out features.
+
+Documents have R regions over one vocabulary of V words, side by side in R * V columns. Three steps:
+
+counts     of each column in each class, those a multinomial model needs; kept beside the data, and shared with it
+features   each document becomes a few numbers, one for each region, by the table as it would be without the document
+fit        of a logistic model of these numbers
+
+Features of many documents do not fit into memory, nor does the table of a wide vocabulary: see
+`nfs_dask.procedures.regions` for the table, and `nfs_dask.procedures.slopes` for what becomes of the features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.errors import InputError
+from nfs_dask.models.base import Evidence
+from nfs_dask.procedures.passes import Pass
+from nfs_dask.solvers.logistic import LogisticFit
+from nfs_dask.statistics.leave_one_out import RegionTable
+
+Prior = Literal["fitted", "fixed"]
+Tables = Literal["shared", "separate"]
+
+
+@dataclass(frozen=True)
+class HybridSettings:
+    """What a hybrid naive Bayes is to be. Checked when it is made."""
+
+    n_regions: int  # the columns of the data are so many regions of equal width
+    normalize: bool = True  # whether features are divided by the number of words of their region
+    alpha: float = 1.0  # smoothing of the table, above 0
+    ridge: float = 1e-3  # penalty ridge / 2 * sum of squared slopes, against the sum over documents
+    prior: Prior = "fitted"  # intercepts are fitted, or fixed at the log priors
+    k: int | None = None  # words that a sparse multinomial model chooses, the same in all regions; None: all
+    tables: Tables = "shared"  # all regions share one table, or each has its own
+
+    def __post_init__(self) -> None:
+        if self.n_regions < 1:
+            raise InputError(f"{self.n_regions} regions; there is at least one")
+        if not (np.isfinite(self.alpha) and self.alpha > 0):
+            raise InputError(
+                f"alpha={self.alpha} is not possible here: a word that only one document has would be impossible "
+                "without that document; give a number above 0, such as 1.0"
+            )
+        if not (np.isfinite(self.ridge) and self.ridge >= 0):
+            raise InputError(f"ridge={self.ridge}; give a number of 0 or more, such as 1e-3")
+        if self.prior not in ("fitted", "fixed"):
+            raise InputError(f'prior={self.prior!r}; give "fitted" or "fixed"')
+        if self.tables not in ("shared", "separate"):
+            raise InputError(f'tables={self.tables!r}; give "shared" or "separate"')
+        if self.k is not None and self.k < 1:
+            raise InputError(f"k={self.k}; give 1 or more words, or None for all")
+
+
+@dataclass(frozen=True)
+class HybridFit:
+    """The parameters of a hybrid naive Bayes, and how they came about.
+
+    A document's features are `region_features(block, fit.table, fit.counts, normalize=..., leave_out=False)`, and its
+    scores `class_scores(features, fit.theta)`, whatever the prior: a fixed one is in the intercepts of theta.
+    """
+
+    settings: HybridSettings
+    classes: Array  # (C,) sorted labels, each of them with documents
+    class_weight: Array  # (C,) float64, documents of each class under their weights
+    rows: int  # documents
+    n_words: int  # V, of the vocabulary
+    words: Array  # (n,) int64 ascending, those the features are made of: all, or the support of k
+    counts: Array  # (C, n), of separate tables (C, R, n): of these words; int64 for whole numbers, else float64
+    totals: Array  # (C,), of separate tables (C, R): of all words
+    theta: Array  # (C - 1 + R,) intercepts of the classes but the first, then the slopes of the regions
+    logistic: LogisticFit  # of theta; where the prior is fixed, its own intercepts are 0
+    evidence: Evidence | None  # of the choice of k words; None: all were taken
+    passes: tuple[Pass, ...]  # over the data, in turn
+    seconds: float
+
+    @cached_property
+    def table(self) -> RegionTable:
+        """All there is to know of the table besides the counts."""
+        support = None if len(self.words) == self.n_words else self.words
+        return RegionTable(self.settings.n_regions, self.n_words, self.totals, self.settings.alpha, support)
+
+    @property
+    def log_probabilities(self) -> Array:
+        """Log P(w|c) of the words, shaped as the counts: log(count + alpha) - log(total + alpha V)."""
+        alpha = self.settings.alpha
+        mass = np.log(self.totals + alpha * self.n_words)
+        return np.asarray(np.log(self.counts + alpha) - mass[..., None])
+
+    @property
+    def intercepts(self) -> Array:
+        """(C,) of all classes, the first of them 0."""
+        return np.concatenate(([0.0], self.theta[: len(self.theta) - self.settings.n_regions]))
+
+    @property
+    def slopes(self) -> Array:
+        """(R,)."""
+        return self.theta[len(self.theta) - self.settings.n_regions :]
+
+    @property
+    def reads(self) -> float:
+        """How often the data were read: the shares of all passes together."""
+        return sum(one.share for one in self.passes)
+
+    def to_json(self) -> dict[str, Any]:
+        """How the fit came about, as JSON values: the passes in turn, their seconds by name, and how well it ended."""
+        fit = self.logistic
+        return {
+            "passes": [one.to_json() for one in self.passes],
+            "reads": self.reads,
+            "seconds": {one.name: one.seconds for one in self.passes},
+            "fit": {
+                "log_likelihood": fit.log_likelihood,
+                "objective": fit.objective,
+                "gradient": fit.gradient,
+                "rank": fit.rank,
+                "evaluations": fit.n_evaluations,
+            },
+        }
