@@ -42,7 +42,7 @@ class ClassSigns(Statistic):
 
     def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         for name, sign in (("positive", 1), ("negative", -1)):
-            if sign < 0 and not _any_negative(block.data):
+            if sign < 0 and _first_negative(block.data) < 0:
                 continue
             entries = (block.indptr, block.indices, block.data, block.codes.astype(np.int64))
             if block.weights is None:
@@ -108,8 +108,12 @@ def _add_to_pair(high, low, value):
 
 
 @kernel
-def _any_negative(data):
-    return any(data[j] < 0 for j in range(len(data)))
+def _first_negative(data):
+    """Position of the first value below 0; -1 if none."""
+    for j in range(len(data)):
+        if data[j] < 0:
+            return j
+    return -1
 
 
 @kernel
