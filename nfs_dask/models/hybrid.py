@@ -1,0 +1,170 @@
+"""Hybrid naive Bayes: word probabilities that were counted, weighed by a few parameters that were fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array, Block, check_structure, check_values
+from nfs_dask.errors import InputError
+from nfs_dask.kernels import kernel
+from nfs_dask.models.base import Model
+from nfs_dask.solvers.likelihood import class_scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridModel(Model):
+    """A classifier of documents with several regions, such as subject and body, that have one vocabulary.
+
+    Columns ``r * V .. (r + 1) * V - 1`` are region r. With the words w of region r that are in the support,
+
+        b_rc = sum of x_rw log P(w|c), divided by the sum of x_rw if normalised; 0 for a region without words
+        P(c|x) proportional to exp(theta_0c + sum_r theta_r b_rc),  theta_00 = 0
+
+    For two classes ``b_r = b_r1 - b_r0`` says the same. The support has the same words in each region. Unnormalised
+    and with theta_r = 1, this is naive Bayes of the prior ``theta_0``.
+    """
+
+    theta: Array  # (C - 1 + R,) float64: theta_0 of the classes but the first, then theta_r of the regions
+    log_probabilities: Array  # (C, words) float64, log P(w|c) of all regions; (C, R, words) where each has its own
+    n_regions: int
+    normalize: bool
+    alpha: float  # smoothing that the probabilities were estimated with
+
+    @property
+    def measure(self) -> str:
+        return "log likelihood"
+
+    @property
+    def has_probabilities(self) -> bool:
+        return True
+
+    @property
+    def is_linear(self) -> bool:
+        return not self.normalize
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary, V."""
+        return self.n_features // self.n_regions
+
+    @property
+    def words(self) -> Array:
+        """The selected words, ascending from 0 to V - 1."""
+        return self.support[: self.log_probabilities.shape[-1]]
+
+    @property
+    def intercepts(self) -> Array:
+        """theta_0 of each class, (C,); 0 for the first."""
+        return np.concatenate(([0.0], self.theta[: self.n_classes - 1]))
+
+    @property
+    def slopes(self) -> Array:
+        """theta_r, (R,)."""
+        return self.theta[self.n_classes - 1 :]
+
+    def scores(self, block: Block, trusted: bool = False) -> Array:
+        """Logarithms of the posteriors up to a constant of the row, (n, C); of two classes the first one has 0."""
+        with np.errstate(over="ignore", invalid="ignore"):  # looked for below
+            scores = class_scores(self.features(block, trusted), self.theta)
+        finite = np.isfinite(scores).all(axis=1)
+        if not finite.all():
+            raise InputError(
+                f"block {block.number}, row {block.first_row + int(np.argmin(finite))}: its values add up to more than "
+                "a number holds; scale the data down"
+            )
+        return scores
+
+    def features(self, block: Block, trusted: bool = False) -> Array:
+        """b_r of each row, (n, R), or for more than two classes b_rc, (n, R, C)."""
+        check_structure(block)
+        if not trusted:
+            check_values(block, "real")
+        tables = self._tables
+        everything = len(self.support) == self.n_features
+        columns = block.indices if everything else self.lookup.positions(block.indices)
+        out = np.zeros((block.n_rows, self.n_regions, tables.shape[-1]))
+        _add_entries(block.indptr, columns, block.data, tables, self.normalize, out)
+        return out[:, :, 0] if self.n_classes == 2 else out
+
+    def log_odds(self, scores: Array) -> Array:
+        return scores
+
+    def coefficients(self) -> tuple[Array, Array]:
+        if not self.is_linear:
+            raise InputError(
+                "the posteriors of normalised regions are no linear functions of the counts; take predict or "
+                "decision_function, or fit with normalize=False"
+            )
+        weights, intercepts = self._worth(), self.intercepts
+        return (weights, intercepts) if self.n_classes != 2 else (weights[1:] - weights[:1], np.diff(intercepts))
+
+    def margins(self) -> Array:
+        """(C, k) how much more a word in a region adds to the score of a class than to that of the others on average.
+
+        In a normalised region, if no other word is there: else it shares that with the others.
+        """
+        worth = self._worth()
+        return worth - (worth.sum(axis=0) - worth) / (self.n_classes - 1)
+
+    def _worth(self) -> Array:
+        """(C, k) theta_r log P(w|c)."""
+        worth: Array = self.slopes[:, None] * self._by_region
+        return worth.reshape(self.n_classes, len(self.support))
+
+    @property
+    def _by_region(self) -> Array:
+        """(C, 1 or R, words) the logarithms, with an axis for the tables."""
+        logs = self.log_probabilities
+        return logs[:, None, :] if logs.ndim == 2 else logs
+
+    @cached_property
+    def _tables(self) -> Array:
+        """(tables, words, C) the logarithms, so that what an entry adds lies together.
+
+        (tables, words, 1) for two classes, of which only the difference of the second to the first matters.
+        """
+        logs = self._by_region
+        if self.n_classes == 2:
+            logs = logs[1:] - logs[:1]
+        return np.ascontiguousarray(np.moveaxis(logs, 0, -1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is worked out where it is used: tables may be large, and models travel to workers."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@kernel
+def _add_entries(indptr, columns, data, tables, normalize, out):
+    """out[row, region] += value * table[word] of each entry, then divided by the sum of the values of the region.
+
+    Columns run over the words of one region after the other; negative ones are skipped.
+    """
+    n_tables, width, n_values = tables.shape
+    n_regions = out.shape[1]
+    tokens = np.empty(n_regions)
+    for i in range(len(indptr) - 1):
+        tokens[:] = 0.0
+        region, first = 0, np.int64(0)
+        for j in range(indptr[i], indptr[i + 1]):
+            column = np.int64(columns[j])
+            if column < 0:
+                continue
+            word = column - first
+            if word < 0 or word >= width:  # entries of a region follow one another, so a division is rare
+                region = column // width
+                first = region * width
+                word = column - first
+            value = np.float64(data[j])
+            tokens[region] += value
+            table = region if n_tables > 1 else 0
+            for c in range(n_values):
+                out[i, region, c] += value * tables[table, word, c]
+        if normalize:
+            for r in range(n_regions):
+                if tokens[r] > 0:
+                    for c in range(n_values):
+                        out[i, r, c] /= tokens[r]
