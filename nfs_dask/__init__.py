@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nfs_dask._version import __version__
 
 if TYPE_CHECKING:
+    from nfs_dask.coverage import accuracy_coverage
     from nfs_dask.dataset import Dataset, open_dataset, plan
     from nfs_dask.engine.distributed import DaskEngine
     from nfs_dask.engine.serial import SerialEngine
@@ -48,6 +49,7 @@ _HOME = {
     "SparseMultinomialNB": "nfs_dask.estimators.multinomial",
     "StoreError": "nfs_dask.errors",
     "TextVectorizer": "nfs_dask.estimators.vectorizer",
+    "accuracy_coverage": "nfs_dask.coverage",
     "ingest": "nfs_dask.intake",
     "load_model": "nfs_dask.estimators.files",
     "open_dataset": "nfs_dask.dataset",
@@ -72,6 +74,7 @@ __all__ = [
     "StoreError",
     "TextVectorizer",
     "__version__",
+    "accuracy_coverage",
     "ingest",
     "load_model",
     "open_dataset",

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.coverage import CoverageCounts, Reliability
+from nfs_dask.coverage import judge as judge_confidence
 from nfs_dask.dataset import Dataset
 from nfs_dask.documents.base import DocumentSource, shares
 from nfs_dask.engine.base import Engine
@@ -22,6 +24,37 @@ from nfs_dask.sources.base import Source
 from nfs_dask.sources.labels import encode, merge_classes
 
 NORMAL_95 = 1.959963984540054
+TOGETHER = 64  # tasks whose counts are held at once
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """How sure a model was of documents, and how often it was right when it was that sure. Of bounded size."""
+
+    counts: CoverageCounts
+    reliability: Reliability
+
+    @classmethod
+    def of(cls, model: Model, scores: Array, codes: Array) -> Confidence | None:
+        """Of some documents by their scores; ``codes`` number their classes in the model, -1 for others.
+
+        None of a model without probabilities, whose scores are no log odds.
+        """
+        if not model.has_probabilities:
+            return None
+        odds = model.log_odds(scores)
+        odds = odds[:, 1] - odds[:, 0] if model.n_classes == 2 else odds
+        confidence, right = judge_confidence(odds, codes, at_zero=0)
+        posteriors = np.exp(model.log_posterior(scores))
+        reliability = Reliability.of(posteriors, codes, classes=np.arange(model.n_classes))
+        return cls(CoverageCounts.of(confidence, right), reliability)
+
+    def __add__(self, other: Confidence) -> Confidence:
+        return Confidence(self.counts + other.counts, self.reliability + other.reliability)
+
+    def to_json(self) -> dict[str, Any]:
+        """Accuracy over coverage, and calibration, as JSON values."""
+        return {"coverage": self.counts.curve().to_json(), **self.reliability.to_json()}
 
 
 @dataclass(frozen=True)
@@ -32,6 +65,7 @@ class Evaluation:
     classes: Array  # (C,) the classes of the model
     confusion: Array  # (L, C) int64, documents with a label that were given a class
     left_out: int = 0  # bad documents, which nothing was predicted of
+    confidence: Confidence | None = None  # of models that have probabilities
 
     @property
     def n(self) -> int:
@@ -86,6 +120,7 @@ class Evaluation:
                 {"label": label, "n": int(n), "precision": _number(p), "recall": _number(r)}
                 for label, n, p, r in per_class
             ],
+            **({} if self.confidence is None else self.confidence.to_json()),
         }
 
 
@@ -122,9 +157,13 @@ def evaluate(model: Model, dataset: Dataset, engine: Engine | None = None) -> Ev
     _check_comparable(dataset.classes, model.classes)
     source = dataset.source
     runs = [Judging(source, model, block, block + 1) for block in range(source.n_blocks)]
+    confusion, confidence = np.zeros((len(dataset.classes), model.n_classes), np.int64), None
     with choose_engine(engine, source).mapping(source) as mapping:
-        parts = mapping(judge, runs)
-    return Evaluation(dataset.classes, model.classes, np.sum(parts, axis=0))
+        for first in range(0, len(runs), TOGETHER):
+            for counts, sure in mapping(judge, runs[first : first + TOGETHER]):
+                confusion += counts
+                confidence = _sum(confidence, sure)
+    return Evaluation(dataset.classes, model.classes, confusion, 0, confidence)
 
 
 def evaluate_documents(documents: DocumentSource, reader: Reader, engine: Engine | None = None) -> Evaluation:
@@ -132,19 +171,34 @@ def evaluate_documents(documents: DocumentSource, reader: Reader, engine: Engine
     if not documents.labelled:
         raise InputError("the documents have no labels to compare with; name the column that holds them")
     tasks = [JudgedPieces(own, pieces, reader) for own, pieces in shares(documents)]
+    found: list[tuple[Array, Array]] = []
+    seen, confidence = Seen(), None
     with choose_for_documents(engine, documents).executor() as executor:
-        found = executor.map_items(judge_pieces, tasks)
-    labels = merge_classes([labels for labels, _, _ in found])
+        for first in range(0, len(tasks), TOGETHER):
+            for labels, counts, met, sure in executor.map_items(judge_pieces, tasks[first : first + TOGETHER]):
+                found.append((labels, counts))
+                seen.add(met)
+                confidence = _sum(confidence, sure)
+    labels = merge_classes([own for own, _ in found])
     if not len(labels):
         raise InputError("there are no documents to compare with; give at least one")
     _check_comparable(labels, reader.model.classes)
-    confusion, seen = np.zeros((len(labels), reader.model.n_classes), np.int64), Seen()
-    for own, counts, met in found:
+    confusion = np.zeros((len(labels), reader.model.n_classes), np.int64)
+    for own, counts in found:
         confusion[np.searchsorted(labels, own)] += counts
-        seen.add(met)
     if seen.left_out:
         warn(str(seen), DataWarning)
-    return Evaluation(labels, reader.model.classes, confusion, seen.left_out.total())
+    return Evaluation(labels, reader.model.classes, confusion, seen.left_out.total(), confidence)
+
+
+def _sum(one: Confidence | None, other: Confidence | None) -> Confidence | None:
+    return other if one is None else one if other is None else one + other
+
+
+def _positions(labels: Array, classes: Array) -> Array:
+    """Where each label is among the classes of a model, -1 for those it does not know."""
+    known = {label: code for code, label in enumerate(classes.tolist())}
+    return np.array([known.get(label, -1) for label in labels.tolist()], np.int64)
 
 
 def _kind(labels: Array) -> str:
@@ -170,20 +224,28 @@ class JudgedPieces:
     reader: Reader
 
 
-def judge_pieces(task: JudgedPieces) -> tuple[Array, Array, Seen]:
-    """The labels of some pieces, (L,), their confusion counts, (L, C), and what was left out."""
-    labels, given, seen = [], [np.zeros(0, np.int64)], Seen()
+def judge_pieces(task: JudgedPieces) -> tuple[Array, Array, Seen, Confidence | None]:
+    """Labels of some pieces, (L,), their confusion counts, (L, C), what was left out, and how sure the model was."""
+    model = task.reader.model
+    labels, scores, seen = [], [np.zeros((0, model.n_classes))], Seen()
     for batch in chain.from_iterable(map(task.documents.batches, task.pieces)):
         seen.seen += batch.seen
         seen.note(batch.problems)
         labels.append(encode(batch.labels, batch.n_documents))
         for block in task.reader.blocks_of([batch.document_by_document()]):
-            given.append(np.argmax(task.reader.model.scores(block, trusted=True), axis=1))
+            scores.append(model.scores(block, trusted=True))
     classes = merge_classes([own for own, _ in labels])
-    counts = np.zeros((len(classes), task.reader.model.n_classes), np.int64)
-    codes = [np.searchsorted(classes, own)[codes] for own, codes in labels]
-    np.add.at(counts, (np.concatenate([np.zeros(0, np.int64), *codes]), np.concatenate(given)), 1)
-    return classes, counts, seen
+    codes = np.concatenate([np.zeros(0, np.int64), *(np.searchsorted(classes, own)[codes] for own, codes in labels)])
+    found = np.concatenate(scores)
+    counts = _confusion(codes, found, len(classes))
+    return classes, counts, seen, Confidence.of(model, found, _positions(classes, model.classes)[codes])
+
+
+def _confusion(codes: Array, scores: Array, n_labels: int) -> Array:
+    """How many documents of each label were given each class, (L, C)."""
+    counts = np.zeros((n_labels, scores.shape[1]), np.int64)
+    np.add.at(counts, (codes, np.argmax(scores, axis=1)), 1)
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +258,18 @@ class Judging:
     stop: int
 
 
-def judge(task: Judging) -> Array:
-    """The confusion counts of some blocks, (L, C)."""
-    assert task.source.classes is not None
-    shape = len(task.source.classes), task.model.n_classes
-    counts = np.zeros(shape, np.int64)
+def judge(task: Judging) -> tuple[Array, Confidence | None]:
+    """The confusion counts of some blocks, (L, C), and how sure the model was."""
+    labels, model = task.source.classes, task.model
+    assert labels is not None
+    counts, confidence = np.zeros((len(labels), model.n_classes), np.int64), None
+    positions = _positions(labels, model.classes)
     for block in task.source.blocks(task.start, task.stop):
         labelled = np.asarray(block.codes) >= 0
-        given = np.argmax(task.model.scores(block, task.source.trusted), axis=1)
-        np.add.at(counts, (block.codes[labelled], given[labelled]), 1)
-    return counts
+        scores, codes = model.scores(block, task.source.trusted)[labelled], block.codes[labelled]
+        counts += _confusion(codes, scores, len(labels))
+        confidence = _sum(confidence, Confidence.of(model, scores, positions[codes]))
+    return counts, confidence
 
 
 def _share(part: Array, whole: Array) -> Array:

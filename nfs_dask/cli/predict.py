@@ -176,7 +176,8 @@ def evaluate(model: str, sources: tuple[str, ...], columns: dict[str, Any], clus
     """How often a model is right about the documents of SOURCE, whose labels are known.
 
     SOURCE is a dataset with the features of the training data; or, for a model of texts, documents in files of any kind
-    that ingest reads.
+    that ingest reads. Of models with probabilities also how many documents, taken in the order of their odds, are
+    covered at some accuracies, and whether probabilities are what they say.
 
     \b
     nfs-dask evaluate spam.model test-mail.zarr
@@ -205,8 +206,22 @@ def _show_evaluation(values: dict[str, Any], console: Console) -> None:
         f"accuracy {values['accuracy']:.4f} (95 % between {low:.4f} and {high:.4f}) on {values['n']:,} documents"
     )
     console.print(f"balanced accuracy {values['balanced_accuracy']:.4f}")
+    if "coverage" in values:
+        at = values["coverage"]["at_accuracy"]
+        console.print(
+            "covered at an accuracy of "
+            + ", ".join(f"{float(accuracy):.0%}: {share:.1%}" for accuracy, share in at.items())
+            + " of the documents, those of largest odds"
+        )
+        console.print(f"expected calibration error {values['expected_calibration_error']:.4f}")
     rows = [[str(c["label"]), c["n"], _share(c["precision"]), _share(c["recall"])] for c in values["per_class"]]
     console.print(table("Each class", ["class", "documents", "precision", "recall"], rows))
+    if "reliability" in values:
+        bins = [
+            [f"{b['from']:.1f} to {b['to']:.1f}", b["n"], f"{b['posterior']:.4f}", f"{b['accuracy']:.4f}"]
+            for b in values["reliability"]
+        ]
+        console.print(table("Probabilities", ["probability", "documents", "its mean", "accuracy"], bins))
     labels = [str(label) for label in values["labels"]]
     confusion = [[label, *row] for label, row in zip(labels, values["confusion"].tolist(), strict=True)]
     console.print(
