@@ -155,7 +155,7 @@ def _read_arrays(folder: Folder, header: dict[str, Any]) -> dict[str, Array]:
         "class_count": [n_classes],
         "point": [n_classes],
         "idf": [k],
-        **_family(folder, header).shapes(n_classes, k, n_features),
+        **_family(folder, header).shapes(header, n_classes, k, n_features),
     }
     wrong = {name: shape for name, shape in header["arrays"].items() if shapes.get(name) != shape}
     if wrong or not all(type(n) is int and 0 < n <= n_features for n in (k, *support)):
