@@ -22,11 +22,16 @@ class Lookup:
 
     columns: Array  # (k,) int64, ascending
     shift: int
-    starts: Array  # (stretches + 1,) int64
+    starts: Array | None  # (stretches + 1,) int64; None: these are all columns there are
 
     @classmethod
     def of(cls, columns: Array, n_features: int) -> Lookup:
-        """An index of twice as many stretches as there are columns, and enough for most of them to be empty."""
+        """An index of twice as many stretches as there are columns, and enough for most of them to be empty.
+
+        None where all columns are wanted: each has the position that its number says.
+        """
+        if len(columns) == n_features:
+            return cls(columns, 0, None)
         shift = 0
         while n_features >> shift > max(2 * len(columns), MANY):
             shift += 1
@@ -35,6 +40,8 @@ class Lookup:
 
     def positions(self, columns: Array) -> Array:
         """Where each of some columns is among the sorted ones, int64; -1 for those that are not there."""
+        if self.starts is None:
+            return columns.astype(np.int64, copy=False)
         out = np.empty(len(columns), np.int64)
         _locate(columns, self.columns, self.starts, self.shift, out)
         return out

@@ -31,6 +31,7 @@ from nfs_dask.storage.models import save_model
 
 Names = Callable[[Array], Sequence[str] | None]  # of some columns
 
+MOST_NAMED = 1 << 20  # selected features whose names a model has with it
 MOST_COUNTS = 1 << 30  # bytes of a statistic that are held in memory; a wider one is solved for panel by panel
 
 
@@ -74,9 +75,7 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
             A new folder or URL, or that of a model, which is then replaced in one step.
         """
         check_fitted(self)
-        parameters = self.get_params(deep=False)
-        del parameters["engine"]
-        save_model(self.model_, {name: _plain(value) for name, value in parameters.items()}, path)
+        save_model(self.model_, self._parameters(), path)
 
     @property
     def objective_(self) -> float:
@@ -108,6 +107,12 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         check_fitted(self)
         return self.model_.evidence.n_evaluations
 
+    def _parameters(self) -> dict[str, Any]:
+        """What a model file keeps of the parameters, as JSON values."""
+        parameters = self.get_params(deep=False)
+        del parameters["engine"]
+        return {name: _plain(value) for name, value in parameters.items()}
+
     def _declared(self, classes: Any, first: bool) -> Array:
         """All classes there will be, as `partial_fit` was told them."""
         if classes is None:
@@ -123,12 +128,12 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         return declared
 
     def _remember(self, model: Model, source: Source, provenance: dict[str, Any], earlier: Names | None) -> None:
-        """Take over a model, with names and texts of the data it comes from.
+        """Take over a model, with names and texts of the data it comes from; names only of as many as fit a model.
 
         Documents without names of features have those of earlier ones, and if these were texts, are read as they.
         """
         known = _names_of(source) or earlier
-        names = None if known is None else known(model.support)
+        names = None if known is None or len(model.support) > MOST_NAMED else known(model.support)
         texts = source if is_of_texts(source) or earlier is None else self._texts
         text = None if model.needs_whole_rows else text_features(texts, model.support, names)
         self._names, self._texts = known, texts if text is not None else None

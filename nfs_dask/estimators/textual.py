@@ -40,20 +40,19 @@ def text_features(source: Any, support: Array, names: Sequence[str] | None) -> T
         The data of the fit.
     support : (k,) columns, ascending
     names
-        Those of the selected columns.
+        Those of the selected columns; None where they are too many. Terms are then looked up in the vocabulary.
     """
     if not is_of_texts(source):
         return None
-    facts, idf, place = source.text, None, None
-    if facts.settings.tfidf:
-        table = source.table()
-        assert table is not None, "a store of tf-idf weights keeps document frequencies"
-        idf = inverse_document_frequencies(table.frequencies(support % facts.n_terms), facts.n_documents)
-        place = table.terms.folder.location
-    terms = None
-    if facts.settings.hashed is None:
-        assert names is not None, "columns of texts are named by their terms"
+    facts, idf, terms, place = source.text, None, None, None
+    if facts.settings.hashed is None and names is not None:
         terms = terms_of(names, support, facts.n_terms, facts.regions)
+    if facts.settings.tfidf or (facts.settings.hashed is None and names is None):
+        table = source.table()
+        assert table is not None, "a store of texts keeps its vocabulary, with document frequencies"
+        place = table.terms.folder.location
+        if facts.settings.tfidf:
+            idf = inverse_document_frequencies(table.frequencies(support % facts.n_terms), facts.n_documents)
     return TextFeatures(facts.settings, facts.n_terms, facts.n_documents, terms, idf, facts.regions, place)
 
 

@@ -130,12 +130,15 @@ class Model(ABC):
     @property
     def feature_names(self) -> list[str]:
         """Names of the support; ``x`` and the column where the data had none."""
-        return list(self.names) if self.names is not None else [f"x{i}" for i in self.support]
+        return [self._name(position) for position in range(len(self.support))]
 
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
         """For each class up to n features that speak for it most, with their margins; only those above 0."""
-        names, tops = self.feature_names, {}
+        tops = {}
         for label, margin in zip(self.classes.tolist(), self.margins(), strict=True):
-            order = np.argsort(-margin, kind="stable")[:n]
-            tops[label] = [(names[i], float(margin[i])) for i in order if margin[i] > 0]
+            best = [i for i in np.argsort(-margin, kind="stable")[:n] if margin[i] > 0]
+            tops[label] = [(self._name(i), float(margin[i])) for i in best]
         return tops
+
+    def _name(self, position: int) -> str:
+        return f"x{self.support[position]}" if self.names is None else self.names[position]

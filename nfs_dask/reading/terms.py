@@ -84,8 +84,9 @@ class VocabularyTerms:
     def __init__(self, features: TextFeatures) -> None:
         if features.vocabulary is None:
             raise InputError(
-                "the features of this model depend on all terms of a document, and the vocabulary of the data it was "
-                "fitted to is not beside it; fit it on the store and save it, or give a matrix"
+                "this model needs the vocabulary of the data it was fitted to, as its features depend on all terms of "
+                "a document, or are too many to be named in it, and the vocabulary is not beside it; fit it on the "
+                "store and save it, or give a matrix"
             )
         self._table, self._n_documents = Table.open(features.vocabulary), features.n_documents
 

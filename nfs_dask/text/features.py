@@ -22,7 +22,7 @@ class TextFeatures:
     settings: TextSettings
     n_terms: int  # columns of a region: the size of the vocabulary, or 2**hashed
     n_documents: int  # of the training data
-    terms: tuple[str, ...] | None  # (k,) of the selected columns, without regions; None for hashed columns
+    terms: tuple[str, ...] | None  # (k,) of the selected columns, without regions; None if hashed, or too many
     idf: Array | None = None  # (k,) float64 of the selected columns; None without tf-idf
     regions: tuple[str, ...] = ("",)  # where the texts of a document stood; a single one may have no name
     vocabulary: str | None = None  # the folder in which all terms are looked up, where that is needed
@@ -34,9 +34,9 @@ class TextFeatures:
 
     @property
     def needs_vocabulary(self) -> bool:
-        """Whether the value of one feature depends on all terms of a document."""
+        """Whether values depend on all terms of a document, or the selected terms are too many to be here."""
         normed = self.settings.tfidf and self.settings.norm is not None
-        return normed or (self.lengths and self.settings.hashed is None)  # every term has a hash, and so counts
+        return normed or (self.settings.hashed is None and (self.lengths or self.terms is None))  # all have a hash
 
 
 def column_prefix(regions: Sequence[str], region: int) -> str:
