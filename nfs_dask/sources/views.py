@@ -85,7 +85,7 @@ class Choice:
         return {"columns": self.columns, "n_features": self.n_features}
 
 
-class _View:
+class View:
     """What all views take over from their source."""
 
     def __init__(self, source: Source, kind: str, chosen: Array) -> None:
@@ -116,7 +116,7 @@ class _View:
         return self._source.read_nbytes
 
 
-class _Columns(_View):
+class _Columns(View):
     """Some columns of a source."""
 
     def __init__(self, source: Source, choice: Choice) -> None:
@@ -137,7 +137,7 @@ class _Columns(_View):
         return self._source.names(self._choice.columns[columns])
 
 
-class _Blocks(_View):
+class _Blocks(View):
     """Some blocks of a source."""
 
     def __init__(self, source: Source, numbers: Array) -> None:

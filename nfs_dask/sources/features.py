@@ -1,0 +1,238 @@
+"""Documents as the few numbers that a hybrid naive Bayes is fitted to: views of a source over a table of words.
+
+Features are made as blocks are read. A table in one piece is read once for all of them; one in panels goes by for as
+many documents at a time as there is room for. The features have the same bits either way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array, Block, full_rows
+from nfs_dask.sources.base import Source, is_delayed, origin_of
+from nfs_dask.sources.collections import lazy_tasks
+from nfs_dask.sources.views import View
+from nfs_dask.statistics.base import State
+from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable
+from nfs_dask.statistics.panels import MemoryPanels, Panels
+from nfs_dask.units import MiB
+
+COUNTS = "counts"  # the array that the panels of a table have
+PIECE_ROWS = 1 << 16  # documents whose features are made together
+BATCH_NBYTES = 64 * MiB  # of documents that a table in panels goes by for
+KERNELS_NBYTES = 16 * MiB  # measured: what the compiled code of features and of their sums takes
+_LEAST_ROW_NBYTES = 9  # of a block: a pointer and a code
+
+
+def n_columns(table: RegionTable) -> int:
+    """Columns of features: one for each region, for more than two classes one for each of these and region."""
+    return table.n_regions * (1 if table.n_classes == 2 else table.n_classes)
+
+
+def table_nbytes(table: RegionTable, n_words: int) -> int:
+    """Bytes of the counts of some words."""
+    return table.n_classes * table.n_tables * n_words * 8
+
+
+@dataclass(frozen=True)
+class Featuring:
+    """How documents become features."""
+
+    table: RegionTable
+    counts: Panels  # of the words of the table; their arrays "counts" are as `RegionSums.add` takes them
+    normalize: bool
+    leave_out: bool
+    trusted: bool
+    batch_nbytes: int = BATCH_NBYTES
+
+    def of(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """The features of blocks, in pieces of at most `PIECE_ROWS` documents."""
+        whole = [*self._panels()] if len(self.counts) == 1 else None
+        for batch in self._batches(_pieces(blocks), 0 if whole else self.batch_nbytes):
+            for first, counts in whole or self._panels():
+                for _, sums in batch:
+                    sums.add(counts, first)
+            for piece, sums in batch:
+                yield self._features(piece, sums)
+
+    def of_one(self, block: Block) -> Block:
+        """The features of a block, in one piece."""
+        pieces = list(self.of(iter([block])))
+        values = np.concatenate([piece.data for piece in pieces]).reshape(block.n_rows, -1)
+        return _with_values(block, values)
+
+    def _panels(self) -> Iterator[tuple[int, Array]]:
+        for first, panel in self.counts:
+            yield first, panel.arrays[COUNTS]
+
+    def _batches(self, pieces: Iterator[Block], nbytes: int) -> Iterator[list[tuple[Block, RegionSums]]]:
+        """Pieces of about so many bytes together, one at least, with what becomes of them."""
+        batch: list[tuple[Block, RegionSums]] = []
+        taken = 0
+        for piece in pieces:
+            sums = RegionSums(piece, self.table, leave_out=self.leave_out, trusted=self.trusted)
+            batch.append((piece, sums))
+            taken += piece.nbytes + sums.logs.nbytes + sums.lengths.nbytes
+            if taken >= nbytes:
+                yield batch
+                batch, taken = [], 0
+        if batch:
+            yield batch
+
+    def _features(self, piece: Block, sums: RegionSums) -> Block:
+        features = sums.features(normalize=self.normalize)
+        return _with_values(piece, features.reshape(piece.n_rows, -1))
+
+
+class FeatureView(View):
+    """The features of the documents of a source, as full rows of `n_columns(table)` columns.
+
+    Of two classes, column r is b_r of the second less that of the first; of more, column r * C + c is b_rc.
+
+    Parameters
+    ----------
+    source
+        Documents over ``n_regions * n_words`` columns.
+    table
+        What is known of the table of words besides their counts.
+    counts
+        As `region_features` takes them; or panels of them, so that nobody needs to hold them all. They travel with the
+        view, or where they are stored, their place does.
+    normalize, leave_out
+        As for `region_features`.
+    batch_nbytes
+        About how many bytes of documents to hold while panels go by.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        table: RegionTable,
+        counts: Array | Panels,
+        *,
+        normalize: bool,
+        leave_out: bool,
+        batch_nbytes: int = BATCH_NBYTES,
+    ) -> None:
+        super().__init__(source, "features", _identity(table, normalize))
+        panels = counts if isinstance(counts, Panels) else MemoryPanels(State({COUNTS: counts}), table.n_kept)
+        self._featuring = Featuring(table, panels, normalize, leave_out, source.trusted, batch_nbytes)
+        self.n_features = n_columns(table)
+        self.kind = "signed"
+        self.trusted = True
+        self.nnz = None if source.n_rows < 0 else source.n_rows * self.n_features
+        self._rows = _most_rows(source)
+        self.import_nbytes = source.import_nbytes + self._working_nbytes()
+        if not leave_out:
+            self.fingerprint = None  # the table may be of any other data
+        if is_delayed(source):
+            (shared,) = lazy_tasks("table", [(_itself, self._featuring)], [])
+            tasks = [(_featured, block.key, shared.key) for block in source.delayed]
+            self.delayed = lazy_tasks("features", tasks, [source.delayed[0], shared])
+
+    @property
+    def block_entries(self) -> int:
+        return self._rows * self.n_features
+
+    @property
+    def block_nbytes(self) -> int:
+        row = self.n_features * (8 + 4) + 8 + 8 + (8 if self.weighted else 0)
+        return self._rows * row + 8
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        return self._featuring.of(self._source.blocks(start, stop))
+
+    def names(self, columns: Array) -> list[str] | None:
+        return None
+
+    def _working_nbytes(self) -> int:
+        """Memory to make features: blocks as they are read, what becomes of their pieces, and the table."""
+        table, counts = self._featuring.table, self._featuring.counts
+        widest = max(last - first for first, last in zip(counts.bounds, counts.bounds[1:], strict=False))
+        one = isinstance(counts, MemoryPanels)
+        tables = table_nbytes(table, widest) * (1 if one else 2)  # a stored panel is decoded first
+        piece = min(self._rows, PIECE_ROWS) * table.n_regions * (table.n_classes + 1) * 8 * 3
+        batch = self._featuring.batch_nbytes if len(counts) > 1 else 0
+        reading = 0 if self.in_memory else 2 * self._source.block_nbytes
+        return KERNELS_NBYTES + tables + piece + batch + reading
+
+
+class StoredFeatures(View):
+    """Features that were written into a store, as a view of the documents they were made of."""
+
+    def __init__(self, stored: Source, documents: Source) -> None:
+        super().__init__(stored, "stored", np.zeros(0, np.int64))
+        self.nnz = stored.nnz
+        self._documents = documents
+
+    @property
+    def origin(self) -> Source:
+        return origin_of(self._documents)
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        return self._source.blocks(start, stop)
+
+    def names(self, columns: Array) -> list[str] | None:
+        return None
+
+
+def _itself(value: Any) -> Any:
+    """A value as a task, so that tasks need not each bring it along."""
+    return value
+
+
+def _featured(block: Block, featuring: Featuring) -> Block:
+    return featuring.of_one(block)
+
+
+def _identity(table: RegionTable, normalize: bool) -> Array:
+    """What features of the same documents differ by, as numbers; their counts follow from the documents."""
+    facts = [table.n_regions, table.n_words, table.n_tables, table.smoothing, normalize, table.totals.tolist()]
+    digest = hashlib.blake2b(json.dumps(facts).encode(), digest_size=16)
+    digest.update(b"all" if table.support is None else np.ascontiguousarray(table.support, "<i8").tobytes())
+    return np.frombuffer(digest.digest(), "<i8")
+
+
+def _most_rows(source: Source) -> int:
+    """Most documents in a block that is handed out: of tasks whole blocks, else pieces of them."""
+    bound = source.block_nbytes // _LEAST_ROW_NBYTES
+    if not is_delayed(source):
+        return max(1, min(bound, PIECE_ROWS))
+    return max(1, bound if source.n_rows < 0 else min(bound, source.n_rows))
+
+
+def _pieces(blocks: Iterator[Block]) -> Iterator[Block]:
+    """The blocks in pieces of at most `PIECE_ROWS` rows."""
+    for block in blocks:
+        if block.n_rows <= PIECE_ROWS:
+            yield block
+        else:
+            for first in range(0, block.n_rows, PIECE_ROWS):
+                yield _rows(block, first, min(first + PIECE_ROWS, block.n_rows))
+
+
+def _rows(block: Block, first: int, last: int) -> Block:
+    """Some rows of a block that may not have been checked yet: what is wrong with it stays wrong."""
+    indptr = block.indptr[first : last + 1]
+    start, stop = int(indptr[0]), int(indptr[-1])
+    return replace(
+        block,
+        indptr=indptr - start,
+        indices=block.indices[start:stop],
+        data=block.data[start:stop],
+        codes=block.codes[first:last],
+        weights=None if block.weights is None else block.weights[first:last],
+        first_row=block.first_row + first,
+    )
+
+
+def _with_values(block: Block, values: Array) -> Block:
+    """A block of the same documents with other columns."""
+    indptr, indices, data, full = full_rows(np.ascontiguousarray(values))
+    return replace(block, indptr=indptr, indices=indices, data=data, n_features=values.shape[1], full=full)
