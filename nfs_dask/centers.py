@@ -7,7 +7,7 @@ or the median under weights that add up to 1 in each class. Classes without docu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -121,8 +121,9 @@ def gram_gains(state: State, settings: CenterSettings) -> Array:
 
 
 def gram_path(state: State, settings: CenterSettings, ks: Array | None = None) -> Ranked:
-    """The best whitened features for many k, which ascend; costs are less that of no features."""
-    return rank(gram_gains(state, settings), ks, always=settings.always)
+    """The best whitened features for many k, which ascend; costs are told less that of no features, so below 0."""
+    ranked = rank(gram_gains(state, settings), ks, always=settings.always)
+    return replace(ranked, cost=0.0 - ranked.value)
 
 
 def fit_medians(classes: Array, medians: Medians, settings: CenterSettings) -> CentersModel:

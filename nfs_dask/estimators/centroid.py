@@ -68,7 +68,7 @@ def _of_moments(estimator: SparseCentroid) -> bool:
     return _of_sums(estimator) and _of_columns(estimator)
 
 
-def _of_columns(estimator: SparseCentroid) -> bool:
+def _of_columns(estimator: SparseCentroid | CenterSettings) -> bool:
     """Whether features are columns of the data, rather than whitened."""
     return bool(estimator.metric != "mahalanobis" or estimator.covariance != "full")
 
@@ -245,8 +245,10 @@ class SparseCentroid(AddingClassifier):
         self._settings(dataset.source, n_classes)
         if self.metric == "manhattan":
             return median_plans(dataset, engine)
-        statistic = Gram(n_classes, np.zeros(dataset.n_features)) if self._is_full else None
-        return [dataset.plan(statistic or self._counting(dataset, n_classes), engine)]
+        if not self._is_full:
+            return [dataset.plan(self._counting(dataset, n_classes), engine)]
+        _refuse_wide(dataset)
+        return [dataset.plan(Gram(n_classes, np.zeros(dataset.n_features)), engine)]
 
     def statistic(self, dataset: Dataset) -> Statistic | ClassMedians | None:
         """What a fit keeps beside the data, when all parameters have been checked; None where it keeps nothing.
@@ -367,19 +369,24 @@ class SparseCentroid(AddingClassifier):
         )
 
     def _counting(self, dataset: Dataset, n_classes: int, first: bool = True) -> ClassMoments | Gram:
+        if not first:
+            self._refuse_other_sums()
         if not self._is_full:
             return ClassMoments(n_classes, squares=self.metric == "mahalanobis")
         if not first:
             return Gram(n_classes, self._state.arrays["shift"])
-        nbytes = 8 * dataset.n_features**2
-        if nbytes > MOST_COUNTS:
-            most = int((MOST_COUNTS / 8) ** 0.5)
-            raise PlanError(
-                f"the covariances of {dataset.n_features:,} features take {format_bytes(nbytes)}, more than the "
-                f"{format_bytes(MOST_COUNTS)} that are held in memory; give at most {most:,} features, or take "
-                'covariance="within"'
-            )
+        _refuse_wide(dataset)
         return Gram(n_classes, about_means(dataset, self.engine))
+
+    def _refuse_other_sums(self) -> None:
+        """Documents are added to sums of the same kind, whatever was made of these."""
+        learnt = self._learnt
+        if (learnt.metric, _of_columns(learnt)) != (self.metric, _of_columns(self)):
+            raise InputError(
+                f"the documents so far were summed up for metric={learnt.metric!r}, covariance={learnt.covariance!r}, "
+                f"which does not do for metric={self.metric!r}, covariance={self.covariance!r}; set them back, or fit "
+                "all documents anew"
+            )
 
     def _less(self, state: State, part: State) -> State:
         return take_away(state, part)
@@ -402,3 +409,15 @@ class SparseCentroid(AddingClassifier):
         facts = provenance_of(int(state.totals["rows"].sum()), source, reduction)
         self._remember(model, source, facts, earlier)
         self._state, self._learnt = state, settings
+
+
+def _refuse_wide(dataset: Dataset) -> None:
+    """A matrix of all features by all features is held in memory."""
+    nbytes = 8 * dataset.n_features**2
+    if nbytes > MOST_COUNTS:
+        most = int((MOST_COUNTS / 8) ** 0.5)
+        raise PlanError(
+            f"the covariances of {dataset.n_features:,} features take {format_bytes(nbytes)}, more than the "
+            f"{format_bytes(MOST_COUNTS)} that are held in memory; give at most {most:,} features, or take "
+            'covariance="within"'
+        )
