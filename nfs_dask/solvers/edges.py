@@ -192,7 +192,7 @@ class _View:
         zeros = Pair(weight.hi[:, None], weight.lo[:, None]) - stored
         below = (edges < 0).sum(axis=1)
         return cls(
-            Halves(weight),
+            Halves.of(totals, seen),
             entries,
             weights,
             Pair(np.where(absent, zeros.hi, 0.0), np.where(absent, zeros.lo, 0.0)),

@@ -8,6 +8,7 @@ small; beyond, fractions do where floats come within 1e-9.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -26,6 +27,17 @@ class Halves:
     """The weights of some classes, all positive, and what it takes to compare with half of them."""
 
     weight: Pair  # (C,)
+    whole: bool  # whether the weights of all rows are whole numbers
+
+    @classmethod
+    def of(cls, totals: Mapping[str, Array], seen: Array) -> Halves:
+        """Of some classes, as statistics count them."""
+        weight = Pair(totals["weight"][seen], totals["weight_low"][seen])
+        return cls(weight, not totals["fractional"][seen].any())
+
+    def of_class(self, c: int) -> Halves:
+        """One of the classes by itself."""
+        return Halves(Pair(self.weight.hi[c : c + 1], self.weight.lo[c : c + 1]), self.whole)
 
     @property
     def n_classes(self) -> int:
@@ -38,11 +50,11 @@ class Halves:
     @property
     def scales(self) -> Array:
         """The common multiple of the weights divided by each, in int64; zeros where that is too large or not whole."""
-        weights = [Fraction(high) + Fraction(low) for high, low in zip(*self._lists, strict=True)]
-        if all(w.denominator == 1 for w in weights):
-            common = math.lcm(*map(int, weights))
+        if self.whole:
+            weights = [int(high) + int(low) for high, low in zip(*self._lists, strict=True)]
+            common = math.lcm(*weights)
             if 2 * self.n_classes * common < _MOST:
-                return np.array([common // int(w) for w in weights], np.int64)
+                return np.array([common // w for w in weights], np.int64)
         return np.zeros(self.n_classes, np.int64)
 
     @property
@@ -59,8 +71,8 @@ class Halves:
         scales = self.scales
         if scales.all():
             whole = below.hi.astype(np.int64) + below.lo.astype(np.int64)
-            common = scales[0] * int(self.weight.hi[0])
-            return np.asarray(2 * (whole * scales[:, None]).sum(axis=0) >= self.n_classes * common)
+            half = (self.weight.hi.astype(np.int64) + self.weight.lo.astype(np.int64)) @ scales
+            return np.asarray(2 * (whole * scales[:, None]).sum(axis=0) >= half)
         over = (below.hi * self.inverse[:, None]).sum(axis=0) - self.n_classes / 2
         out = np.asarray(over >= 0)
         for u in np.flatnonzero(np.abs(over) <= NEAR * self.n_classes):

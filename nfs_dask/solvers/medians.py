@@ -22,6 +22,8 @@ from nfs_dask.solvers.solution import Array
 
 Arrays: TypeAlias = Mapping[str, Array]
 
+_SMALL = 2.0**-500
+
 
 @dataclass(frozen=True)
 class ColumnMedians:
@@ -86,14 +88,15 @@ def weighted_median(values: Array, weights: Array) -> tuple[float, float]:
 
 def midpoint(a: float, b: float) -> float:
     """Halfway between two doubles, also where their sum is beyond the largest."""
+    a, b = float(a), float(b)
     return 0.5 * (a + b) if abs(a + b) < np.inf else 0.5 * a + 0.5 * b
 
 
 # Finishing
 
 
-def from_sample(arrays: Arrays, totals: Arrays, absolute: bool = False) -> ColumnMedians:
-    """Medians of the columns of a `RowSample` that holds every row; with the totals of |x| if asked for."""
+def from_sample(arrays: Arrays, totals: Arrays) -> ColumnMedians:
+    """Medians of the columns of a `RowSample` that holds every row."""
     sample, taken = arrays["sample"], totals["sample_weights"]
     seen = np.flatnonzero(totals["present"])
     n_columns, counts = sample.shape[2], totals["present"][seen]
@@ -118,7 +121,7 @@ def from_sample(arrays: Arrays, totals: Arrays, absolute: bool = False) -> Colum
     tails = Tails(Pair.of(nothing), Pair.of(nothing))
     wide = np.ones(n_columns, np.int64)
     middle = Middle(
-        halves=Halves(Pair(totals["weight"][seen], totals["weight_low"][seen])),
+        halves=Halves.of(totals, seen),
         values=values,
         value_weights=weights,
         starts=starts[:, None] * wide,
@@ -130,10 +133,9 @@ def from_sample(arrays: Arrays, totals: Arrays, absolute: bool = False) -> Colum
         following=np.full((len(seen), n_columns), np.inf),
     )
     found = _finish(totals, seen, middle, middle)
-    if not absolute:
-        return found
     about_zero, _ = middle.dispersions(np.zeros(n_columns))
-    return replace(found, absolute=_scattered(about_zero.sum(axis=1), seen, len(taken)))
+    with np.errstate(over="ignore", invalid="ignore"):  # it is asked for where features were settled, and refused there
+        return replace(found, absolute=_scattered(about_zero.sum(axis=1), seen, len(taken)))
 
 
 def _scattered(pair: Pair, seen: Array, n_classes: int) -> Pair:
@@ -147,7 +149,7 @@ def from_pinned(arrays: Arrays, totals: Arrays, brackets: Brackets) -> ColumnMed
     """Medians of the columns of a `Pinned` state, folded with these brackets."""
     seen = np.flatnonzero(totals["present"])
     own, pooled = (_pinned_view(arrays, totals, brackets, view, seen) for view in range(2))
-    if own.halves.own(own.below.weight).any() or pooled.halves.together(pooled.below.weight).any():
+    if any(middle.starts_above() for middle in (*map(own.of_class, range(len(seen))), pooled)):
         raise _moved()
     found = _finish(totals, seen, own, pooled)
     absolute = Pair(totals["absolute"], totals["absolute_low"]) if "absolute" in totals else None
@@ -178,7 +180,7 @@ def _pinned_view(arrays: Arrays, totals: Arrays, brackets: Brackets, view: int, 
     flat = brackets.capacities.reshape(-1, brackets.capacities.shape[2])
     following = arrays["next"][view, seen]
     return Middle(
-        halves=Halves(weight),
+        halves=Halves.of(totals, seen),
         values=np.ascontiguousarray(arrays["values"].T),
         value_weights=np.ascontiguousarray(arrays["value_weights"].T) if "value_weights" in arrays else None,
         starts=(np.cumsum(flat, axis=0) - flat).reshape(brackets.capacities.shape)[view, seen],
@@ -210,26 +212,30 @@ def _finish(totals: Arrays, seen: Array, own: Middle, pooled: Middle) -> ColumnM
     )
     if not len(seen):
         return found
-    together = Pair.of(np.zeros(n_columns))
-    for c, one in zip(seen, map(own.of_class, range(len(seen))), strict=True):
-        found.centers[c] = _checked(one.medians())
-        apart = _average(one.dispersions(found.centers[c])[0], one.halves)
-        found.dispersions[c] = apart.value[0]
-        together = together + apart.sum(axis=0)
     found.pooled[:] = _checked(pooled.medians())
     distances, is_median = pooled.dispersions(found.pooled)
-    common = _average(distances, pooled.halves).sum(axis=0)
-    found.pooled_dispersions[:] = common.value
-    # A median that all classes share gains nothing; only a whole number of weights can tell that from very little.
-    found.gains[:] = np.where(is_median.all(axis=0), 0.0, np.maximum((common - together).value, 0.0))
+    # Sums next to the smallest doubles are divided where there is room below them.
+    scale = np.where(distances.hi.max(axis=0) < _SMALL, 1 / _SMALL, 1.0)
+    common = _average(distances, scale, pooled.halves).sum(axis=0)
+    together = Pair.of(np.zeros(n_columns))
+    for k, c in enumerate(seen):
+        one = own.of_class(k)
+        found.centers[c] = _checked(one.medians())
+        apart = _average(one.dispersions(found.centers[c])[0], scale, one.halves)
+        found.dispersions[c] = apart.value[0] / scale
+        together = together + apart.sum(axis=0)
+    found.pooled_dispersions[:] = common.value / scale
+    # A median that all classes share gains nothing; only their weights can tell that from very little.
+    found.gains[:] = np.where(is_median.all(axis=0), 0.0, np.maximum((common - together).value / scale, 0.0))
     if not (np.isfinite(found.pooled_dispersions) & np.isfinite(found.gains)).all():
         raise InputError("distances from medians add up beyond the largest double; scale the data down")
     return found
 
 
-def _average(sums: Pair, halves: Halves) -> Pair:
-    """Sums (C, U) divided by the weight of each class."""
-    return sums / Pair(halves.weight.hi[:, None], halves.weight.lo[:, None])
+def _average(sums: Pair, scale: Array, halves: Halves) -> Pair:
+    """Sums (C, U) times a power of two, divided by the weight of each class."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large comes out as no number, and is refused
+        return Pair(sums.hi * scale, sums.lo * scale) / Pair(halves.weight.hi[:, None], halves.weight.lo[:, None])
 
 
 def _checked(middles: Array) -> Array:

@@ -52,7 +52,7 @@ class Middle:
             return Pair(pair.hi[c : c + 1], pair.lo[c : c + 1])
 
         return Middle(
-            Halves(of(self.halves.weight)),
+            self.halves.of_class(c),
             self.values,
             self.value_weights,
             self.starts[c : c + 1],
@@ -98,6 +98,10 @@ class Middle:
                 n_less[u] += sign < 0
                 verdicts[u] = (middle_kernels.LESS_OR_ASK, middle_kernels.EQUAL, middle_kernels.MORE)[sign + 1]
         return middles
+
+    def starts_above(self) -> bool:
+        """Whether the median of some column lies below all of its known values."""
+        return bool(self.halves.n_classes and self.halves.together(self.below.weight).any())
 
     def _known(self) -> tuple[Array, ...]:
         weights = np.zeros((0, 0)) if self.value_weights is None else self.value_weights

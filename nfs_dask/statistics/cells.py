@@ -106,9 +106,9 @@ def digest(array: Array) -> str:
 
 
 @numba.njit(nogil=True, inline="always")
-def _place(edges, x):
+def _place(edges: Any, x: Any) -> Any:
     """The cell of a value that is not outside of the edges of its column."""
-    first, n = 0, len(edges)
+    first, n = np.int64(0), len(edges)
     while n > 1:
         half = n >> 1
         first += half * np.int64(edges[first + half - 1] < x)
@@ -117,7 +117,7 @@ def _place(edges, x):
 
 
 @numba.njit(nogil=True, inline="always")
-def _cell(edges, x):
+def _cell(edges: Any, x: Any) -> Any:
     """The cell of any value."""
     if x < edges[0]:
         return 0
@@ -127,7 +127,7 @@ def _cell(edges, x):
 
 
 @kernel
-def _count(indptr, indices, data, codes, edges, cells):
+def _count(indptr: Array, indices: Array, data: Array, codes: Array, edges: Array, cells: Array) -> None:
     """cells[view, class, cell, column] += 1 for each entry."""
     pooled = len(edges) - 1
     for i in range(len(codes)):
@@ -141,7 +141,17 @@ def _count(indptr, indices, data, codes, edges, cells):
 
 
 @kernel
-def _weigh(indptr, indices, data, codes, weights, edges, entries, high, low):
+def _weigh(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    codes: Array,
+    weights: Array,
+    edges: Array,
+    entries: Array,
+    high: Array,
+    low: Array,
+) -> None:
     """As `_count`, adding the weight of the row to a pair, which is settled at once."""
     pooled = len(edges) - 1
     for i in range(len(codes)):
@@ -170,28 +180,28 @@ def _weigh(indptr, indices, data, codes, weights, edges, entries, high, low):
 
 
 @numba.njit(nogil=True, inline="always")
-def _count_below(row, bounds, counts):
+def _count_below(row: Any, bounds: Any, counts: Any) -> None:
     for j in range(len(row)):
         x = np.float64(row[j])
         counts[j] += np.int64((x < bounds[j]) & (x != 0.0))
 
 
 @numba.njit(nogil=True, inline="always")
-def _count_above(row, bounds, counts):
+def _count_above(row: Any, bounds: Any, counts: Any) -> None:
     for j in range(len(row)):
         x = np.float64(row[j])
         counts[j] += np.int64((x > bounds[j]) & (x != 0.0))
 
 
 @numba.njit(nogil=True, inline="always")
-def _mark_inside(row, low, high, marks):
+def _mark_inside(row: Any, low: Any, high: Any, marks: Any) -> None:
     for j in range(len(row)):
         x = np.float64(row[j])
         marks[j] = np.uint8((x >= low[j]) & (x <= high[j]) & (x != 0.0))
 
 
 @numba.njit(nogil=True, inline="always")
-def _gather_marked(marks, words, found):
+def _gather_marked(marks: Any, words: Any, found: Any) -> Any:
     """Positions of the marks, and how many; ``words`` are the same bytes, eight at a time."""
     n = 0
     for k in range(len(words)):
@@ -203,7 +213,7 @@ def _gather_marked(marks, words, found):
 
 
 @kernel
-def _count_full(matrix, codes, bounds, edges, cells):
+def _count_full(matrix: Array, codes: Array, bounds: Array, edges: Array, cells: Array) -> None:
     """As `_count`, for rows that have all columns."""
     n_columns, pooled, last = matrix.shape[1], len(edges) - 1, cells.shape[2] - 1
     marks = np.zeros(TILE, np.uint8)

@@ -124,7 +124,7 @@ def _value_type(block: Block, beside: Array | None = None) -> np.dtype[np.floati
 
 
 @kernel
-def _fill(indptr, indices, data, rows, sample, places):
+def _fill(indptr: Array, indices: Array, data: Array, rows: Array, sample: Array, places: Array) -> None:
     """Write some rows into some places, which hold zeros."""
     for k in range(len(rows)):
         for j in range(indptr[rows[k]], indptr[rows[k] + 1]):

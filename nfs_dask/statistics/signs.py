@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -100,7 +100,7 @@ def _half_or_more(state: State, sign: str) -> Array:
 
 
 @numba.njit(nogil=True, inline="always")
-def _add_to_pair(high, low, value):
+def _add_to_pair(high: Any, low: Any, value: Any) -> Any:
     """A pair and a double, as a pair that is not settled yet."""
     total = high + value
     part = total - high
@@ -117,7 +117,7 @@ def _first_negative(data):
 
 
 @kernel
-def _count(indptr, indices, data, codes, sign, out):
+def _count(indptr: Array, indices: Array, data: Array, codes: Array, sign: int, out: Array) -> None:
     """out[class, column] += 1 for each entry of that sign."""
     for i in range(len(codes)):
         c = codes[i]
@@ -127,7 +127,9 @@ def _count(indptr, indices, data, codes, sign, out):
 
 
 @kernel
-def _weigh(indptr, indices, data, codes, weights, sign, high, low):
+def _weigh(
+    indptr: Array, indices: Array, data: Array, codes: Array, weights: Array, sign: int, high: Array, low: Array
+) -> None:
     """As `_count`, adding the weight of the row. Each sum is settled at once, as entries may be few among columns."""
     for i in range(len(codes)):
         c, w = codes[i], weights[i]
@@ -140,7 +142,7 @@ def _weigh(indptr, indices, data, codes, weights, sign, high, low):
 
 
 @kernel
-def _add_absolute(indptr, data, codes, weights, high, low):
+def _add_absolute(indptr: Array, data: Array, codes: Array, weights: Array, high: Array, low: Array) -> None:
     """Sums of weight * |value|; the product is split so that none of its digits are lost."""
     for i in range(len(codes)):
         c, w = codes[i], weights[i]
@@ -158,7 +160,7 @@ def _add_absolute(indptr, data, codes, weights, high, low):
 
 
 @numba.njit(nogil=True, inline="always")
-def _product_error(a, b, product):
+def _product_error(a: Any, b: Any, product: Any) -> Any:
     """What rounding took from a product, by Dekker's splitting."""
     t = 134217729.0 * a
     a_high = t - (t - a)

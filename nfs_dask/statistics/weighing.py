@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numba
 import numpy as np
 
 from nfs_dask.block import Array, Block
@@ -21,15 +20,17 @@ LOW = "_low"
 
 
 def no_rows(n_classes: int) -> dict[str, Array]:
-    """The totals of no rows: all rows, those of positive weight, and the weight of each class."""
-    counts, weights = np.zeros(n_classes, np.int64), np.zeros(n_classes)
-    return {"rows": counts, "present": counts.copy(), "weight": weights, "weight_low": weights.copy()}
+    """The totals of no rows: all rows, those of positive and of fractional weight, and the weight of each class."""
+    counts = {name: np.zeros(n_classes, np.int64) for name in ("rows", "present", "fractional")}
+    return {**counts, "weight": np.zeros(n_classes), "weight_low": np.zeros(n_classes)}
 
 
 def add_rows(totals: dict[str, Array], block: Block) -> None:
     """Add the rows of a block to `no_rows`, in place."""
-    weights = row_weights(block)
-    add_class_weights(block.codes, weights, totals["rows"], totals["present"], totals["weight"], totals["weight_low"])
+    counts = (totals[name] for name in ("rows", "present", "fractional"))
+    high, low = totals["weight"], totals["weight_low"]
+    _add_class_weights(block.codes.astype(np.int64), row_weights(block), *counts, high, low)
+    high[:], low[:] = two_sum(high, low)
 
 
 def row_weights(block: Block) -> Array:
@@ -51,7 +52,7 @@ def check_representable(block: Block) -> None:
     """Refuse whole numbers that a double cannot hold: their medians would be those of other numbers."""
     if block.data.dtype.kind == "f" or block.data.dtype.itemsize < 8:
         return
-    bad = first_rounded(block.data)
+    bad = _first_rounded(block.data)
     if bad >= 0:
         raise InputError(
             f"value {block.data[bad]} in {block.where(bad)}: medians take whole numbers that float64 holds exactly, "
@@ -91,34 +92,26 @@ def put_pair(arrays: dict[str, Array], name: str, pair: Pair) -> None:
     arrays[name], arrays[name + LOW] = pair.hi, pair.lo
 
 
-@numba.njit(nogil=True, inline="always")
-def _add_to_pair(high, low, at, value):
-    """high[at], low[at] += value."""
-    before = high[at]
-    total = before + value
-    part = total - before
-    high[at] = total
-    low[at] += (before - (total - part)) + (value - part)
-
-
 @kernel
-def _add_class_weights(codes, weights, rows, present, high, low):
+def _add_class_weights(
+    codes: Array, weights: Array, rows: Array, present: Array, fractional: Array, high: Array, low: Array
+) -> None:
+    """Count the rows of each class, and add up their weights; the second doubles of these are not settled yet."""
     for i in range(len(codes)):
-        c = codes[i]
+        c, w = codes[i], weights[i]
         rows[c] += 1
-        if weights[i] > 0:
+        if w > 0:
             present[c] += 1
-            _add_to_pair(high, low, c, weights[i])
-
-
-def add_class_weights(codes: Array, weights: Array, rows: Array, present: Array, high: Array, low: Array) -> None:
-    """Count rows, rows of positive weight, and weights, of each class."""
-    _add_class_weights(codes.astype(np.int64), weights, rows, present, high, low)
-    high[:], low[:] = two_sum(high, low)
+            if w != np.floor(w):
+                fractional[c] += 1
+            total = high[c] + w
+            part = total - high[c]
+            low[c] += (high[c] - (total - part)) + (w - part)
+            high[c] = total
 
 
 @kernel
-def first_rounded(data):
+def _first_rounded(data: Array) -> int:
     """Position of the first whole number that a double cannot hold; -1 if none."""
     for j in range(len(data)):
         if np.int64(np.float64(data[j])) != data[j]:
