@@ -117,10 +117,17 @@ def about_sum(data):
 @kernel
 def first_refused(data, non_negative):
     """Position of the first value that is not finite, or negative where that is refused; -1 if none."""
-    for j in range(len(data)):
-        v = data[j]
-        if not (v - v == 0) or (non_negative and v < 0):
-            return j
+    for first in range(0, len(data), 1024):
+        stop = min(len(data), first + 1024)
+        refused = 0
+        for j in range(first, stop):  # a loop without branches takes several values at a time
+            v = data[j]
+            refused |= (not (v - v == 0)) | (non_negative & (v < 0))
+        if refused:
+            for j in range(first, stop):
+                v = data[j]
+                if not (v - v == 0) or (non_negative and v < 0):
+                    return j
     return -1
 
 

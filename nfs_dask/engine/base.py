@@ -93,6 +93,11 @@ class Engine(ABC):
         """Where tasks run; whatever was started for it ends with the context."""
 
     @contextmanager
+    def session(self) -> Iterator[Engine]:
+        """The same engine for several passes: what it would start for each of them is started once."""
+        yield self
+
+    @contextmanager
     def mapping(self, source: Source) -> Iterator[Mapping]:
         """A plain ``map(function, items)`` over work that reads a source, such as writing it into a store.
 

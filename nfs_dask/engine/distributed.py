@@ -13,14 +13,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import cloudpickle
 
 from nfs_dask.engine.base import Engine, label_of
-from nfs_dask.engine.cluster import find_client, measure
+from nfs_dask.engine.cluster import current_client, find_client, measure
 from nfs_dask.engine.plan import Resources, merge_tree
 from nfs_dask.engine.tasks import Fold, Job, Tick, fold_run, merge_folds, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
@@ -63,6 +63,15 @@ class DaskEngine(Engine):
     panels: int | None = None
     run: str | None = None
     spool: str | None = None
+
+    @contextmanager
+    def session(self) -> Iterator[Engine]:
+        if self.address is not None or current_client() is not None:
+            yield self
+            return
+        limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
+        with find_client(None, self.workers, limit) as client:
+            yield replace(self, address=client.scheduler.address)
 
     @contextmanager
     def executor(self) -> Iterator[ClusterExecutor]:

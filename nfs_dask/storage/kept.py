@@ -14,11 +14,11 @@ import json
 import logging
 import re
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from nfs_dask.errors import StoreError
-from nfs_dask.statistics.base import Statistic
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.states import StoredPanels
 
@@ -27,6 +27,18 @@ logger = logging.getLogger("nfs_dask")
 MAX_POINTER = 1 << 20
 
 _FOLDER = re.compile(r"[0-9a-f]{32}-[0-9a-f]{8}")
+
+
+class Described(Protocol):
+    """What can be kept: a `Statistic`, or a result of several passes that describes itself in the same way."""
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that changes the numbers, as JSON."""
+        ...
+
+    def supersets(self) -> Sequence[Described]:
+        """What else would hold all that this does."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,7 @@ class Kept:
         found = [self._pointer(name).get("statistic", {}) for name in pointers]
         return [words for name, words in zip(pointers, found, strict=True) if name == f"{self._key(words)}.json"]
 
-    def find(self, statistic: Statistic) -> StoredPanels | None:
+    def find(self, statistic: Described) -> StoredPanels | None:
         """A finished state that holds this statistic."""
         for candidate in (statistic, *statistic.supersets()):
             pointer = f"{self._key(candidate.describe())}.json"
@@ -67,7 +79,7 @@ class Kept:
             raise StoreError(f"{self.folder.path(name)} is damaged; delete it and run again")
         return found
 
-    def reserve(self, statistic: Statistic) -> Folder | None:
+    def reserve(self, statistic: Described) -> Folder | None:
         """A new folder to write the statistic to; None where nothing can be written."""
         target = self.folder / f"{self._key(statistic.describe())}-{uuid.uuid4().hex[:8]}"
         try:
@@ -77,7 +89,7 @@ class Kept:
             return None
         return target
 
-    def commit(self, statistic: Statistic, target: Folder) -> bool:
+    def commit(self, statistic: Described, target: Folder) -> bool:
         """Make a finished state the one that is found; False if somebody else's is already."""
         content = {"folder": target.location.rsplit("/", 1)[-1], "statistic": statistic.describe()}
         return self.folder.write_new(f"{self._key(statistic.describe())}.json", json.dumps(content).encode())

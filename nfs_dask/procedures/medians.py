@@ -1,0 +1,235 @@
+"""Exact medians of classes, and of all classes together, in a few passes over the data.
+
+Sparse data begin with the signs of their values: where less than half of every class is above zero, and less than half
+below, all medians are zero. What columns are left, and all of dense data, go on like this:
+
+sample   rows of some blocks, from which edges around each median are drawn
+cells    counts between the edges, which prove where each median lies; again for those it is not close enough to
+pinned   the few values in between, and the sums around them, which give medians and dispersions to the last bit
+
+Each pass is an ordinary reduction, so it is planned, checkpointed and resumed like any other.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.base import Engine
+from nfs_dask.engine.choose import choose_engine
+from nfs_dask.engine.plan import Plan, Resources
+from nfs_dask.procedures.kept_medians import ClassMedians
+from nfs_dask.procedures.room import Room
+from nfs_dask.solvers.edges import Brackets, find_brackets, refined_edges, sample_edges
+from nfs_dask.solvers.medians import ColumnMedians, Medians, assemble, from_pinned, from_sample
+from nfs_dask.sources.base import Source
+from nfs_dask.sources.views import some_columns
+from nfs_dask.statistics.base import State, Statistic
+from nfs_dask.statistics.cells import ClassCells
+from nfs_dask.statistics.panels import Panels
+from nfs_dask.statistics.pinned import Pinned
+from nfs_dask.statistics.sample import RowSample, is_complete
+from nfs_dask.statistics.signs import ClassSigns, unsettled_columns
+
+logger = logging.getLogger("nfs_dask")
+
+SPARSE = 4  # data with fewer than one entry for so many cells are sparse
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass of a procedure."""
+
+    name: str
+    plan: Plan | None  # None: an earlier process of the run had finished it
+    seconds: float
+    share: float  # of the data, that was read
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as JSON values."""
+        plan = None if self.plan is None else self.plan.to_json()
+        return {"name": self.name, "plan": plan, "seconds": self.seconds, "share": self.share}
+
+
+@dataclass(frozen=True)
+class MedianResult:
+    """Medians, and how they came about."""
+
+    medians: Medians
+    passes: tuple[Pass, ...]
+    seconds: float
+
+    @property
+    def reused(self) -> bool:
+        """Whether they had been kept, and nothing was read."""
+        return not self.passes
+
+    @property
+    def reads(self) -> float:
+        """How often the data were read: the shares of all passes together."""
+        return sum(one.share for one in self.passes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Where the medians come from, as JSON values: the passes in turn, and the seconds of each by name."""
+        return {
+            "passes": [one.to_json() for one in self.passes],
+            "reads": self.reads,
+            "reused": self.reused,
+            "seconds": {one.name: one.seconds for one in self.passes},
+        }
+
+
+def class_medians(dataset: Dataset, engine: Engine | None = None) -> MedianResult:
+    """The medians of each class and of all together, with the dispersions around them, exactly.
+
+    Parameters
+    ----------
+    dataset
+        With labels.
+    engine
+        Where passes run; with a run folder, what they finished outlives this process.
+
+    Returns
+    -------
+    MedianResult
+        The same to the last bit for every engine and partition. Kept beside the data, if the dataset reuses.
+    """
+    started = time.perf_counter()
+    what = ClassMedians(len(dataset.known_classes(1)))
+    kept = dataset.statistics if dataset.reuse else None
+    if kept is not None and (found := what.find(kept)) is not None:
+        logger.info("reusing the medians kept in %s", kept.folder.location)
+        return MedianResult(found, (), time.perf_counter() - started)
+    with choose_engine(engine, dataset.source).session() as session:
+        passes = _Passes(dataset, session, what.n_classes)
+        medians = _all_columns(passes)
+    if kept is not None:
+        what.keep(kept, medians)
+    return MedianResult(medians, tuple(passes.done), time.perf_counter() - started)
+
+
+def median_plans(dataset: Dataset, engine: Engine | None = None) -> list[Plan]:
+    """The passes that can be foreseen: all of dense data, but those that look closer at single columns.
+
+    Of sparse data, the signs say which columns the other passes are about.
+    """
+    n_classes, source = len(dataset.known_classes(1)), dataset.source
+    with choose_engine(engine, source).session() as session:
+        passes = _Passes(dataset, session, n_classes)
+        if _is_sparse(source):
+            return [passes.plan(ClassSigns(n_classes), source)]
+        groups = _groups(passes, source, np.arange(source.n_features, dtype=np.int64))
+        return [plan for group in groups for plan in _plans_of_group(passes, some_columns(source, group))]
+
+
+def _plans_of_group(passes: _Passes, source: Source) -> Iterator[Plan]:
+    n_classes, n_columns, room = passes.n_classes, source.n_features, passes.room(source)
+    rows, pilot = room.sample_of(source)
+    yield passes.plan(RowSample(n_classes, rows), pilot)
+    if rows < source.n_rows or source.n_rows < 0:
+        edges = np.zeros((n_classes + 1, room.sample_edges(source), n_columns))
+        yield passes.plan(ClassCells(n_classes, edges), source)
+        bracket, capacities = np.zeros((n_classes + 1, n_columns)), np.zeros((2, n_classes, n_columns), np.int64)
+        capacities[0, 0] = room.values(n_columns)
+        yield passes.plan(Pinned(n_classes, bracket, bracket, capacities), source)
+
+
+@dataclass
+class _Passes:
+    """The passes over a dataset, and a record of those that are done."""
+
+    dataset: Dataset
+    engine: Engine
+    n_classes: int
+    done: list[Pass] = field(default_factory=list)
+    _names: Counter[str] = field(default_factory=Counter)
+
+    def run(self, name: str, statistic: Statistic, source: Source) -> Panels:
+        """One pass over a source or a view of it; its result is not kept beside the data."""
+        reduction = Dataset(source, self.dataset.location, reuse=False).reduce(statistic, self.engine)
+        self._names[name] += 1
+        times = self._names[name]
+        share = 0.0 if reduction.reused else source.read_nbytes / max(1, self.dataset.source.read_nbytes)
+        self.done.append(Pass(name if times == 1 else f"{name} {times}", reduction.plan, reduction.seconds, share))
+        logger.info("%s of %d columns: %.1f s", self.done[-1].name, source.n_features, reduction.seconds)
+        return reduction.panels
+
+    def state(self, name: str, statistic: Statistic, source: Source) -> State:
+        """As `run`, for a state that fits into memory."""
+        return self.run(name, statistic, source).state()
+
+    def plan(self, statistic: Statistic, source: Source) -> Plan:
+        """What `run` would do."""
+        return Dataset(source, self.dataset.location, reuse=False).plan(statistic, self.engine)
+
+    def room(self, source: Source) -> Room:
+        """What the states of passes over a source or some of its columns may take."""
+        return Room.of(self.n_classes, source, self._resources)
+
+    @cached_property
+    def _resources(self) -> Resources:
+        return self.plan(RowSample(self.n_classes, 1), self.dataset.source).resources
+
+
+def _all_columns(passes: _Passes) -> Medians:
+    """Leave out the columns that are mostly zero, and take as many of the others at a time as there is room for."""
+    source, signs = passes.dataset.source, None
+    columns = np.arange(source.n_features, dtype=np.int64)
+    if _is_sparse(source):
+        panels = passes.run("signs", ClassSigns(passes.n_classes), source)
+        columns, signs = unsettled_columns(panels), panels.totals
+        logger.info("%d of %d columns are mostly zero in every class", len(columns), source.n_features)
+    parts = []
+    for group in _groups(passes, source, columns):
+        parts.append((group, _one_group(passes, some_columns(source, group), signs is not None)))
+    return assemble(source.n_features, parts, signs)
+
+
+def _is_sparse(source: Source) -> bool:
+    """Whether most values are zeros that nobody stored; where that is not known, one block is looked at."""
+    entries, cells = source.nnz, source.n_rows * source.n_features
+    if entries is None:
+        first = next(source.blocks(0, 1))
+        entries, cells = first.nnz, first.n_rows * first.n_features
+    return SPARSE * entries < cells
+
+
+def _groups(passes: _Passes, source: Source, columns: Array) -> Iterator[Array]:
+    if len(columns):
+        width = passes.room(some_columns(source, columns)).columns
+        yield from np.array_split(columns, -(-len(columns) // width))
+
+
+def _one_group(passes: _Passes, source: Source, absolute: bool) -> ColumnMedians:
+    """The medians of a source's columns, all of them at once."""
+    n_classes, room = passes.n_classes, passes.room(source)
+    rows, pilot = room.sample_of(source)
+    sample = passes.state("sample", RowSample(n_classes, rows), pilot)
+    if pilot is source and is_complete(sample.totals):
+        return from_sample(sample.arrays, sample.totals)
+    edges = sample_edges(sample.arrays, sample.totals, room.sample_edges(source))
+    del sample
+    brackets = _brackets(passes, source, edges)
+    most = room.values(source.n_features)
+    while (open_ := brackets.open(most)).any():
+        some = np.flatnonzero(open_)
+        edges = refined_edges(brackets.take(some), room.edges(len(some)))
+        brackets = brackets.put(some, _brackets(passes, some_columns(source, some), edges))
+    statistic = Pinned(n_classes, brackets.lows, brackets.highs, brackets.capacities, absolute)
+    state = passes.state("pinned", statistic, source)
+    return from_pinned(state.arrays, state.totals, brackets)
+
+
+def _brackets(passes: _Passes, source: Source, edges: Array) -> Brackets:
+    """Which of the cells between edges hold the medians: one pass."""
+    state = passes.state("cells", ClassCells(passes.n_classes, edges), source)
+    return find_brackets(state.arrays, state.totals, edges)
