@@ -81,6 +81,8 @@ class HybridModel(Model):
     def features(self, block: Block, trusted: bool = False) -> Array:
         """b_r of each row, (n, R), or for more than two classes b_rc, (n, R, C)."""
         check_structure(block)
+        if block.n_features != self.n_features:
+            raise InputError(f"rows of {block.n_features} columns for a model of {self.n_features}; give it those")
         if not trusted:
             check_values(block, "real")
         tables = self._tables
