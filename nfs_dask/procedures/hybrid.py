@@ -12,6 +12,7 @@ Features of many documents do not fit into memory, nor does the table of a wide 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -19,14 +20,23 @@ from typing import Any, Literal
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.base import Engine
+from nfs_dask.engine.choose import choose_engine
+from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError
 from nfs_dask.models.base import Evidence
-from nfs_dask.procedures.passes import Pass
+from nfs_dask.procedures.passes import Pass, Passes
+from nfs_dask.procedures.regions import check_held, make_table
+from nfs_dask.procedures.slopes import Slopes
 from nfs_dask.solvers.logistic import LogisticFit
+from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.leave_one_out import RegionTable
 
 Prior = Literal["fitted", "fixed"]
 Tables = Literal["shared", "separate"]
+
+MANY = 1 << 62  # documents, where nobody knows how many
 
 
 @dataclass(frozen=True)
@@ -124,3 +134,108 @@ class HybridFit:
                 "evaluations": fit.n_evaluations,
             },
         }
+
+
+def fit_hybrid(dataset: Dataset, settings: HybridSettings, engine: Engine | None = None) -> HybridFit:
+    """Fit a hybrid naive Bayes, out of core.
+
+    Parameters
+    ----------
+    dataset
+        With labels, and values of zero or more. Its columns are those of all regions, side by side.
+    settings
+        What to fit.
+    engine
+        Where passes run; with a run folder, what they finished outlives this process.
+
+    Returns
+    -------
+    HybridFit
+        The same up to rounding for every engine and partition, and its counts to the last bit where they are whole
+        numbers. The counts of columns are kept beside the data, if the dataset reuses.
+    """
+    started = time.perf_counter()
+    classes, n_words = _checked(dataset, settings)
+    with choose_engine(engine, dataset.source).session() as session:
+        passes = Passes(dataset, session)
+        panels = passes.reduce("counts", ClassCounts(len(classes))).panels
+        class_weight, rows = panels.totals["weight"], int(panels.totals["rows"].sum())
+        _refuse_empty(classes, class_weight)
+        separate = settings.tables == "separate"
+        words = make_table(classes, panels, settings.n_regions, alpha=settings.alpha, k=settings.k, separate=separate)
+        del panels
+        fit = _slopes(passes, settings, words.table, class_weight).fit(words.counts, rows)
+    theta = fit.theta.copy()
+    if settings.prior == "fixed":
+        theta[: len(classes) - 1] = np.log(class_weight[1:]) - np.log(class_weight[0])
+    return HybridFit(
+        settings=settings,
+        classes=classes,
+        class_weight=class_weight,
+        rows=rows,
+        n_words=n_words,
+        words=words.words,
+        counts=words.counts,
+        totals=words.table.totals,
+        theta=theta,
+        logistic=fit,
+        evidence=words.evidence,
+        passes=tuple(passes.done),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def hybrid_plans(dataset: Dataset, settings: HybridSettings, engine: Engine | None = None) -> list[Plan]:
+    """The passes that can be foreseen: that of the counts, and the first that makes features. Nothing is read.
+
+    Where features are too many to be held, each step of the fit is a pass over them; how many it takes is not known.
+    """
+    classes, n_words = _checked(dataset, settings)
+    shape = (len(classes), settings.n_regions) if settings.tables == "separate" else (len(classes),)
+    words = None if settings.k is None else np.arange(settings.k)
+    table = RegionTable(settings.n_regions, n_words, np.zeros(shape), settings.alpha, words)
+    with choose_engine(engine, dataset.source).session() as session:
+        passes = Passes(dataset, session)
+        counts = passes.plan(ClassCounts(len(classes)))
+        slopes = _slopes(passes, settings, table, np.ones(len(classes)))
+        return [counts, slopes.plan(dataset.n_rows if dataset.n_rows >= 0 else MANY)]
+
+
+def _slopes(passes: Passes, settings: HybridSettings, table: RegionTable, class_weight: Array) -> Slopes:
+    return Slopes(
+        passes,
+        passes.plan(ClassCounts(table.n_classes)).resources,
+        table,
+        settings.normalize,
+        settings.ridge,
+        class_weight,
+        settings.prior == "fixed",
+    )
+
+
+def _checked(dataset: Dataset, settings: HybridSettings) -> tuple[Array, int]:
+    """The classes, and the number of words of the vocabulary; refuses what cannot be fitted before it is read."""
+    classes, n_regions = dataset.known_classes(), settings.n_regions
+    if dataset.n_features % n_regions:
+        raise InputError(
+            f"{dataset.n_features} columns are not {n_regions} regions over one vocabulary; give all regions the same "
+            "columns, side by side, or another number of regions"
+        )
+    if dataset.kind == "signed":
+        raise InputError("the data have negative values, and a hybrid naive Bayes counts; give values of zero or more")
+    n_words = dataset.n_features // n_regions
+    if settings.k is not None and settings.k > n_words:
+        raise InputError(f"k={settings.k} of {n_words} words; give a number up to {n_words}, or None for all")
+    if settings.k is None:
+        tables = n_regions if settings.tables == "separate" else 1
+        check_held(len(classes) * tables * n_words * 8, n_words)
+    return classes, n_words
+
+
+def _refuse_empty(classes: Array, class_weight: Array) -> None:
+    """A class without documents has no words, and no say in the fit."""
+    empty = classes[class_weight == 0]
+    if len(empty):
+        raise InputError(
+            f"class {empty[0].item()!r} has no documents, or only some of weight zero; leave the class out"
+        )

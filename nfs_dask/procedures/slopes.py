@@ -1,0 +1,186 @@
+"""From a table of words to slopes: documents become features, and a logistic model is fitted to these.
+
+What becomes of the features depends on how many there are:
+
+collected   so few that one machine holds them: one pass brings them there, and the fit reads nothing more
+stored      more: they are written into a store of their own, which each step of the fit reads
+seen        where there is no folder that all workers reach: each step makes them anew
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.engine.plan import Plan, Resources
+from nfs_dask.procedures.passes import Passes
+from nfs_dask.procedures.regions import ForeseenPanels, cut, store_table
+from nfs_dask.solvers.likelihood import Derivatives, derivatives
+from nfs_dask.solvers.logistic import LogisticFit, fit_logistic
+from nfs_dask.sources.base import Source
+from nfs_dask.sources.features import COUNTS, FeatureView, StoredFeatures, n_columns, table_nbytes
+from nfs_dask.sources.open import open_source
+from nfs_dask.statistics.base import State
+from nfs_dask.statistics.fitting import FitSums, derivatives_of, features_of, fixed_offsets
+from nfs_dask.statistics.leave_one_out import RegionTable
+from nfs_dask.statistics.panels import MemoryPanels, Panels
+from nfs_dask.statistics.rows import CollectedRows, row_nbytes
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.header import ROOT
+from nfs_dask.storage.places import clean_up
+from nfs_dask.storage.writer import write_store
+from nfs_dask.units import MiB
+
+HELD = 64 * MiB  # of features that are collected
+SHIPPED = 1 * MiB  # tables up to here travel with tasks
+WHOLE = 1 << 62
+CUTS = ((WHOLE, 0), (32 * MiB, 128 * MiB), (8 * MiB, 16 * MiB))  # bytes of panels, and of documents they go by for
+RUN_NBYTES = 128 * MiB  # of documents whose features one task stores
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """What to fit, and to which documents."""
+
+    passes: Passes
+    resources: Resources  # of the engine
+    table: RegionTable
+    normalize: bool
+    ridge: float
+    class_weight: Array  # (C,)
+    fixed: bool  # whether the prior is
+
+    def fit(self, counts: Array, rows: int) -> LogisticFit:
+        """The fit to all ``rows`` documents, by a table of these counts."""
+        with self._features(counts) as view:
+            collect = CollectedRows(self.table.n_classes, rows)
+            if self._can_be_held(collect, view):
+                return self._fit_collected(self.passes.reduce("features", collect, view).state)
+            with self._stored(view) as features:
+                return self._solve(partial(self._sum, features))
+
+    def plan(self, rows: int) -> Plan:
+        """The pass over the features; where they are not collected, the first of those, without storing any."""
+        placing = self._placing()
+        view = self._foreseen(placing.bounds, placing.batch, placing.stored)
+        collect = CollectedRows(self.table.n_classes, rows)
+        return self.passes.plan(collect if self._can_be_held(collect, view) else self._at_zero(), view)
+
+    # Features
+
+    @contextmanager
+    def _features(self, counts: Array) -> Iterator[Source]:
+        """The view of the documents; its table lies where workers reach it, or travels with the view."""
+        placing = self._placing()
+        if not placing.stored:
+            yield self._view(MemoryPanels(State({COUNTS: counts}), self.table.n_kept), placing.batch)
+            return
+        assert self.resources.spool is not None
+        folder = Folder(self.resources.spool) / f".nfs-table-{uuid.uuid4().hex[:12]}"
+        try:
+            yield self._view(store_table(folder, counts, placing.bounds), placing.batch)
+        finally:
+            folder.remove()
+
+    def _placing(self) -> _Placing:
+        """Where the table is to lie: in as large pieces as workers have memory for."""
+        nbytes, n_words = table_nbytes(self.table, self.table.n_kept), self.table.n_kept
+        ships = self.resources.remote and not self.passes.dataset.source.in_memory and nbytes > SHIPPED
+        if not ships or self.resources.spool is None:
+            return _Placing(False, (0, n_words), 0)
+        for most, batch in CUTS:
+            bounds = cut(n_words, table_nbytes(self.table, 1), most)
+            if self.passes.plan(self._at_zero(), self._foreseen(bounds, batch, stored=True)).fits:
+                break
+        return _Placing(True, bounds, batch)
+
+    def _foreseen(self, bounds: tuple[int, ...], batch: int, stored: bool) -> Source:
+        """A view that is as large as the one that there will be."""
+        panels = ForeseenPanels(bounds) if stored else MemoryPanels(State(), bounds[-1])
+        return self._view(panels, batch)
+
+    def _view(self, counts: Panels, batch: int) -> Source:
+        source = self.passes.dataset.source
+        view: Any = FeatureView(  # some of its sizes are read-only
+            source, self.table, counts, normalize=self.normalize, leave_out=True, batch_nbytes=batch
+        )
+        return view
+
+    # A few: in memory
+
+    def _can_be_held(self, collect: CollectedRows, view: Source) -> bool:
+        nbytes = collect.most_rows * row_nbytes(n_columns(self.table), view.weighted)
+        return nbytes <= HELD and self.passes.plan(collect, view).fits
+
+    def _fit_collected(self, state: State) -> LogisticFit:
+        features = features_of(state.arrays["rows"], self.table.n_classes, self.table.n_regions)
+        codes, weights = state.totals["codes"].astype(np.int64), state.totals.get("weights")
+        offsets = fixed_offsets(self.class_weight, codes, weights) if self.fixed else None
+        return self._solve(partial(derivatives, features, codes, weights=weights, offsets=offsets))
+
+    # Many: in a store
+
+    @contextmanager
+    def _stored(self, view: Source) -> Iterator[Source]:
+        """The features in a store, in the run folder or a temporary one; where there is neither, as they are."""
+        run = self.passes.engine.run
+        if run is not None:
+            folder = Folder.of(run) / f"features-{str(view.fingerprint)[:12]}"
+            yield self._write(view, folder)
+        elif self.resources.spool is not None:
+            folder = Folder(self.resources.spool) / f".nfs-features-{uuid.uuid4().hex[:12]}"
+            try:
+                yield self._write(view, folder)
+            finally:
+                clean_up(folder.location)
+                folder.remove()
+        else:
+            yield view
+
+    def _write(self, view: Source, folder: Folder) -> Source:
+        started, share = time.perf_counter(), 0.0
+        if not folder.exists(ROOT):
+            clean_up(folder.location)  # of an earlier process of the run
+            runs = max(1, min(view.n_blocks, view.read_nbytes // RUN_NBYTES))
+            with self.passes.engine.mapping(view) as mapping:
+                write_store(view, folder.location, map=mapping, runs=runs)
+            share = 2.0  # a store is written in two goes
+        self.passes.record("features", None, time.perf_counter() - started, share)
+        stored: Any = StoredFeatures(open_source(folder.location), view)
+        return stored
+
+    # The fit
+
+    def _solve(self, evaluate: Callable[[Array, Array], Derivatives]) -> LogisticFit:
+        return fit_logistic(
+            evaluate, self.class_weight, self.table.n_regions, ridge=self.ridge, intercepts=not self.fixed
+        )
+
+    def _sum(self, features: Source, theta: Array, step: Array) -> Derivatives:
+        return derivatives_of(self.passes.reduce("fit", self._sums(theta, step), features).panels.totals)
+
+    def _sums(self, theta: Array, step: Array) -> FitSums:
+        prior = tuple(self.class_weight.tolist()) if self.fixed else None
+        n_classes, n_regions = self.table.n_classes, self.table.n_regions
+        return FitSums(n_classes, n_regions, tuple(theta.tolist()), tuple(step.tolist()), prior)
+
+    def _at_zero(self) -> FitSums:
+        zero = np.zeros(self.table.n_classes - 1 + self.table.n_regions)
+        return self._sums(zero, zero)
+
+
+@dataclass(frozen=True)
+class _Placing:
+    """Where a table lies while features are made."""
+
+    stored: bool  # in a folder that all workers reach; else it travels with the view
+    bounds: tuple[int, ...]  # of its panels
+    batch: int  # bytes of documents that panels go by for
