@@ -91,7 +91,7 @@ def _quantiles(values: Array, shares: Array, reach: float, n_edges: int) -> Arra
         return ordered[places].astype(np.float64) + 0.0
     out = np.empty((n_edges, values.shape[1]))
     for u in range(values.shape[1]):
-        order = np.argsort(values[:, u], kind="stable")
+        order = np.argsort(values[:, u])
         reached = np.searchsorted(np.cumsum(shares[order]), ranks)
         out[:, u] = values[order[np.clip(reached, 0, last)], u]
     return out + 0.0

@@ -108,7 +108,7 @@ def _add_to_pair(high: Any, low: Any, value: Any) -> Any:
 
 
 @kernel
-def _first_negative(data):
+def _first_negative(data: Array) -> int:
     """Position of the first value below 0; -1 if none."""
     for j in range(len(data)):
         if data[j] < 0:
