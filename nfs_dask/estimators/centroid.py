@@ -251,7 +251,9 @@ class SparseCentroid(AddingClassifier):
         return [dataset.plan(Gram(n_classes, np.zeros(dataset.n_features)), engine)]
 
     def statistic(self, dataset: Dataset) -> Statistic | ClassMedians | None:
-        """What a fit keeps beside the data, when all parameters have been checked; None where it keeps nothing.
+        """What a fit keeps beside the data, when all parameters have been checked.
+
+        None with ``covariance="full"``: that is known when the first block has been read.
 
         Parameters
         ----------
