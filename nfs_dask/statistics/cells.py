@@ -16,6 +16,7 @@ from nfs_dask.kernels import kernel
 from nfs_dask.statistics.base import State, Statistic
 from nfs_dask.statistics.weighing import LOW, add_rows, check_representable, merged, no_rows, row_weights
 
+NEAR = 32  # so many edges are compared at once sooner than one after another
 TILE = 512  # columns of full rows that are counted before the next row: their bounds and counts stay in cache
 
 
@@ -109,11 +110,15 @@ def digest(array: Array) -> str:
 def _place(edges: Any, x: Any) -> Any:
     """The cell of a value that is not outside of the edges of its column."""
     first, n = np.int64(0), len(edges)
-    while n > 1:
+    while n > NEAR:
         half = n >> 1
         first += half * np.int64(edges[first + half - 1] < x)
         n -= half
-    return 2 * first + np.int64(edges[first] == x)
+    rest = edges[first : first + n]
+    cell = 2 * first
+    for j in range(len(rest)):
+        cell += 2 * np.int64(rest[j] < x)
+    return cell + np.int64(edges[cell >> 1] == x)
 
 
 @numba.njit(nogil=True, inline="always")
