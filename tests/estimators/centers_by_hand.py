@@ -8,6 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from nfs_dask import SparseCentroid
+
 METHODS = {
     "l2": {"metric": "euclidean"},
     "within": {"metric": "mahalanobis"},
@@ -92,3 +94,23 @@ class Truth:
     def distances(self, X, support):
         apart = np.abs(np.asarray(X, float)[:, None, support] - self.centers[:, support])
         return (apart if self.method == "l1" else apart**2 / self.scale[support]).sum(axis=2)
+
+
+def new(method, k=4, **parameters):
+    return SparseCentroid(k, **METHODS[method], **parameters)
+
+
+def assert_same(one, other, method):
+    """To the bit; matrices of covariances, whose sums have an order, up to rounding."""
+    np.testing.assert_array_equal(one.get_support(), other.get_support())
+    np.testing.assert_array_equal(one.class_count_, other.class_count_)
+    if method == "full":
+        np.testing.assert_allclose(one.objective_, other.objective_, rtol=1e-10)
+        np.testing.assert_allclose(one.centers_, other.centers_, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(one.scores_, other.scores_, rtol=1e-9, atol=1e-10)
+        return
+    assert one.objective_ == other.objective_
+    for name in ("centers_", "common_center_", "scores_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    if one.model_.variances is not None:
+        np.testing.assert_array_equal(one.model_.variances, other.model_.variances)
