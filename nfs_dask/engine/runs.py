@@ -104,7 +104,7 @@ def _checkpointed(folder: Folder) -> int:
 
 def _covered(folder: Folder, name: str) -> int:
     try:
-        header = json.loads(open_archive(folder.path(name))["header"].read().tobytes())
+        header = json.loads(open_archive(folder.path(name), "header")["header"].read().tobytes())
         return sum(int(stop) - int(start) for start, stop in header["coverage"])
     except (StoreError, LookupError, TypeError, ValueError) as error:
         raise StoreError(

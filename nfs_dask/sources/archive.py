@@ -82,12 +82,13 @@ class MemberReader:
         return out
 
 
-def open_archive(path: str) -> dict[str, Member]:
-    """The arrays of an archive by name. Only headers are read."""
+def open_archive(path: str, only: str | None = None) -> dict[str, Member]:
+    """The arrays of an archive by name, or one of them. Only headers are read."""
     with open_binary(path) as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+                suffix = ".npy" if only is None else f"{only}.npy"
+                infos = [info for info in archive.infolist() if info.filename.endswith(suffix)]
                 return {info.filename.removesuffix(".npy"): _member(path, file, archive, info) for info in infos}
         except zipfile.BadZipFile as error:
             raise StoreError(
