@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nfs_dask.estimators.bernoulli import SparseBernoulliNB
     from nfs_dask.estimators.centroid import SparseCentroid
     from nfs_dask.estimators.files import load_model
+    from nfs_dask.estimators.hybrid import HybridNB
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
     from nfs_dask.estimators.vectorizer import TextVectorizer
     from nfs_dask.intake import ingest
@@ -38,6 +39,7 @@ _HOME = {
     "DaskEngine": "nfs_dask.engine.distributed",
     "DataWarning": "nfs_dask.errors",
     "Dataset": "nfs_dask.dataset",
+    "HybridNB": "nfs_dask.estimators.hybrid",
     "InputError": "nfs_dask.errors",
     "NfsDaskError": "nfs_dask.errors",
     "NfsDaskWarning": "nfs_dask.errors",
@@ -62,6 +64,7 @@ __all__ = [
     "DaskEngine",
     "DataWarning",
     "Dataset",
+    "HybridNB",
     "InputError",
     "NfsDaskError",
     "NfsDaskWarning",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,20 @@ def restore(Z: Any, support: Array, n_features: int) -> Any:
     if is_collection(Z):
         return _map_chunks(Z.rechunk({1: -1}), _restore_task, (support, n_features), n_features)
     return _restore_matrix(Z, support, n_features)
+
+
+def side_by_side(matrices: Sequence[Any]) -> Any:
+    """Matrices of the same rows as one: a dask array of dask arrays, numpy of dense ones, else a scipy CSR array."""
+    if any(is_collection(X) for X in matrices):
+        return _lazily_side_by_side(matrices)
+    heights = [X.shape[0] for X in matrices]
+    if len(set(heights)) > 1:
+        raise InputError(f"the matrices have {heights} rows; give the same documents to each, in the same order")
+    if any(_is_sparse(X) for X in matrices):
+        widths = [X.shape[1] for X in matrices]
+        parts = [_csr(X, np.arange(width)) for X, width in zip(matrices, widths, strict=True)]
+        return _scipy(_side_by_side(parts), sum(widths))
+    return np.concatenate([np.asarray(X) for X in matrices], axis=1)
 
 
 def select_texts(texts: Any, reader: Reader) -> Any:
@@ -101,6 +115,10 @@ def _like(X: Any, csr: Csr, width: int, dense: bool = True) -> Any:
     return np.asarray(out.todense())  # as many columns as were selected
 
 
+def _is_sparse(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] in ("scipy", "sparse") or _is_sparse_frame(X)
+
+
 def _is_sparse_frame(X: Any) -> bool:
     return hasattr(X, "dtypes") and hasattr(X, "iloc") and all(hasattr(t, "fill_value") for t in X.dtypes)
 
@@ -127,6 +145,17 @@ def select_block(item: tuple[Source, int, Array]) -> Csr:
     """One task: the selected columns of one block of a dataset."""
     source, number, support = item
     return _select_csr(source, support, number, number + 1)
+
+
+def _lazily_side_by_side(matrices: Sequence[Any]) -> Any:
+    if not all(is_collection(X) and hasattr(X, "chunks") for X in matrices):
+        raise InputError(
+            "some of the matrices are dask arrays and others are not; give dask arrays for all, or matrices in memory; "
+            "X.to_dask_array(lengths=True) makes one of a dask DataFrame"
+        )
+    import dask.array as da
+
+    return da.concatenate(matrices, axis=1, allow_unknown_chunksizes=True)
 
 
 def _select_lazily(X: Any, support: Array) -> Any:

@@ -15,7 +15,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from nfs_dask import SerialEngine, SparseBernoulliNB, SparseCentroid, SparseMultinomialNB
+from nfs_dask import HybridNB, SerialEngine, SparseBernoulliNB, SparseCentroid, SparseMultinomialNB
 
 ESTIMATORS = [
     SparseBernoulliNB(binarize=0.5),
@@ -36,6 +36,9 @@ ESTIMATORS = [
         for covariance in ("within", "total", "full")
     ),
     SparseCentroid(metric="mahalanobis", variance_floor=0.1),
+    HybridNB(),
+    HybridNB(k=0.5, normalize=False),
+    HybridNB(prior="fixed", tables="separate"),
 ]
 
 
