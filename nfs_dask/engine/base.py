@@ -54,8 +54,13 @@ Mapping = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 class Executor(Protocol):
     """Where tasks run, for the length of a pass."""
 
-    def resources(self, places: Sequence[Folder], *, texts: bool = False) -> Resources:
-        """Workers, memory, and the first of the places that all workers reach; ``texts``: they are to count terms."""
+    def resources(
+        self, places: Sequence[Folder], *, texts: bool = False, statistic: Statistic | None = None
+    ) -> Resources:
+        """Workers, memory, and the first of the places that all workers reach.
+
+        They warm up with what they are to do: ``texts``, count terms; or fold the like of a ``statistic``.
+        """
         ...
 
     def map(
@@ -115,7 +120,7 @@ class Engine(ABC):
             open_workplace(None, self.spool, beside, statistic, source) as place,
             self.executor() as executor,
         ):
-            return make_plan(statistic, source, executor.resources(place.candidates), self.panels)
+            return make_plan(statistic, source, executor.resources(place.candidates, statistic=statistic), self.panels)
 
     def reduce(
         self, statistic: Statistic, source: Source, *, kept: Kept | None = None, beside: Folder | None = None
@@ -134,7 +139,9 @@ class Engine(ABC):
             if (finished := place.finished()) is not None:
                 return Reduction(finished, None, time.perf_counter() - started)
             with self.executor() as executor:
-                plan = plan or make_plan(statistic, source, executor.resources(place.candidates), self.panels)
+                plan = plan or make_plan(
+                    statistic, source, executor.resources(place.candidates, statistic=statistic), self.panels
+                )
                 plan.check()
                 place.begin(plan)
                 logger.debug("%s", plan)

@@ -13,7 +13,7 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 from nfs_dask.engine.plan import Resources
-from nfs_dask.engine.warm import warm_up
+from nfs_dask.engine.warm import COUNTING, Warming, warm_up
 from nfs_dask.errors import ClusterError, PlanError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.units import MiB, format_bytes
@@ -173,15 +173,15 @@ def planned_workers(client: Any, asked: int | None) -> int:
     return len(client.scheduler_info(n_workers=-1)["workers"])
 
 
-def measure(client: Any, asked: int | None, places: Sequence[Folder], texts: bool = False) -> Resources:
+def measure(client: Any, asked: int | None, places: Sequence[Folder], warming: Warming = COUNTING) -> Resources:
     """Wait for the first worker, warm up those present, and take what the weakest of them has."""
-    if texts and is_loopback(client.scheduler.address):
+    if warming.compiles_much and is_loopback(client.scheduler.address):
         # Workers of this machine read what was compiled here; compiling takes them memory that they never give back.
-        warm_up([], "", texts)
+        warm_up([], "", warming)
     token = uuid.uuid4().hex[:12]
     probes = [place for place in places if _probe(place, token)]
     try:
-        workers, reports = _warm(client, [place.location for place in probes], token, texts)
+        workers, reports = _warm(client, [place.location for place in probes], token, warming)
     finally:
         for place in probes:
             _unprobe(place, token)
@@ -199,7 +199,7 @@ def measure(client: Any, asked: int | None, places: Sequence[Folder], texts: boo
     return resources
 
 
-def _warm(client: Any, places: list[str], token: str, texts: bool) -> tuple[dict[str, Any], list[Any]]:
+def _warm(client: Any, places: list[str], token: str, warming: Warming) -> tuple[dict[str, Any], list[Any]]:
     """Warm up all workers that are present in the end, and their reports; some may leave or die meanwhile."""
     asked: dict[str, Any] = {}
     deadline = time.monotonic() + WARM_SECONDS
@@ -209,7 +209,7 @@ def _warm(client: Any, places: list[str], token: str, texts: bool) -> tuple[dict
             workers = client.scheduler_info(n_workers=-1)["workers"]
             for address in workers.keys() - asked.keys():
                 key = f"nfs-warm-{uuid.uuid4()}"
-                asked[address] = client.submit(warm_up, places, token, texts, workers=[address], pure=False, key=key)
+                asked[address] = client.submit(warm_up, places, token, warming, workers=[address], pure=False, key=key)
             pending = [asked[address] for address in workers if not asked[address].done()]
             if workers and not pending:
                 return workers, client.gather([asked[address] for address in workers])

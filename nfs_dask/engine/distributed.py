@@ -23,9 +23,11 @@ from nfs_dask.engine.base import Engine, label_of
 from nfs_dask.engine.cluster import current_client, find_client, measure
 from nfs_dask.engine.plan import Resources, merge_tree
 from nfs_dask.engine.tasks import Fold, Job, Tick, fold_run, merge_folds, scatter_run
+from nfs_dask.engine.warm import Warming
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.progress import Progress
 from nfs_dask.sources.base import Source, is_delayed
+from nfs_dask.statistics.base import Statistic
 from nfs_dask.storage.folder import Folder
 from nfs_dask.units import parse_bytes
 
@@ -190,8 +192,12 @@ class ClusterExecutor:
             if unfinished:
                 self._client.run(until_stopped, STOP_SECONDS, on_error="ignore")
 
-    def resources(self, places: Sequence[Folder], *, texts: bool = False) -> Resources:
-        return measure(self._client, self._workers, places, texts)
+    def resources(
+        self, places: Sequence[Folder], *, texts: bool = False, statistic: Statistic | None = None
+    ) -> Resources:
+        return measure(
+            self._client, self._workers, places, Warming(texts, None if statistic is None else statistic.small())
+        )
 
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str

@@ -15,6 +15,7 @@ from nfs_dask.engine.plan import Resources
 from nfs_dask.engine.tasks import Fold, Job, fold_run, merge_folds, scatter_run
 from nfs_dask.progress import Progress
 from nfs_dask.sources.base import Source
+from nfs_dask.statistics.base import Statistic
 from nfs_dask.storage.folder import Folder
 
 
@@ -24,7 +25,9 @@ class SerialExecutor:
     def __init__(self, memory_limit: int | None = None) -> None:
         self._memory_limit = memory_limit
 
-    def resources(self, places: Sequence[Folder], *, texts: bool = False) -> Resources:
+    def resources(
+        self, places: Sequence[Folder], *, texts: bool = False, statistic: Statistic | None = None
+    ) -> Resources:
         used = psutil.Process().memory_info().rss
         free = psutil.virtual_memory().available + used
         spool = next((place.location for place in places if place.writable()), None)

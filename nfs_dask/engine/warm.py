@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,14 @@ import psutil
 from nfs_dask import kernels
 from nfs_dask.block import Block, distinct, integers_as_integers
 from nfs_dask.engine.spool import Entries, SpoolWriter, Tiling, as_block
+from nfs_dask.statistics.base import Statistic
+from nfs_dask.statistics.cells import ClassCells
 from nfs_dask.statistics.counts import ClassCounts
+from nfs_dask.statistics.gram import Gram
+from nfs_dask.statistics.moments import ClassMoments
+from nfs_dask.statistics.pinned import Pinned
+from nfs_dask.statistics.sample import RowSample
+from nfs_dask.statistics.signs import ClassSigns
 from nfs_dask.storage import states  # noqa: F401  (loads zarr)
 from nfs_dask.storage.folder import Folder
 
@@ -22,9 +30,25 @@ class _Nowhere:
         pass
 
 
-def warm_up(places: list[str], token: str, texts: bool = False) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Warming:
+    """What workers are about to do."""
+
+    texts: bool = False  # count terms
+    statistic: Statistic | None = None  # fold the like of this one; None: counts
+
+    @property
+    def compiles_much(self) -> bool:
+        """Whether there is more to compile than for counts."""
+        return self.texts or self.statistic is not None
+
+
+COUNTING = Warming()
+
+
+def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[str, Any]:
     """Do once what tasks do, on tiny data; then report the size of this process and which places it reaches."""
-    if texts:
+    if warming.texts:
         _count_texts()
     for values in (np.uint8, np.float64):
         data = np.array([1, 2, 3], values)
@@ -32,13 +56,42 @@ def warm_up(places: list[str], token: str, texts: bool = False) -> dict[str, Any
         distinct(block)
         integers_as_integers(block)
         kernels.first_refused(block.data, True)
-        statistic = ClassCounts(2, True, True)
+        statistic = warming.statistic or ClassCounts(2, True, True)
         statistic.update(statistic.zero(), block)
-        tiling = Tiling(4, 2, 2)
-        SpoolWriter(_Nowhere(), tiling).add(block)  # type: ignore[arg-type]
-        part = Entries(np.array([2, 3]), np.zeros(3, np.uint16), data, None)
-        statistic.update_arrays({}, as_block([part], tiling, 4))
+        if statistic.entrywise:
+            _scatter(statistic, block)
+    if warming.statistic is not None and not warming.statistic.entrywise:
+        _fold_dense(warming.statistic)
     return {"rss": psutil.Process().memory_info().rss, "reaches": [_reaches(Folder(place), token) for place in places]}
+
+
+def compile_all() -> None:
+    """Compile what any pass may need, for images whose cache is filled when they are built."""
+    moments = (ClassMoments(2), ClassMoments(2, True))
+    medians = (ClassSigns(2), RowSample(2, 2), *_brackets())
+    for statistic in (None, *moments, *medians, Gram(2, np.zeros(4))):
+        warm_up([], "", Warming(texts=statistic is None, statistic=statistic))
+
+
+def _brackets() -> tuple[Statistic, ...]:
+    edges, bracket = np.zeros((3, 2, 4)), np.zeros((3, 4))
+    return ClassCells(2, edges), Pinned(2, bracket, bracket, np.zeros((2, 2, 4), np.int64))
+
+
+def _scatter(statistic: Statistic, block: Block) -> None:
+    """Spool a block, and fold a panel of it."""
+    tiling = Tiling(4, 2, 2)
+    SpoolWriter(_Nowhere(), tiling).add(block)  # type: ignore[arg-type]
+    part = Entries(np.array([2, 3]), np.zeros(3, np.uint16), block.data, None)
+    statistic.update_arrays({}, as_block([part], tiling, 4))
+
+
+def _fold_dense(statistic: Statistic) -> None:
+    """Fold rows that have all columns, as those of measurements do."""
+    data = np.linspace(-1, 1, 8, dtype=np.float32)
+    indices = np.tile(np.arange(4, dtype=np.int32), 2)
+    codes = np.array([0, 1], np.int32)
+    statistic.update(statistic.zero(), Block(np.array([0, 4, 8]), indices, data, codes, 4, full=True))
 
 
 def _count_texts() -> None:

@@ -86,6 +86,10 @@ class Statistic(ABC):
         """Other descriptions whose state holds all that this one's would."""
         return ()
 
+    def small(self) -> Statistic | None:
+        """The like of this for two classes and four columns, with which workers warm up; None: any other will do."""
+        return None
+
     def describe(self) -> dict[str, Any]:
         """Name and parameters, as JSON: the identity of the statistic in keys, checkpoints and messages."""
         return {"statistic": self.name, **{f.name: getattr(self, f.name) for f in fields(self)}}  # type: ignore[arg-type]

@@ -36,6 +36,11 @@ class FitSums(Statistic):
         described = super().describe()
         return {key: list(value) if isinstance(value, tuple) else value for key, value in described.items()}
 
+    def small(self) -> FitSums:
+        n_classes, n_regions = (2, 4) if self.n_classes == 2 else (4, 1)  # of four columns
+        zero = (0.0,) * (n_classes - 1 + n_regions)
+        return FitSums(n_classes, n_regions, zero, zero, None)
+
     def zero(self) -> State:
         return _state_of(Derivatives.zero(len(self.theta)))
 

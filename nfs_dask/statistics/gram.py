@@ -48,6 +48,9 @@ class Gram(Statistic):
     def __hash__(self) -> int:
         return hash((self.n_classes, self.shift.tobytes()))
 
+    def small(self) -> Gram:
+        return Gram(2, np.zeros(4))
+
     def zero(self) -> State:
         rows = np.zeros(self.n_classes, np.int64)
         return State({}, {"rows": rows, "weight": rows.astype(np.float64)})

@@ -48,6 +48,9 @@ class ClassMoments(Statistic):
     def supersets(self) -> tuple[Statistic, ...]:
         return () if self.squares else (ClassMoments(self.n_classes, True),)
 
+    def small(self) -> ClassMoments:
+        return ClassMoments(2, self.squares)
+
     def zero(self) -> State:
         rows = np.zeros(self.n_classes, np.int64)
         real = {name: rows.astype(np.float64) for name in ("weight", "weight_low", "power", "power_low")}

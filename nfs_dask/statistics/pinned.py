@@ -67,6 +67,9 @@ class Pinned(Statistic):
         """Places for values in each column."""
         return max(1, int(self.capacities.sum(axis=(0, 1)).max(initial=0)))
 
+    def small(self) -> Pinned:
+        return Pinned(2, np.zeros((3, 4)), np.zeros((3, 4)), np.zeros((2, 2, 4), np.int64), self.absolute)
+
     def zero(self) -> State:
         totals = no_rows(self.n_classes)
         if self.absolute:

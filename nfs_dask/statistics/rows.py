@@ -31,6 +31,9 @@ class CollectedRows(Statistic):
     entrywise: ClassVar[bool] = False
     accepts: ClassVar[Kind] = "signed"
 
+    def small(self) -> CollectedRows:
+        return CollectedRows(2, 4)
+
     def zero(self) -> State:
         return State({}, {"codes": np.zeros(0, np.int32), "pieces": np.zeros((0, 3), np.int64)})
 

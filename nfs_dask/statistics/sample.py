@@ -33,6 +33,9 @@ class RowSample(Statistic):
     entrywise: ClassVar[bool] = False
     accepts: ClassVar[Kind] = "signed"
 
+    def small(self) -> RowSample:
+        return RowSample(2, 2)
+
     def zero(self) -> State:
         places = (self.n_classes, self.size)
         drawn = {"keys": np.full(places, _NO_ROW), "sample_weights": np.zeros(places)}

@@ -32,6 +32,9 @@ class ClassSigns(Statistic):
     entrywise: ClassVar[bool] = True
     accepts: ClassVar[Kind] = "signed"
 
+    def small(self) -> ClassSigns:
+        return ClassSigns(2)
+
     def zero(self) -> State:
         nothing = np.zeros(self.n_classes)
         return State({}, {**no_rows(self.n_classes), "absolute": nothing, "absolute_low": nothing.copy()})

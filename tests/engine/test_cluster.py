@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 
 from nfs_dask.engine import cluster as clusters
 from nfs_dask.engine.cluster import connect, current_client, find_client, measure, planned_workers, start_cluster
-from nfs_dask.engine.warm import warm_up
+from nfs_dask.engine.warm import Warming, warm_up
 from nfs_dask.errors import ClusterError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.units import GiB, MiB
@@ -114,7 +114,7 @@ def test_nobody_comes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_worker_that_dies_while_it_warms_up_is_not_waited_for(
     two_workers: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies_once(places: list[str], token: str, texts: bool) -> dict[str, Any]:
+    def dies_once(places: list[str], token: str, warming: Warming) -> dict[str, Any]:
         import os
         from pathlib import Path
 
@@ -123,7 +123,7 @@ def test_a_worker_that_dies_while_it_warms_up_is_not_waited_for(
         if not Path(mark).exists():
             Path(mark).touch()
             os.kill(os.getpid(), 9)
-        return warm_up(places, token, texts)
+        return warm_up(places, token, warming)
 
     mark = str(tmp_path / "one has died")
     monkeypatch.setattr(clusters, "warm_up", dies_once)
@@ -133,7 +133,7 @@ def test_a_worker_that_dies_while_it_warms_up_is_not_waited_for(
 
 
 def test_workers_that_never_get_warm_are_given_up(two_workers: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "warm_up", lambda places, token, texts: __import__("time").sleep(1.5))
+    monkeypatch.setattr(clusters, "warm_up", lambda places, token, warming: __import__("time").sleep(1.5))
     monkeypatch.setattr(clusters, "WARM_SECONDS", 0.2)
     with pytest.raises(ClusterError, match="have not loaded what they need in 0.2 s, 0 of them died"):
         measure(two_workers, None, [])
@@ -210,7 +210,7 @@ def test_a_place_that_one_worker_has_no_credentials_for(two_workers: Client, els
 def test_warming_up_reports_in_order(tmp_path: Path) -> None:
     first, second = places(tmp_path)
     second.write(".nfs-probe-abc", b"")
-    report = warm_up([first.location, second.location, "/dev/null/x"], "abc")
+    report = warm_up([first.location, second.location, "/dev/null/x"], "abc", Warming())
     assert report["reaches"] == [False, True, False]
     assert second.names() == [".nfs-probe-abc"]
     assert report["rss"] > 20 * MiB
