@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nfs_dask.dataset import Dataset
@@ -42,14 +42,14 @@ class Passes:
 
     def reduce(self, name: str, statistic: Statistic, source: Source | None = None) -> Reduction:
         """One pass over the dataset, whose result is kept with it, or over another source, whose result is not."""
-        reduction = self._over(source).reduce(statistic, self.engine)
+        reduction = self._over(source).reduce(statistic, self._engine_for(statistic))
         share = 0.0 if reduction.reused else self._share(source)
         self.record(name, reduction.plan, reduction.seconds, share)
         return reduction
 
     def plan(self, statistic: Statistic, source: Source | None = None) -> Plan:
         """What `reduce` would do."""
-        return self._over(source).plan(statistic, self.engine)
+        return self._over(source).plan(statistic, self._engine_for(statistic))
 
     def record(self, name: str, plan: Plan | None, seconds: float, share: float) -> None:
         """Note what was done."""
@@ -57,6 +57,11 @@ class Passes:
         times = self._names[name]
         self.done.append(Pass(name if times == 1 else f"{name} {times}", plan, seconds, share))
         logger.info("%s: %.1f s", self.done[-1].name, seconds)
+
+    def _engine_for(self, statistic: Statistic) -> Engine:
+        """The engine; a number of panels that was asked for is about what can be cut into some."""
+        engine: Any = self.engine
+        return engine if statistic.entrywise or engine.panels is None else replace(engine, panels=None)
 
     def _over(self, source: Source | None) -> Dataset:
         return self.dataset if source is None else Dataset(source, self.dataset.location, reuse=False)
