@@ -174,15 +174,15 @@ _PRIORS = (
     click.option("--class-prior", metavar="P,P,...", help="Naive Bayes: priors, in the order of the sorted classes."),
 )
 
-METHODS = ("multinomial", "bernoulli", "l2", "mahalanobis", "l1")
+PATHS = ("multinomial", "bernoulli", "l2", "mahalanobis", "l1")  # methods that rank features
+METHODS = (*PATHS, "hybrid")
 
-method_option = click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    default="multinomial",
-    show_default=True,
-    help="Model; l1 and l2 are centers.",
-)
+
+def _method_option(methods: Sequence[str]) -> Callable[..., Any]:
+    return click.option(
+        "--method", type=click.Choice(methods), default="multinomial", show_default=True, help="Model; l1, l2: centers."
+    )
+
 
 _MODEL = (
     click.option("--alpha", type=float, metavar="A", help="Naive Bayes: smoothing of each count.  [default: 1]"),
@@ -196,15 +196,22 @@ _MODEL = (
 )
 
 _METHOD = (
-    method_option,
-    click.option(
-        "-k", "k", default="10", show_default=True, metavar="K", help='Features: how many, a share, or "all".'
-    ),
+    _method_option(METHODS),
+    click.option("-k", "k", metavar="K", help='Features: how many, a share, or "all".  [default: 10; hybrid: all]'),
     *_MODEL,
     click.option("--solver", type=click.Choice(["cuts", "bisection"]), help="Multinomial: the paper's is bisection."),
     click.option("--always", multiple=True, metavar="NAME", help="A feature that is chosen in any case; repeatable."),
     *_PRIORS,
+    click.option("--regions", type=click.IntRange(1), metavar="R", help="Hybrid: column ranges of one vocabulary."),
+    click.option("--ridge", type=float, metavar="X", help="Hybrid: penalty of squared slopes.  [default: 0.001]"),
+    click.option("--no-normalize", is_flag=True, help="Hybrid: do not divide by the number of words of a region."),
+    click.option("--prior", type=click.Choice(["fitted", "fixed"]), help="Hybrid: of the classes.  [default: fitted]"),
+    click.option("--tables", type=click.Choice(["shared", "separate"]), help="Hybrid: of words.  [default: shared]"),
 )
+
+
+_NAMED = ("alpha", "binarize", "covariance", "variance_floor", "solver", "regions", "ridge", "prior", "tables")
+_FLAGS = {"fit_prior": "--no-fit-prior", "normalize": "--no-normalize", "k": "-k"}
 
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -215,7 +222,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
         parameters = {name: arguments.pop(name) for name in ("alpha", "binarize", "covariance", "variance_floor")}
         return command(parameters=_given(parameters), **arguments)
 
-    return _decorated(wrapped, (method_option, *_MODEL))
+    return _decorated(wrapped, (_method_option(PATHS), *_MODEL))
 
 
 def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -223,13 +230,14 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(method: str, **arguments: Any) -> Any:
-        named = ("alpha", "binarize", "covariance", "variance_floor", "solver")
-        parameters = {name: arguments.pop(name) for name in named}
+        parameters = {name: arguments.pop(name) for name in _NAMED}
         parameters["class_prior"] = _numbers(arguments.pop("class_prior"))
         parameters["fit_prior"] = False if arguments.pop("no_fit_prior") else None
+        parameters["normalize"] = False if arguments.pop("no_normalize") else None
         parameters["always"] = list(arguments.pop("always")) or None
-        k = kept(arguments.pop("k"))
-        return command(estimator=estimator_of(method, k=k, **_given(parameters)), **arguments)
+        k = arguments.pop("k")
+        parameters["k"] = None if k is None else kept(k)
+        return command(estimator=estimator_of(method, **_given(parameters)), **arguments)
 
     return _decorated(wrapped, _METHOD)
 
@@ -240,7 +248,7 @@ def estimator_of(method: str, **parameters: Any) -> Any:
 
     for name in parameters:
         if name not in KNOWN[method].parameters:
-            option = "--no-fit-prior" if name == "fit_prior" else f"--{name.replace('_', '-')}"
+            option = _FLAGS.get(name, f"--{name.replace('_', '-')}")
             takers = " and ".join(other for other, one in KNOWN.items() if name in one.parameters)
             raise click.UsageError(f"{option} is for --method {takers}; {method} has no such parameter")
     return KNOWN[method].estimator(**KNOWN[method].fixed, **parameters)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("-k", "k", metavar="K", help='Features of the model: how many, a share, or "all".')
 @click.option("--binarize", type=float, metavar="T", help="Bernoulli: values above T count as present.")
 @click.option("--covariance", type=click.Choice(["within", "total", "full"]), help="Mahalanobis.")
+@click.option("--regions", type=click.IntRange(1), metavar="R", help="Hybrid: column ranges of one vocabulary.")
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
 @cluster_options
 @json_option
@@ -38,6 +39,7 @@ def plan(
     k: str | None,
     binarize: float | None,
     covariance: str | None,
+    regions: int | None,
     label_column: str | None,
     cluster: ClusterOptions,
 ) -> None:
@@ -52,10 +54,11 @@ def plan(
     nfs-dask plan mail.zarr --scheduler tcp://127.0.0.1:8786 --json
     nfs-dask plan genes.h5ad --label-column tissue --method l1 --workers 2 --memory-limit 1GiB
     """
-    given = {"binarize": binarize, "covariance": covariance}
-    parameters = {name: value for name, value in given.items() if value is not None}
-    estimator = None if method == "counts" else estimator_of(method, k=kept(k or "10"), **parameters)
-    if estimator is None and (k is not None or parameters):
+    given = {"binarize": binarize, "covariance": covariance, "regions": regions}
+    parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    parameters |= {} if k is None else {"k": kept(k)}
+    estimator = None if method == "counts" else estimator_of(method, **parameters)
+    if estimator is None and parameters:
         raise click.UsageError("-k and parameters are for a model; say which with --method multinomial or another")
     from nfs_dask import dataset as data
     from nfs_dask.selection import number_to_keep
@@ -65,7 +68,7 @@ def plan(
     with cluster.engine(dataset.source) as engine:
         plan = data.plan(dataset, what, engine)
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # that all are kept has been said
-        chosen = None if estimator is None else number_to_keep(estimator.k, dataset.n_features)
+        chosen = None if estimator is None or estimator.k is None else number_to_keep(estimator.k, dataset.n_features)
         statistic = dataset.class_counts() if estimator is None else estimator.statistic(dataset)
     beside = dataset.statistics
     found = beside is not None and statistic is not None and beside.find(statistic) is not None
