@@ -92,7 +92,8 @@ class ModelSummary:
     features: int
     classes: list[Any]
     class_count: list[float]  # documents of each class, under their weights
-    objective: float  # log likelihood; of centers the cost
+    measure: str  # what the objective is
+    objective: float
     gap: float  # no other choice of k features has an objective that is better by more than this
     certified: bool
     parameters: dict[str, Any]
@@ -116,6 +117,7 @@ def summarize_model(location: str | os.PathLike[str], top: int = 10) -> ModelSum
         features=model.n_features,
         classes=model.classes.tolist(),
         class_count=model.class_count.tolist(),
+        measure=model.measure,
         objective=model.evidence.objective,
         gap=model.evidence.gap,
         certified=model.evidence.certified,

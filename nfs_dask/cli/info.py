@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 40  # shown as a table; --json has all
 _MOST_EXAMPLES = 5  # of documents left out
+_CENTERS = {"metric", "covariance", "variance_floor"}
+_IDLE = {"l2": _CENTERS, "l1": _CENTERS, "mahalanobis": {"metric"}}  # parameters that the method says, or does not use
 
 
 @click.command()
@@ -159,11 +161,12 @@ def _described(statistic: dict[str, Any]) -> str:
 
 def _show_model(summary: ModelSummary, console: Console) -> None:
     certificate = "is better" if summary.certified else f"is better by more than {summary.gap:.3g} nats"
-    given = {name: value for name, value in summary.parameters.items() if value is not None}
+    idle = _IDLE.get(summary.method, set())
+    given = {name: value for name, value in summary.parameters.items() if value is not None and name not in idle}
     lines = [
         ("model", summary.location),
         ("method", f"{summary.method}, {summary.k:,} of {summary.features:,} features"),
-        ("likelihood", f"{summary.objective:,.3f} nats; no other choice of as many features {certificate}"),
+        ("objective", f"{summary.measure} {summary.objective:,.3f}; no other choice of as many features {certificate}"),
         ("parameters", _listed(given)),
         *_reading(summary.text, summary.features),
         ("size", format_bytes(summary.nbytes)),
@@ -203,7 +206,7 @@ def _origin(provenance: dict[str, Any]) -> list[tuple[str, str]]:
         "documents": provenance.get("rows"),
         "data": provenance.get("fingerprint"),
         "versions": _listed(versions) if isinstance(versions, dict) else None,
-        "seconds": _listed(seconds) if isinstance(seconds, dict) else None,
+        "seconds": _listed(seconds) if isinstance(seconds, dict) and seconds else None,
     }
     return [
         (name, f"{value:,}" if isinstance(value, int) else str(value))
