@@ -29,3 +29,9 @@ def test_taking_columns_is_indexing(data):
 def test_its_size_depends_on_the_columns_alone(n_features):
     lookup = Lookup.of(np.array([0, 1, 99]), n_features)
     assert len(lookup.starts) <= MANY + 1
+
+
+def test_all_columns_need_no_index():
+    lookup = Lookup.of(np.arange(1000), 1000)
+    assert lookup.starts is None
+    np.testing.assert_array_equal(lookup.positions(np.array([7, 0, 999], np.uint16)), [7, 0, 999])

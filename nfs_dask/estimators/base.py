@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,14 +21,12 @@ from nfs_dask.estimators.inputs import check_fitted
 from nfs_dask.estimators.predicting import PredictingMixin
 from nfs_dask.estimators.selecting import SelectingMixin
 from nfs_dask.estimators.textual import is_of_texts, reader_for, text_features
-from nfs_dask.models.base import Model
+from nfs_dask.models.base import Model, Names
 from nfs_dask.sources.base import Source, is_shipped
 from nfs_dask.sources.labels import encode
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.storage.models import save_model
-
-Names = Callable[[Array], Sequence[str] | None]  # of some columns
 
 MOST_NAMED = 1 << 20  # selected features whose names a model has with it
 MOST_COUNTS = 1 << 30  # bytes of a statistic that are held in memory; a wider one is solved for panel by panel

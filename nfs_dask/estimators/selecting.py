@@ -104,4 +104,4 @@ class SelectingMixin:
             0.
         """
         check_fitted(self)
-        return self.model_.top_features(n)
+        return self.model_.top_features(n, getattr(self, "_names", None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,8 @@ from nfs_dask.block import Array, Block
 from nfs_dask.errors import InputError
 from nfs_dask.lookup import Lookup
 from nfs_dask.text.features import TextFeatures
+
+Names = Callable[[Array], Sequence[str] | None]  # of some columns
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,18 @@ class Model(ABC):
         """Names of the support; ``x`` and the column where the data had none."""
         return [self._name(position) for position in range(len(self.support))]
 
-    def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
-        """For each class up to n features that speak for it most, with their margins; only those above 0."""
+    def top_features(self, n: int = 10, names: Names | None = None) -> dict[Any, list[tuple[str, float]]]:
+        """For each class up to n features that speak for it most, with their margins; only those above 0.
+
+        ``names`` says what columns are called, of a model that does not know it.
+        """
         tops = {}
         for label, margin in zip(self.classes.tolist(), self.margins(), strict=True):
-            best = [i for i in np.argsort(-margin, kind="stable")[:n] if margin[i] > 0]
-            tops[label] = [(self._name(i), float(margin[i])) for i in best]
+            order = np.argsort(-margin, kind="stable")[:n]
+            best = order[margin[order] > 0]
+            named = names(self.support[best]) if names is not None and self.names is None else None
+            known = [self._name(i) for i in best] if named is None else named
+            tops[label] = list(zip(known, margin[best].tolist(), strict=True))
         return tops
 
     def _name(self, position: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
 import nfs_dask as nfs
@@ -193,6 +196,36 @@ def test_confidence_orders_documents_by_how_sure_they_are():
     curve = accuracy_coverage(decision, y[1500:], classes=hybrid.classes_, at_zero=0)
     assert curve.accuracy[-1] == pytest.approx(hybrid.score([part[1500:] for part in parts], y[1500:]))
     assert curve.at_coverage(0.3) > curve.accuracy[-1] + 0.05
+
+
+DATA = Path(os.environ.get("NFS_DASK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "groups", [("alt.atheism", "talk.religion.misc"), ("comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware")]
+)
+def test_newsgroups(groups):
+    """Messages with subject and body: as accurate as naive Bayes, and far better calibrated."""
+    file = DATA / "newsgroups20.parquet"
+    if not file.exists():
+        pytest.skip(f"{file} is not here; set NFS_DASK_DATA to its folder")
+    frame = pd.read_parquet(file)
+    train, test = (frame[frame.group.isin(groups) & (frame.split == split)] for split in ("train", "test"))
+    counting = CountVectorizer().fit(pd.concat([train.subject, train.body]).fillna(""))
+    X, T = ([counting.transform(split[name].fillna("")) for name in ("subject", "body")] for split in (train, test))
+    hybrid = HybridNB().fit(X, train.group)
+    bayes = SparseMultinomialNB("all").fit(sum(X), train.group)
+    truth = test.group.to_numpy()
+    ours = overconfidence(hybrid.predict_log_proba(T), truth, hybrid.classes_)
+    theirs = overconfidence(bayes.predict_log_proba(sum(T)), truth, hybrid.classes_)
+    assert ours < 0.5 * theirs
+    assert hybrid.score(T, truth) > bayes.score(sum(T), truth) - 0.02
+    covered = [
+        accuracy_coverage(decision, truth, classes=hybrid.classes_, at_zero=0).at_accuracy(0.95)
+        for decision in (hybrid.decision_function(T), bayes.decision_function(sum(T)))
+    ]
+    assert covered[0] > covered[1] - 0.02
 
 
 # How documents are given
@@ -485,6 +518,15 @@ def test_hashed_and_weighed_texts(settings, most_named, tmp_path, monkeypatch):
         loaded = load_model(tmp_path / f"model {k}")
         np.testing.assert_array_equal(loaded.predict_proba(TRAINING[regions]), model.predict_proba(dataset))
         assert loaded.score(TRAINING[regions], TRAINING.label) > 0.8
+
+
+def test_words_are_named_even_where_they_are_too_many_for_a_model(store, monkeypatch):
+    expected = HybridNB().fit(store).top_features(4)
+    monkeypatch.setattr(base, "MOST_NAMED", 8)
+    model = HybridNB().fit(store)
+    assert model.model_.names is None
+    assert model.top_features(4) == expected
+    assert any(name.startswith("subject:") for name, _ in expected["yes"])
 
 
 def test_a_vocabulary_that_is_gone_is_said_to_be(store, tmp_path, monkeypatch):
