@@ -28,6 +28,7 @@ from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.plan import Plan, Resources
 from nfs_dask.procedures.kept_medians import ClassMedians
+from nfs_dask.procedures.passes import Pass
 from nfs_dask.procedures.room import Room
 from nfs_dask.solvers.edges import Brackets, find_brackets, refined_edges, sample_edges
 from nfs_dask.solvers.medians import ColumnMedians, Medians, assemble, from_pinned, from_sample
@@ -46,21 +47,6 @@ SPARSE = 4  # data with fewer than one entry for so many cells are sparse
 
 
 @dataclass(frozen=True)
-class Pass:
-    """One pass of a procedure."""
-
-    name: str
-    plan: Plan | None  # None: an earlier process of the run had finished it
-    seconds: float
-    share: float  # of the data, that was read
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it, as JSON values."""
-        plan = None if self.plan is None else self.plan.to_json()
-        return {"name": self.name, "plan": plan, "seconds": self.seconds, "share": self.share}
-
-
-@dataclass(frozen=True)
 class MedianResult:
     """Medians, and how they came about."""
 
@@ -70,8 +56,8 @@ class MedianResult:
 
     @property
     def reused(self) -> bool:
-        """Whether they had been kept, and nothing was read."""
-        return not self.passes
+        """Whether nothing was read: they had been kept, or an earlier process of the run had finished its passes."""
+        return not self.reads
 
     @property
     def reads(self) -> float:
