@@ -125,6 +125,7 @@ class HybridFit:
         return {
             "passes": [one.to_json() for one in self.passes],
             "reads": self.reads,
+            "reused": self.reads == 0,
             "seconds": {one.name: one.seconds for one in self.passes},
             "fit": {
                 "log_likelihood": fit.log_likelihood,
