@@ -213,6 +213,19 @@ def canonical(block: Block) -> tuple[Block, bool]:
     return replace(block, indptr=indptr, indices=matrix.indices, data=matrix.data), True
 
 
+def some_rows(block: Block, mask: Array) -> Block:
+    """The rows of a block where ``mask`` (n_rows,) is true, in their order."""
+    if mask.all():
+        return block
+    lengths = np.diff(block.indptr)
+    entries = np.repeat(mask, lengths)
+    data = block.data[entries]
+    indptr = np.concatenate(([0], np.cumsum(lengths[mask]))).astype(np.int64)
+    indices = all_columns(int(mask.sum()), block.n_features) if block.full else block.indices[entries]
+    weights = None if block.weights is None else block.weights[mask]
+    return replace(block, indptr=indptr, indices=indices, data=data, codes=block.codes[mask], weights=weights)
+
+
 def without_zeros(block: Block) -> Block:
     """A full block with only the entries that are not zero; another block as it is."""
     if not block.full:

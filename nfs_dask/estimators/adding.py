@@ -46,6 +46,16 @@ class AddingClassifier(SparseClassifier):
     def _less(self, state: State, part: State) -> State:
         """The state without some of its documents."""
 
+    def settings(self, dataset: Dataset) -> Any:
+        """The parameters as solvers take them, checked; nothing is read.
+
+        Parameters
+        ----------
+        dataset
+            With labels.
+        """
+        return self._settings(dataset.source, len(dataset.known_classes()))
+
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add documents, and fit anew to all documents so far: any split of the data gives the same model.
 

@@ -125,7 +125,7 @@ class _Columns(View):
         self.n_features = len(choice.columns)
         self.import_nbytes += choice.nbytes
         if is_delayed(source):
-            (shared,) = lazy_tasks("choice", [(_itself, choice)], [])
+            (shared,) = lazy_tasks("choice", [(itself, choice)], [])
             tasks = [(_chosen, block.key, shared.key) for block in source.delayed]
             self.delayed = lazy_tasks("columns", tasks, [source.delayed[0], shared])
 
@@ -160,7 +160,7 @@ class _Blocks(View):
         return self._source.names(columns)
 
 
-def _itself(value: Any) -> Any:
+def itself(value: Any) -> Any:
     """A value as a task, so that tasks need not each bring it along."""
     return value
 

@@ -1,0 +1,132 @@
+"""Cross-validation of many k and many smoothings at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.base import Engine
+from nfs_dask.errors import InputError
+from nfs_dask.estimators.base import SparseClassifier
+from nfs_dask.estimators.centroid import SparseCentroid
+from nfs_dask.estimators.files import METHODS, make_estimator
+from nfs_dask.estimators.inputs import check_alpha, numeric, open_labelled
+from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
+from nfs_dask.estimators.splitting import folds_of
+from nfs_dask.procedures.cross_validation import Grid, Recipe, cross_validation
+from nfs_dask.procedures.recipes import CountsRecipe, MomentsRecipe
+from nfs_dask.procedures.validation_table import CrossValidation
+from nfs_dask.selection import number_to_keep
+
+
+def cross_validate(
+    X: Any,
+    y: Any = None,
+    *,
+    method: str,
+    ks: Iterable[Any],
+    alphas: Iterable[float] = (1.0,),
+    folds: Any = 5,
+    sample_weight: Any = None,
+    engine: Engine | None = None,
+    **parameters: Any,
+) -> CrossValidation:
+    """How good models of each k and each alpha are on documents they were not fitted to.
+
+    Two passes over the data serve the whole grid: one counts by fold, the other scores each document by all models that
+    were fitted without its fold. The scores are those of fitting an estimator anew for each fold, k and alpha.
+
+    Parameters
+    ----------
+    X : (n, m) matrix, dask array or DataFrame, or Dataset
+    y : (n,) labels, optional
+        A Dataset brings its own.
+    method : "multinomial", "bernoulli", "l2" or "mahalanobis"
+    ks : list of int, float in (0, 1) or "all"
+        Numbers of features.
+    alphas : list of float
+        Naive Bayes: smoothings.
+    folds : int, splitter, or (n,) labels, default=5
+        How many; of data in memory they are those of scikit-learn's ``cv=folds``, of others rows are spread by a hash
+        of their number. A splitter of scikit-learn, for data in memory. Or a label for each row: rows with the same one
+        are a fold.
+    sample_weight : (n,) weights of zero or more, optional
+        Of documents that models are fitted to; those that are judged count once.
+    engine : SerialEngine or DaskEngine, optional
+        Where passes run.
+    **parameters
+        Others of the method's estimator, such as ``covariance="total"``.
+
+    Returns
+    -------
+    CrossValidation
+
+    Examples
+    --------
+    >>> import nfs_dask as nfs
+    >>> X = [[2, 0, 1], [1, 1, 0], [0, 2, 1], [0, 1, 1]] * 3
+    >>> y = ["tea", "tea", "coffee", "coffee"] * 3
+    >>> table = nfs.cross_validate(X, y, method="multinomial", ks=[2, 3], alphas=[0.1, 1.0], folds=3)
+    >>> table.scores(k=2, alpha=1.0).tolist(), table.reads
+    ([1.0, 1.0, 1.0], 2.0)
+    """
+    X = numeric(X)
+    estimator = make_estimator(method, k="all", engine=engine, **_without_grid(parameters))
+    dataset = open_labelled(estimator, X, y, sample_weight)
+    dataset.known_classes()
+    grid = Grid(_ks(ks, dataset.n_features), _alphas(alphas, method), _shown(estimator))
+    return cross_validation(dataset, folds_of(folds, dataset.source, y), _recipe(estimator, dataset), grid, engine)
+
+
+def _without_grid(parameters: dict[str, Any]) -> dict[str, Any]:
+    for name, grid in (("k", "ks"), ("alpha", "alphas")):
+        if name in parameters:
+            raise InputError(f"{name}={parameters[name]!r} is one value; validate several with {grid}=[...]")
+    return parameters
+
+
+def _ks(ks: Any, n_features: int) -> Array:
+    if isinstance(ks, str) or not isinstance(ks, Iterable):
+        raise InputError(f'ks={ks!r} is not a list; write several k, such as [10, 0.01, "all"]')
+    found = np.unique([number_to_keep(k, n_features) for k in ks]).astype(np.int64)
+    if not len(found):
+        raise InputError("ks is empty; name at least one k")
+    return found
+
+
+def _alphas(alphas: Any, method: str) -> tuple[float, ...] | tuple[None]:
+    """The smoothings in the order given, each once."""
+    if isinstance(alphas, str) or not isinstance(alphas, Iterable):
+        raise InputError(f"alphas={alphas!r} is not a list; write several, such as [0.1, 1.0]")
+    found = tuple(dict.fromkeys(check_alpha(alpha) for alpha in alphas))
+    if not found:
+        raise InputError("alphas is empty; name at least one, or leave it out for 1.0")
+    if "alpha" in METHODS[method].parameters:
+        return found
+    if found != (1.0,):
+        raise InputError(f"alphas={list(found)} are for methods that smooth, and {method} does not; leave them out")
+    return (None,)
+
+
+def _recipe(estimator: SparseClassifier, dataset: Dataset) -> Recipe:
+    """How the method of an estimator makes models, with its parameters, checked."""
+    if isinstance(estimator, SparseNaiveBayes):
+        return CountsRecipe(estimator.statistic(dataset), estimator.settings(dataset))
+    assert isinstance(estimator, SparseCentroid)
+    return MomentsRecipe(estimator.settings(dataset))
+
+
+def _shown(estimator: SparseClassifier) -> dict[str, Any]:
+    """The parameters of an estimator that differ from its defaults, as JSON values."""
+    hidden = ("k", "alpha", "engine", "metric")
+    default = type(estimator)().get_params()
+    given = {name: value for name, value in estimator.get_params().items() if name not in hidden}
+    return {
+        name: value.tolist() if hasattr(value, "tolist") else value
+        for name, value in given.items()
+        if value is not default[name]
+    }

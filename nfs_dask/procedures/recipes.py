@@ -1,0 +1,85 @@
+"""How models of many k and alpha are made from what one pass counts, method by method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from nfs_dask.block import Array
+from nfs_dask.centers import CenterSettings, fit_moments
+from nfs_dask.models.base import Model
+from nfs_dask.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
+from nfs_dask.procedures.cross_validation import Fit
+from nfs_dask.solvers.directory import Directory
+from nfs_dask.solvers.grouping import Cells
+from nfs_dask.statistics.counts import ClassCounts, documents, sums
+from nfs_dask.statistics.moments import ClassMoments
+from nfs_dask.statistics.panels import Panels
+from nfs_dask.totals import ArrayTotals, PanelTotals
+
+
+@dataclass(frozen=True)
+class CountsRecipe:
+    """Naive Bayes."""
+
+    counting: ClassCounts  # for any number of classes
+    settings: Settings  # for any k and alpha
+
+    @property
+    def method(self) -> str:
+        return "multinomial" if self.counting.with_sums else "bernoulli"
+
+    def statistic(self, n_classes: int) -> ClassCounts:
+        return replace(self.counting, n_classes=n_classes)
+
+    def fitting(self, classes: Array, panels: Panels) -> Fit:
+        pick, make = (sums, fit_multinomial) if self.counting.with_sums else (documents, fit_bernoulli)
+        weight = panels.totals["weight"]
+        seen: Any = (weight > 0).nonzero()[0]
+        totals = _Seen(pick(panels.arrays(0))[seen]) if len(panels) == 1 else _SeenPanels(panels, pick, seen)
+        counts = Counts(classes, weight, totals)
+
+        def fit(k: int, alpha: float | None) -> Model:
+            assert alpha is not None, "naive Bayes smooths"
+            return make(counts, replace(self.settings, k=k, alpha=alpha))
+
+        return fit
+
+
+@dataclass(frozen=True)
+class MomentsRecipe:
+    """Centers that are means."""
+
+    settings: CenterSettings  # for any k
+
+    @property
+    def method(self) -> str:
+        return self.settings.method
+
+    def statistic(self, n_classes: int) -> ClassMoments:
+        return ClassMoments(n_classes, squares=self.settings.metric == "mahalanobis")
+
+    def fitting(self, classes: Array, panels: Panels) -> Fit:
+        return lambda k, _: fit_moments(classes, panels, replace(self.settings, k=k))
+
+
+class _Seen(ArrayTotals):
+    """Totals of the classes that have documents, which are grouped once for all models."""
+
+    def grouped(self) -> tuple[Cells, Directory | None]:
+        return self._grouped
+
+    def of(self, classes: Array) -> _Seen:
+        return self
+
+    @cached_property
+    def _grouped(self) -> tuple[Cells, Directory | None]:
+        return super().grouped()
+
+
+class _SeenPanels(PanelTotals):
+    """The same in panels."""
+
+    def of(self, classes: Array) -> _SeenPanels:
+        return self

@@ -1,0 +1,92 @@
+"""What is counted of all folds but one, from what was counted of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from nfs_dask.block import Array
+from nfs_dask.sources.folds import Folds
+from nfs_dask.statistics.base import State, Statistic
+from nfs_dask.statistics.panels import Panels
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.kept import Described, Kept
+from nfs_dask.storage.states import StoredPanels
+
+
+class TrainingPanels(Panels):
+    """The state of the rows outside of one fold, by class.
+
+    It is the sum of the states of the other folds, as the statistic adds them up: to the bit what a pass over those
+    rows gives where numbers are whole, and the same up to the order of additions where they are not.
+
+    Parameters
+    ----------
+    panels
+        Of a statistic over classes ``f * C + c``, see `nfs_dask.sources.folds.by_fold`.
+    statistic
+        The same over C classes.
+    fold
+        Which fold is left out.
+    """
+
+    def __init__(self, panels: Panels, statistic: Statistic, fold: int) -> None:
+        self._panels, self._statistic = panels, statistic
+        n_classes = statistic.n_classes
+        self._others = [f for f in range(len(panels.totals["rows"]) // n_classes) if f != fold]
+        self.bounds = panels.bounds
+        self.totals = self._added({}).totals
+
+    def arrays(self, panel: int) -> dict[str, Array]:
+        return self._added(self._panels.arrays(panel)).arrays
+
+    def _added(self, arrays: dict[str, Array]) -> State:
+        parts = [self._part(arrays, f) for f in self._others]
+        added = parts[0] if len(parts) == 1 else reduce(self._statistic.merge, parts)
+        if "mass" in added.totals:  # of all rows, it is known only of these and others together: a bound
+            added.totals["mass"] = self._panels.totals["mass"]
+        return added
+
+    def _part(self, arrays: dict[str, Array], fold: int) -> State:
+        """The state of one fold."""
+        rows = slice(fold * self._statistic.n_classes, (fold + 1) * self._statistic.n_classes)
+        totals = {name: values[rows] for name, values in self._panels.totals.items() if name != "mass"}
+        if "mass" in self._panels.totals:
+            totals["mass"] = self._panels.totals["mass"] * 0
+        return State({name: values[rows] for name, values in arrays.items()}, totals)
+
+
+@dataclass(frozen=True)
+class KeptByFold(Kept):
+    """The kept statistics of a dataset by fold: under the words of each statistic, and those of the folds."""
+
+    folds: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kept: Kept, folds: Folds) -> KeptByFold:
+        return cls(kept.folder, kept.fingerprint, folds.describe())
+
+    def find(self, statistic: Described) -> StoredPanels | None:
+        return super().find(_ByFold(statistic, self.folds))
+
+    def reserve(self, statistic: Described) -> Folder | None:
+        return super().reserve(_ByFold(statistic, self.folds))
+
+    def commit(self, statistic: Described, target: Folder) -> bool:
+        return super().commit(_ByFold(statistic, self.folds), target)
+
+
+@dataclass(frozen=True)
+class _ByFold:
+    """The description of a statistic that is known for each fold."""
+
+    statistic: Described
+    folds: dict[str, Any]
+
+    def describe(self) -> dict[str, Any]:
+        return {**self.statistic.describe(), "by_fold": self.folds}
+
+    def supersets(self) -> Sequence[Described]:
+        return [_ByFold(statistic, self.folds) for statistic in self.statistic.supersets()]

@@ -1,0 +1,191 @@
+"""Rows in folds, for cross-validation: which fold a row is in, and views of a source by fold.
+
+Nobody has to hold the folds of all rows: that of a row follows from its number, or came with the data as labels do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.block import Array, Block, check_labels, check_structure, some_rows
+from nfs_dask.errors import InputError
+from nfs_dask.sources.base import Source, is_delayed
+from nfs_dask.sources.collections import lazy_tasks
+from nfs_dask.sources.views import View, itself
+
+HASH = 1  # changes when rows come to be in other folds than before
+MOST_FOLDS = 1 << 10  # so that a class of a fold, of as many classes as there may be, has a number of 32 bits
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_PIECE = 1 << 20  # row numbers looked at together
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The fold of each row, from 0 to ``count - 1``.
+
+    Without ``given``, row r is in the fold that the r-th output of the generator SplitMix64, seeded with 0, leaves when
+    divided by ``count``: the same on every machine, for every partition. Of data whose rows nobody has numbered, r is
+    the number of the block times 2^32, plus the row's place in its block.
+    """
+
+    count: int
+    given: Array | None = None  # (n_rows,) the fold of each row; None: by the hash
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.count <= MOST_FOLDS:
+            raise InputError(f"{self.count} folds; give 2 or more, up to {MOST_FOLDS:,}")
+        if self.given is None:
+            return
+        found = np.unique(self.given)
+        if not np.array_equal(found, np.arange(self.count)):
+            raise InputError(
+                f"folds number {found[:5].tolist()}..., for {self.count} folds; give each of them some rows"
+            )
+        object.__setattr__(self, "given", self.given.astype(np.uint8 if self.count <= 256 else np.uint16))
+
+    def of(self, block: Block, numbered: bool = True) -> Array:
+        """The fold of each row of a block, (n,); ``numbered`` says whether blocks know the numbers of their rows."""
+        if self.given is not None:
+            return self.given[block.first_row : block.first_row + block.n_rows]
+        first = block.first_row + (0 if numbered else block.number << 32)
+        return _hashed(first, block.n_rows, self.count)
+
+    def sizes(self, n_rows: int) -> Array:
+        """How many of so many rows are in each fold, (count,)."""
+        if self.given is not None:
+            return np.bincount(self.given, minlength=self.count)
+        sizes = np.zeros(self.count, np.int64)
+        for first in range(0, n_rows, _PIECE):
+            sizes += np.bincount(_hashed(first, min(_PIECE, n_rows - first), self.count), minlength=self.count)
+        return sizes
+
+    def check(self, source: Source) -> None:
+        """Refuse folds that were given for other rows than those of the source."""
+        if self.given is not None and len(self.given) != source.n_rows:
+            rows = "rows that are not counted" if source.n_rows < 0 else f"{source.n_rows:,} rows"
+            raise InputError(
+                f"the data have {rows}, and folds were given for {len(self.given):,}; give one fold for each row"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that decides which fold a row is in, as JSON values."""
+        if self.given is None:
+            return {"folds": self.count, "hash": HASH}
+        return {"folds": self.count, "given": hashlib.blake2b(self.given.tobytes(), digest_size=16).hexdigest()}
+
+
+def by_fold(source: Source, folds: Folds, carried: int = 0) -> Source:
+    """The source with a class for each class of each fold: class c of fold f is ``f * C + c``, C the number of classes.
+
+    What is counted by such classes is counted for each fold, in one pass. Tasks that read it take ``carried`` bytes
+    more than others.
+    """
+    view: Any = _ByFold(source, folds, carried)
+    return view
+
+
+def only_fold(source: Source, folds: Folds, fold: int) -> Source:
+    """The rows of one fold."""
+    view: Any = _SomeFolds(source, folds, fold, inside=True)
+    return view
+
+
+def without_fold(source: Source, folds: Folds, fold: int) -> Source:
+    """The rows of all other folds: those that a model is fitted to which this fold judges."""
+    view: Any = _SomeFolds(source, folds, fold, inside=False)
+    return view
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """What becomes of a block of a view: how its rows are sorted into folds, and which of them stay."""
+
+    folds: Folds
+    numbered: bool
+    n_classes: int
+    fold: int | None = None  # None: all rows stay, under codes that tell their folds
+    inside: bool = True
+
+    def of(self, block: Block) -> Block:
+        """The block as the view has it."""
+        found = self.folds.of(block, self.numbered)
+        if self.fold is not None:
+            return some_rows(block, (found == self.fold) == self.inside)
+        check_labels(block, self.n_classes)
+        return replace(block, codes=found.astype(np.int32) * np.int32(self.n_classes) + block.codes.astype(np.int32))
+
+    def checked(self, block: Block) -> Block:
+        """As `of`, for a block that nobody has looked at."""
+        check_structure(block)
+        return self.of(block)
+
+
+class _Sorted(View):
+    """Rows of a source, by fold."""
+
+    def __init__(self, source: Source, kind: str, sorting: Sorting) -> None:
+        folds = sorting.folds
+        folds.check(source)
+        words = [folds.count, HASH, -1 if sorting.fold is None else sorting.fold]
+        chosen = np.concatenate((words, np.zeros(0) if folds.given is None else folds.given)).astype(np.int64)
+        super().__init__(source, kind, chosen)
+        self._sorting = sorting
+        if is_delayed(source):
+            (shared,) = lazy_tasks("folds", [(itself, sorting)], [])
+            tasks = [(_sorted, block.key, shared.key) for block in source.delayed]
+            self.delayed = lazy_tasks(kind, tasks, [source.delayed[0], shared])
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        for block in self._source.blocks(start, stop):
+            yield self._sorting.of(block) if self.trusted else self._sorting.checked(block)
+
+    def names(self, columns: Array) -> list[str] | None:
+        return self._source.names(columns)
+
+
+class _ByFold(_Sorted):
+    """All rows, under codes that tell their folds."""
+
+    def __init__(self, source: Source, folds: Folds, carried: int) -> None:
+        n_classes = len(_classes(source))
+        super().__init__(source, "by fold", Sorting(folds, source.n_rows >= 0, n_classes))
+        self.classes = np.arange(folds.count * n_classes)
+        self.nnz = source.nnz
+        self.import_nbytes += carried
+
+
+class _SomeFolds(_Sorted):
+    """The rows of one fold, or of all others."""
+
+    def __init__(self, source: Source, folds: Folds, fold: int, inside: bool) -> None:
+        if not 0 <= fold < folds.count:
+            raise InputError(f"fold {fold} of {folds.count}; give one of 0 to {folds.count - 1}")
+        sorting = Sorting(folds, source.n_rows >= 0, len(_classes(source)), fold, inside)
+        super().__init__(source, "only fold" if inside else "without fold", sorting)
+        if source.n_rows >= 0:
+            size = int(folds.sizes(source.n_rows)[fold])
+            self.n_rows = size if inside else source.n_rows - size
+
+
+def _classes(source: Source) -> Array:
+    if source.classes is None:
+        raise InputError("rows without labels cannot be validated; give one label for each row")
+    return source.classes
+
+
+def _sorted(block: Block, sorting: Sorting) -> Block:
+    return sorting.checked(block)
+
+
+def _hashed(first: int, n: int, count: int) -> Array:
+    """The folds of rows ``first .. first + n - 1`` by SplitMix64."""
+    x = (np.arange(n, dtype=np.uint64) + np.uint64(first + 1)) * _GOLDEN
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return ((x ^ (x >> np.uint64(31))) % np.uint64(count)).astype(np.int64)
