@@ -98,19 +98,20 @@ def show_fit(values: dict[str, Any], console: Console) -> None:
         for i, (name, weight) in enumerate(top)
     ]
     console.print(table("Features that speak for a class most", ["class", "feature", "weight"], rows))
-    certificate = (
-        "no other choice of as many features is better"
-        if values["certified"]
-        else f"no other choice of as many features is better by more than {values['gap']:.3g} nats"
-    )
+    certificate = "" if values["k"] == values["features"] else f"; {_certificate(values)}"
     counted = "statistics kept from before" if values["counts_reused"] else _passes(values["passes"])
     console.print(
         printable(
             f"{values['method']}: {values['k']:,} of {values['features']:,} features, {values['rows']:,} documents\n"
-            f"{values['measure']} {values['objective']:,.3f}; {certificate}\n"
+            f"{values['measure']} {values['objective']:,.3f}{certificate}\n"
             f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})"
         )
     )
+
+
+def _certificate(values: dict[str, Any]) -> str:
+    better = "is better" if values["certified"] else f"is better by more than {values['gap']:.3g} nats"
+    return f"no other choice of as many features {better}"
 
 
 def _passes(n: int) -> str:
