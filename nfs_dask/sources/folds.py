@@ -30,8 +30,8 @@ class Folds:
     """The fold of each row, from 0 to ``count - 1``.
 
     Without ``given``, row r is in the fold that the r-th output of the generator SplitMix64, seeded with 0, leaves when
-    divided by ``count``: the same on every machine, for every partition. Of data whose rows nobody has numbered, r is
-    the number of the block times 2^32, plus the row's place in its block.
+    divided by ``count``: the same on every machine, for every partition. Who knows the labels of rows knows their
+    numbers.
     """
 
     count: int
@@ -49,12 +49,11 @@ class Folds:
             )
         object.__setattr__(self, "given", self.given.astype(np.uint8 if self.count <= 256 else np.uint16))
 
-    def of(self, block: Block, numbered: bool = True) -> Array:
-        """The fold of each row of a block, (n,); ``numbered`` says whether blocks know the numbers of their rows."""
+    def of(self, block: Block) -> Array:
+        """The fold of each row of a block, (n,)."""
         if self.given is not None:
             return self.given[block.first_row : block.first_row + block.n_rows]
-        first = block.first_row + (0 if numbered else block.number << 32)
-        return _hashed(first, block.n_rows, self.count)
+        return _hashed(block.first_row, block.n_rows, self.count)
 
     def sizes(self, n_rows: int) -> Array:
         """How many of so many rows are in each fold, (count,)."""
@@ -107,14 +106,13 @@ class Sorting:
     """What becomes of a block of a view: how its rows are sorted into folds, and which of them stay."""
 
     folds: Folds
-    numbered: bool
     n_classes: int
     fold: int | None = None  # None: all rows stay, under codes that tell their folds
     inside: bool = True
 
     def of(self, block: Block) -> Block:
         """The block as the view has it."""
-        found = self.folds.of(block, self.numbered)
+        found = self.folds.of(block)
         if self.fold is not None:
             return some_rows(block, (found == self.fold) == self.inside)
         check_labels(block, self.n_classes)
@@ -154,7 +152,7 @@ class _ByFold(_Sorted):
 
     def __init__(self, source: Source, folds: Folds, carried: int) -> None:
         n_classes = len(_classes(source))
-        super().__init__(source, "by fold", Sorting(folds, source.n_rows >= 0, n_classes))
+        super().__init__(source, "by fold", Sorting(folds, n_classes))
         self.classes = np.arange(folds.count * n_classes)
         self.nnz = source.nnz
         self.import_nbytes += carried
@@ -166,7 +164,7 @@ class _SomeFolds(_Sorted):
     def __init__(self, source: Source, folds: Folds, fold: int, inside: bool) -> None:
         if not 0 <= fold < folds.count:
             raise InputError(f"fold {fold} of {folds.count}; give one of 0 to {folds.count - 1}")
-        sorting = Sorting(folds, source.n_rows >= 0, len(_classes(source)), fold, inside)
+        sorting = Sorting(folds, len(_classes(source)), fold, inside)
         super().__init__(source, "only fold" if inside else "without fold", sorting)
         if source.n_rows >= 0:
             size = int(folds.sizes(source.n_rows)[fold])
