@@ -170,7 +170,10 @@ class HeldOut(Statistic):
 
 @dataclass(frozen=True)
 class _Judges:
-    """The models of a fold, over those columns alone that any of them looks at."""
+    """The models of a fold, over those columns alone that any of them looks at.
+
+    They are copies: what they work out for themselves stays here, and does not travel with the statistic.
+    """
 
     columns: Lookup
     models: tuple[Any, ...]
@@ -181,7 +184,7 @@ class _Judges:
         columns = np.unique(np.concatenate([model.inputs for model in models]))
         lookup = Lookup.of(columns, n_features)
         if len(columns) == n_features or any(model.inputs is not model.support for model in models):
-            return cls(Lookup.of(np.arange(n_features), n_features), tuple(models))
+            return cls(Lookup.of(np.arange(n_features), n_features), tuple(map(replace, models)))
         narrow = (
             replace(model, support=np.searchsorted(columns, model.support), n_features=len(columns)) for model in models
         )
