@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array
-from nfs_dask.engine.plan import Plan, Resources
+from nfs_dask.engine.plan import Plan, Resources, make_plan
 from nfs_dask.procedures.passes import Passes
 from nfs_dask.procedures.regions import ForeseenPanels, cut, store_table
 from nfs_dask.solvers.likelihood import Derivatives, derivatives
@@ -28,7 +28,7 @@ from nfs_dask.solvers.logistic import LogisticFit, fit_logistic
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.features import COUNTS, FeatureView, StoredFeatures, n_columns, table_nbytes
 from nfs_dask.sources.open import open_source
-from nfs_dask.statistics.base import State
+from nfs_dask.statistics.base import State, Statistic
 from nfs_dask.statistics.fitting import FitSums, derivatives_of, features_of, fixed_offsets
 from nfs_dask.statistics.leave_one_out import RegionTable
 from nfs_dask.statistics.panels import MemoryPanels, Panels
@@ -60,52 +60,58 @@ class Slopes:
 
     def fit(self, counts: Array, rows: int) -> LogisticFit:
         """The fit to all ``rows`` documents, by a table of these counts."""
-        with self._features(counts) as view:
-            collect = CollectedRows(self.table.n_classes, rows)
-            if self._can_be_held(collect, view):
-                return self._fit_collected(self.passes.reduce("features", collect, view).state)
+        way = self._way(rows)
+        with self._features(counts, way) as view:
+            if isinstance(way.first, CollectedRows):
+                return self._fit_collected(self.passes.reduce("features", way.first, view).state)
             with self._stored(view) as features:
                 return self._solve(partial(self._sum, features))
 
     def plan(self, rows: int) -> Plan:
         """The pass over the features; where they are not collected, the first of those, without storing any."""
-        placing = self._placing()
-        view = self._foreseen(placing.bounds, placing.batch, placing.stored)
-        collect = CollectedRows(self.table.n_classes, rows)
-        return self.passes.plan(collect if self._can_be_held(collect, view) else self._at_zero(), view)
+        way = self._way(rows)
+        return self.passes.plan(way.first, self._foreseen(way))
+
+    def _way(self, rows: int) -> _Way:
+        """The first that fits the workers: features are collected if that can be, and tables come in large pieces."""
+        zero = np.zeros(self.table.n_classes - 1 + self.table.n_regions)
+        firsts: list[Statistic] = [self._sums(zero, zero)]
+        if rows * row_nbytes(n_columns(self.table), self.passes.dataset.source.weighted) <= HELD:
+            firsts.insert(0, CollectedRows(self.table.n_classes, rows))
+        ways = [_Way(first, *placing) for first in firsts for placing in self._placings()]
+        for way in ways:
+            if make_plan(way.first, self._foreseen(way), self.resources).fits:
+                return way
+        return ways[-1]
+
+    def _placings(self) -> list[tuple[bool, tuple[int, ...], int]]:
+        """Where the table may lie: whether it is stored, the bounds of its panels, and the batches they go by for."""
+        n_words = self.table.n_kept
+        ships = self.resources.remote and not self.passes.dataset.source.in_memory
+        if not ships or self.resources.spool is None or table_nbytes(self.table, n_words) <= SHIPPED:
+            return [(False, (0, n_words), 0)]
+        return [(True, cut(n_words, table_nbytes(self.table, 1), most), batch) for most, batch in CUTS]
 
     # Features
 
     @contextmanager
-    def _features(self, counts: Array) -> Iterator[Source]:
+    def _features(self, counts: Array, way: _Way) -> Iterator[Source]:
         """The view of the documents; its table lies where workers reach it, or travels with the view."""
-        placing = self._placing()
-        if not placing.stored:
-            yield self._view(MemoryPanels(State({COUNTS: counts}), self.table.n_kept), placing.batch)
+        if not way.stored:
+            yield self._view(MemoryPanels(State({COUNTS: counts}), self.table.n_kept), way.batch)
             return
         assert self.resources.spool is not None
         folder = Folder(self.resources.spool) / f".nfs-table-{uuid.uuid4().hex[:12]}"
         try:
-            yield self._view(store_table(folder, counts, placing.bounds), placing.batch)
+            yield self._view(store_table(folder, counts, way.bounds), way.batch)
         finally:
             folder.remove()
 
-    def _placing(self) -> _Placing:
-        """Where the table is to lie: in as large pieces as workers have memory for."""
-        nbytes, n_words = table_nbytes(self.table, self.table.n_kept), self.table.n_kept
-        ships = self.resources.remote and not self.passes.dataset.source.in_memory and nbytes > SHIPPED
-        if not ships or self.resources.spool is None:
-            return _Placing(False, (0, n_words), 0)
-        for most, batch in CUTS:
-            bounds = cut(n_words, table_nbytes(self.table, 1), most)
-            if self.passes.plan(self._at_zero(), self._foreseen(bounds, batch, stored=True)).fits:
-                break
-        return _Placing(True, bounds, batch)
-
-    def _foreseen(self, bounds: tuple[int, ...], batch: int, stored: bool) -> Source:
+    def _foreseen(self, way: _Way) -> Source:
         """A view that is as large as the one that there will be."""
-        panels = ForeseenPanels(bounds) if stored else MemoryPanels(State(), bounds[-1])
-        return self._view(panels, batch)
+        return self._view(
+            ForeseenPanels(way.bounds) if way.stored else MemoryPanels(State(), way.bounds[-1]), way.batch
+        )
 
     def _view(self, counts: Panels, batch: int) -> Source:
         source = self.passes.dataset.source
@@ -115,10 +121,6 @@ class Slopes:
         return view
 
     # A few: in memory
-
-    def _can_be_held(self, collect: CollectedRows, view: Source) -> bool:
-        nbytes = collect.most_rows * row_nbytes(n_columns(self.table), view.weighted)
-        return nbytes <= HELD and self.passes.plan(collect, view).fits
 
     def _fit_collected(self, state: State) -> LogisticFit:
         features = features_of(state.arrays["rows"], self.table.n_classes, self.table.n_regions)
@@ -149,7 +151,7 @@ class Slopes:
         started, share = time.perf_counter(), 0.0
         if not folder.exists(ROOT):
             clean_up(folder.location)  # of an earlier process of the run
-            runs = max(1, min(view.n_blocks, view.read_nbytes // RUN_NBYTES))
+            runs = min(view.n_blocks, max(self.resources.slots, view.read_nbytes // RUN_NBYTES))
             with self.passes.engine.mapping(view) as mapping:
                 write_store(view, folder.location, map=mapping, runs=runs)
             share = 2.0  # a store is written in two goes
@@ -172,15 +174,12 @@ class Slopes:
         n_classes, n_regions = self.table.n_classes, self.table.n_regions
         return FitSums(n_classes, n_regions, tuple(theta.tolist()), tuple(step.tolist()), prior)
 
-    def _at_zero(self) -> FitSums:
-        zero = np.zeros(self.table.n_classes - 1 + self.table.n_regions)
-        return self._sums(zero, zero)
-
 
 @dataclass(frozen=True)
-class _Placing:
-    """Where a table lies while features are made."""
+class _Way:
+    """How features are made, and what becomes of them."""
 
-    stored: bool  # in a folder that all workers reach; else it travels with the view
+    first: Statistic  # `CollectedRows`, or sums where there are too many
+    stored: bool  # whether the table is, in a folder that all workers reach; else it travels with the view
     bounds: tuple[int, ...]  # of its panels
     batch: int  # bytes of documents that panels go by for

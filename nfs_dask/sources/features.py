@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array, Block, full_rows
+from nfs_dask.block import Array, Block, check_structure, full_rows
 from nfs_dask.sources.base import Source, is_delayed, origin_of
 from nfs_dask.sources.collections import lazy_tasks
 from nfs_dask.sources.views import View
@@ -213,12 +213,13 @@ def _pieces(blocks: Iterator[Block]) -> Iterator[Block]:
         if block.n_rows <= PIECE_ROWS:
             yield block
         else:
+            check_structure(block)
             for first in range(0, block.n_rows, PIECE_ROWS):
                 yield _rows(block, first, min(first + PIECE_ROWS, block.n_rows))
 
 
 def _rows(block: Block, first: int, last: int) -> Block:
-    """Some rows of a block that may not have been checked yet: what is wrong with it stays wrong."""
+    """Some rows of a block."""
     indptr = block.indptr[first : last + 1]
     start, stop = int(indptr[0]), int(indptr[-1])
     return replace(
