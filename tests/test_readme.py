@@ -13,6 +13,7 @@ from nfs_dask.cli.main import cli
 
 README = Path(__file__).parent.parent / "README.md"
 TEXTS = README.parent / "docs" / "texts.md"
+CENTERS = README.parent / "docs" / "centers.md"
 
 
 def blocks(language, page=README):
@@ -77,7 +78,17 @@ def test_the_page_about_texts_runs_and_says_what_is_printed(tmp_path, monkeypatc
     assert_printed(TEXTS, capsys.readouterr().out + shown)
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "CHANGELOG.md", "docs/texts.md", "docs/design.md"])
+def test_the_page_about_centers_runs_and_says_what_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_python(CENTERS)
+    used, shown = run_commands(CENTERS)
+    assert set(used) >= {"plan", "path", "fit", "info", "evaluate", "predict"}
+    assert_printed(CENTERS, capsys.readouterr().out + shown)
+
+
+@pytest.mark.parametrize(
+    "name", ["CONTRIBUTING.md", "CHANGELOG.md", "docs/texts.md", "docs/centers.md", "docs/design.md"]
+)
 def test_pages_it_links_to_are_there(name):
     assert f"]({name})" in README.read_text()
     assert (README.parent / name).exists()
