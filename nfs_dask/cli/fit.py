@@ -40,8 +40,8 @@ def fit(
 ) -> None:
     """Choose features of STORE, fit a classifier to them, and write it to MODEL.
 
-    Most methods read the data once, medians (l1) a little more than twice. What they find is kept: another k or alpha
-    reads no documents.
+    Most methods read the data once, medians (l1) of more than a few rows twice and a part. What they find is kept:
+    another k or alpha reads no documents.
 
     \b
     nfs-dask fit mail.zarr spam.model --method multinomial -k 100
