@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -282,7 +283,9 @@ class ClusterExecutor:
         """
         if len(cloudpickle.dumps(job)) <= SMALL_JOB:
             return job
-        shared = self._submit(hand_on, job, name="job")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")  # each worker gets it once, which is the point
+            shared = self._submit(hand_on, job, name="job")
         self._client.replicate(shared)
         return shared
 

@@ -16,12 +16,12 @@ from nfs_dask.units import MiB
 
 STATE_NBYTES = 64 * MiB  # larger states bring medians closer together, but take longer to merge than that saves
 LEAST_STATE = 1 * MiB
-GROWTH = 64 * MiB  # of a worker, from the first pass to the last
+GROWTH = 24 * MiB  # of a worker, from the first pass to the last
 LEAST_ROWS = 128  # of a class in a sample; with fewer the edges say little
 LEAST_EDGES = 16
 MOST_ROWS = 1 << 14
 MOST_EDGES = 256
-UNEVEN = 3.0  # how many more values than on average may be between two edges of a sample
+UNEVEN = 4.0  # how many more values than on average may be between two edges of a sample
 PILOT_SHARE = 20  # one block of so many is in the pilot
 PILOT_BLOCKS = 16  # or this many, where all are fewer than would be enough
 
