@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from nfs_dask import kernels
 from nfs_dask.block import Array, Block, Kind
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.base import State, Statistic, array_of
+from nfs_dask.statistics.lengths import N_BINS, add_lengths
 
 _MOST = 2**62  # sums of integers stay below this, so that int64 never wraps
 
@@ -27,6 +29,7 @@ class ClassCounts(Statistic):
     with_sums: bool = True
     with_documents: bool = False
     threshold: float = 0.0
+    with_lengths: bool = False  # total "lengths": documents by the sum of their values, see `statistics.lengths`
 
     name: ClassVar[str] = "class_counts"
     entrywise: ClassVar[bool] = True
@@ -37,20 +40,26 @@ class ClassCounts(Statistic):
         return self.with_documents  # a sum does not mind its terms in pieces
 
     def supersets(self) -> tuple[Statistic, ...]:
-        if self.with_sums and self.with_documents:
-            return ()
-        documents = self.threshold if self.with_documents else 0.0
-        return (ClassCounts(self.n_classes, True, True, documents),)
+        threshold = self.threshold if self.with_documents else 0.0
+        mine = (self.with_sums, self.with_documents, self.with_lengths)
+        more = [
+            ClassCounts(self.n_classes, sums, documents, threshold, lengths)
+            for sums, documents, lengths in itertools.product(*((one, True) if not one else (True,) for one in mine))
+        ]
+        return tuple(other for other in more if other != self)
 
     def zero(self) -> State:
         zeros = np.zeros(self.n_classes, np.int64)
-        return State({}, {"rows": zeros, "weight": zeros.astype(np.float64), "mass": np.zeros(1, np.int64)})
+        totals = {"rows": zeros, "weight": zeros.astype(np.float64), "mass": np.zeros(1, np.int64)}
+        return State({}, totals | ({"lengths": np.zeros(N_BINS, np.int64)} if self.with_lengths else {}))
 
     def update_totals(self, totals: dict[str, Array], block: Block) -> None:
         codes = block.codes.astype(np.intp)
         totals["rows"] += np.bincount(codes, minlength=self.n_classes)
         totals["weight"] += np.bincount(codes, block.weights, minlength=self.n_classes)
         totals["mass"] += _mass(block)
+        if self.with_lengths:
+            add_lengths(block, totals["lengths"])
         _guard(totals)
 
     def merge(self, left: State, right: State) -> State:

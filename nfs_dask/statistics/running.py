@@ -39,17 +39,24 @@ def subtract(state: State, part: State) -> State:
 
     Whole numbers give exactly what the other documents alone would have given.
     """
-    totals = {name: _rest(total, part.totals[name]) for name, total in state.totals.items() if name != "mass"}
+    # One of them may have been kept with more than is needed, such as documents beside sums.
+    both = [name for name in state.totals if name in part.totals and name != "mass"]
+    totals = {name: _rest(state.totals[name], part.totals[name]) for name in both}
     # The mass guards against overflow, and depends on which documents shared a block: a bound is enough.
     totals["mass"] = np.maximum(state.totals["mass"] - part.totals["mass"], 0)
     arrays: dict[str, Array] = {}
-    for name in {name.removeprefix(_REAL_PREFIX) for name in (*state.arrays, *part.arrays)}:
+    for name in _kinds(state) & _kinds(part):
         real = _REAL_PREFIX + name
         if real in state.arrays or real in part.arrays:
             arrays[real] = _rest(_all(state, name), _all(part, name))
         else:
             arrays[name] = _rest(state.arrays[name], part.arrays[name])
     return State(arrays, totals)
+
+
+def _kinds(state: State) -> set[str]:
+    """What there are arrays of, whole numbers or not."""
+    return {name.removeprefix(_REAL_PREFIX) for name in state.arrays}
 
 
 def _all(state: State, name: str) -> Array:

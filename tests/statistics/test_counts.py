@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from nfs_dask.block import Block
 from nfs_dask.errors import InputError, NfsDaskError
 from nfs_dask.statistics.base import Coverage, State
 from nfs_dask.statistics.counts import ClassCounts, documents, sums
+from nfs_dask.statistics.lengths import lengths_in
 from nfs_dask.statistics.panels import MemoryPanels
+from nfs_dask.statistics.running import subtract
 from nfs_dask.testing import check_statistic, fold
 
 
@@ -115,3 +119,31 @@ def test_panels_give_columns_in_the_order_asked() -> None:
     np.testing.assert_array_equal(
         MemoryPanels(state, 10).columns(np.array([7, 0, 7]))["sums"], [[7, 0, 7], [17, 10, 17]]
     )
+
+
+@pytest.mark.parametrize("weights", [None, "whole", "real"])
+@pytest.mark.parametrize("scale", [1, 700, 10**7])
+def test_lengths_are_those_of_the_rows(weights: str | None, scale: int) -> None:
+    blocks = [replace(b, data=b.data.astype(np.int64) * scale) for b in random_blocks("uint8", weights)]
+    statistic = ClassCounts(3, with_lengths=True)
+    check_statistic(statistic, blocks, exact=weights != "real")
+    found = lengths_in(fold(statistic, blocks).totals["lengths"])
+    kept = [b.weights > 0 if b.weights is not None else np.ones(b.n_rows, bool) for b in blocks]
+    values, documents = np.unique(
+        np.concatenate([dense(b).sum(axis=1)[k] for b, k in zip(blocks, kept, strict=True)]), return_counts=True
+    )
+    if scale == 1:
+        assert found == dict(zip(values.tolist(), documents.tolist(), strict=True))
+    assert sum(found.values()) == documents.sum()
+    one_by_one = np.repeat(sorted(found), [found[length] for length in sorted(found)])
+    np.testing.assert_allclose(one_by_one, np.repeat(values, documents), rtol=0.004)
+
+
+def test_more_than_was_asked_for_does() -> None:
+    supersets = ClassCounts(3).supersets()
+    assert len(supersets) == 3 and ClassCounts(3, True, True, with_lengths=True) in supersets
+    assert ClassCounts(3, False, True, 2.0).supersets()[-1] == ClassCounts(3, True, True, 2.0, True)
+    assert ClassCounts(3, True, True, with_lengths=True).supersets() == ()
+    state, part = (fold(ClassCounts(3, w, d, with_lengths=d), random_blocks("uint8")) for w, d in ((1, 1), (1, 0)))
+    rest = subtract(state, part)
+    assert set(rest.arrays) == {"sums"} and not rest.arrays["sums"].any() and "lengths" not in rest.totals
