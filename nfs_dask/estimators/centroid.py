@@ -111,12 +111,13 @@ class SparseCentroid(AddingClassifier):
     centers_ : (C, k) float64
         Of the chosen features, in the order of the support.
     common_center_ : (k,) float64
-        Where both classes would have these features if they were not chosen.
+        Where all classes would have these features if they were not chosen.
     scores_ : (n_features_in_,) float64
         Gain of each feature: what it takes off the objective.
     objective_, upper_bound_, dual_gap_, certified_
-        Cost of the model; no other choice of k features costs less.
-    coef_, intercept_ : of the linear rule; not for "manhattan"
+        Cost of the model; no other choice of k features costs less. With ``covariance="full"`` less the cost without
+        any feature, so that it is below 0.
+    coef_, intercept_ : of the linear rule; not for "manhattan", nor with features that have no variance
     provenance_ : dict
     model_ : nfs_dask.models.centers.CentersModel
 
@@ -191,7 +192,7 @@ class SparseCentroid(AddingClassifier):
         model = fit_medians(classes, found.medians, settings)
         facts = provenance(found.medians.rows, dataset.source, **found.to_json())
         self._remember(model, dataset.source, facts, None)
-        self.__dict__.pop("_state", None)
+        self._keep_nothing()
         self._medians = found.medians
 
     def _fit_sums(self, dataset: Dataset, classes: Array, settings: CenterSettings) -> None:
@@ -205,7 +206,7 @@ class SparseCentroid(AddingClassifier):
         model = fit_moments(classes, panels, settings)
         facts = provenance_of(int(panels.totals["rows"].sum()), dataset.source, reduction)
         self._remember(model, dataset.source, facts, None)
-        self.__dict__.pop("_state", None)
+        self._keep_nothing()
 
     @available_if(_of_sums)
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -350,7 +351,7 @@ class SparseCentroid(AddingClassifier):
     def scores_(self) -> Array:
         """Gain of each feature, (n_features_in_,); worked out when it is asked for."""
         check_fitted(self)
-        if hasattr(self, "_medians") and self.model_.method == "l1":
+        if hasattr(self, "_medians"):
             return median_gains(self._medians)
         self._check_state()
         if "gram" in self._state.arrays:
@@ -410,7 +411,13 @@ class SparseCentroid(AddingClassifier):
             model = fit_moments(classes, MemoryPanels(state, source.n_features), settings)
         facts = provenance_of(int(state.totals["rows"].sum()), source, reduction)
         self._remember(model, source, facts, earlier)
+        self._keep_nothing()
         self._state, self._learnt = state, settings
+
+    def _keep_nothing(self) -> None:
+        """Let go of what the last fit was made from."""
+        for name in ("_state", "_learnt", "_medians"):
+            self.__dict__.pop(name, None)
 
 
 def _refuse_wide(dataset: Dataset) -> None:

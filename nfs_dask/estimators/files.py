@@ -52,7 +52,7 @@ def make_estimator(method: str, **parameters: Any) -> SparseClassifier:
     Parameters
     ----------
     method
-        One of `ESTIMATORS`.
+        One of `METHODS`.
     **parameters
         Of the estimator; those of other methods are refused.
     """
