@@ -102,6 +102,7 @@ class ColumnLabels:
 
         self._hierarchy, self._path = hierarchy, path
         self._values = ForeignArray(hierarchy, path, text=True)
+        self._last: tuple[int, Array] | None = None  # the chunk that was read last, and its codes
         self.classes = merge_classes(classes for classes in self._classes())
 
     @property
@@ -109,7 +110,23 @@ class ColumnLabels:
         return self._values.length
 
     def read(self, start: int, stop: int) -> Array:
-        return encode_as(self._plain(start, stop), self.classes).astype(np.int32, copy=False)
+        size = self._values.chunks[0]
+        first = start // size
+        parts = [self._chunk(number) for number in range(first, -(-stop // size))]
+        codes = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])
+        return codes[start - first * size : stop - first * size]
+
+    def _chunk(self, number: int) -> Array:
+        """The codes of one chunk. Blocks are read in order, and unpacking strings for each would take longer than X."""
+        last = self._last
+        if last is None or last[0] != number:
+            size = self._values.chunks[0]
+            values = self._plain(number * size, min((number + 1) * size, self.length))
+            last = self._last = (number, encode_as(values, self.classes).astype(np.int32, copy=False))
+        return last[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": None}
 
     def fingerprint(self) -> str:
         return listing(self._hierarchy, self._path)

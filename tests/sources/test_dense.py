@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -33,6 +34,7 @@ from nfs_dask.errors import InputError, NfsDaskError
 from nfs_dask.sources.cutting import cut_evenly
 from nfs_dask.sources.matrices import compress
 from nfs_dask.sources.open import open_source
+from nfs_dask.storage.foreign import ForeignArray
 from nfs_dask.storage.writer import write_store
 
 RNG = np.random.default_rng(3)
@@ -149,7 +151,7 @@ def test_zeros_can_be_left_out() -> None:
 # Every source of dense data
 
 
-def write_anndata(folder: Path, values: Any, **zarr: Any) -> tuple[Path, Path]:
+def write_anndata(folder: Path, values: Any) -> tuple[Path, Path]:
     """The same data as a.zarr and a.h5ad, with chunks of ten rows."""
     obs = pd.DataFrame({"side": pd.Categorical(Y)}, index=[f"r{i}" for i in range(60)])
     data = anndata.AnnData(values.copy(), obs=obs)
@@ -166,11 +168,11 @@ def write_anndata(folder: Path, values: Any, **zarr: Any) -> tuple[Path, Path]:
 
 def dense_sources(tmp_path: Path, values: Any) -> dict[str, Any]:
     frame = pd.DataFrame(values, columns=[f"g{i}" for i in range(values.shape[1])])
-    zarr, h5ad = write_anndata(tmp_path, values)
+    store, h5ad = write_anndata(tmp_path, values)
     return {
         "numpy": open_source(values, Y),
         "pandas": open_source(frame, Y),
-        "zarr": open_source(zarr, labels="side"),
+        "zarr": open_source(store, labels="side"),
         "h5ad": open_source(h5ad, labels="side"),
         "dask": open_source(da.from_array(values, chunks=(25, 5)), Y),
         "dask columns": open_source(da.from_array(values, chunks=(25, 2)), Y),
@@ -216,3 +218,31 @@ def test_no_chunk_of_a_file_is_unpacked_twice(tmp_path: Path, monkeypatch: pytes
     for path in write_anndata(tmp_path, filled(1.0)):
         source = open_source(path)
         assert [block.first_row for block in source.blocks(0, source.n_blocks)] == [0, 30]
+
+
+def test_labels_are_unpacked_once_for_all_blocks_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nfs_dask.sources.cutting.BLOCK_NBYTES", 10 * (5 * 12 + 20))
+    path, _ = write_anndata(tmp_path, filled(1.0))
+    group = zarr.open_group(path, use_consolidated=False)
+    del group["obs/side"]
+    side = group["obs"].create_array("side", shape=(60,), chunks=(25,), dtype=str)
+    side[:] = Y
+    side.attrs.update({"encoding-type": "string-array", "encoding-version": "0.2.0"})
+    with warnings.catch_warnings(action="ignore"):
+        zarr.consolidate_metadata(path)
+    source = open_source(path, labels="side")
+    asked: list[tuple[int, int]] = []
+    read = ForeignArray.read
+
+    def counted(array: ForeignArray, start: int, stop: int) -> Any:
+        if array.path == "obs/side":
+            asked.append((start, stop))
+        return read(array, start, stop)
+
+    monkeypatch.setattr(ForeignArray, "read", counted)
+    codes = np.concatenate([block.codes for block in source.blocks(0, source.n_blocks)])
+    assert source.classes[codes].tolist() == Y.tolist()
+    assert asked == [(0, 25), (25, 50), (50, 60)]
+    (some,) = source.blocks(1, 2)
+    assert source.classes[some.codes].tolist() == Y[10:20].tolist()
+    assert len(pickle.dumps(source)) == len(pickle.dumps(open_source(path, labels="side")))
