@@ -231,7 +231,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def wrapped(method: str, **arguments: Any) -> Any:
         parameters = {name: arguments.pop(name) for name in _NAMED}
-        parameters["class_prior"] = _numbers(arguments.pop("class_prior"))
+        parameters["class_prior"] = numbers(arguments.pop("class_prior"), "--class-prior")
         parameters["fit_prior"] = False if arguments.pop("no_fit_prior") else None
         parameters["normalize"] = False if arguments.pop("no_normalize") else None
         parameters["always"] = list(arguments.pop("always")) or None
@@ -264,10 +264,11 @@ def _decorated(command: Callable[..., Any], options: Sequence[Callable[..., Any]
     return command
 
 
-def _numbers(text: str | None) -> list[float] | None:
+def numbers(text: str | None, option: str) -> list[float] | None:
+    """A list of numbers as an option has it."""
     if text is None:
         return None
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise click.UsageError(f"--class-prior {text!r} is not a list of numbers such as 0.2,0.8") from None
+        raise click.UsageError(f"{option} {text!r} is not a list of numbers such as 0.2,0.8") from None

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, kept, model_options
+from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, kept, model_options, numbers
 from nfs_dask.cli.output import answer, json_option, keeps, printable, table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from nfs_dask.chosen import Chosen
     from nfs_dask.paths.table import Path
 
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 @click.argument("store")
 @model_options
 @click.option("--ks", metavar="K,K,...", help='Numbers of features, shares, or "all"; else many from 1 to all.')
+@click.option(
+    "--choose", "rule", type=click.Choice(["elbow", "error", "1se", "cv"]), help="Choose a k by this rule, and say why."
+)
+@click.option("--folds", type=click.IntRange(2), metavar="N", help="Of cross-validation (1se, cv).  [default: 5]")
+@click.option("--alphas", metavar="A,A,...", help="Smoothings that cross-validation tries with each k.")
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
 @click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
 @click.option("--csv", "out", metavar="FILE", help="Write all rows to this CSV file.")
@@ -32,6 +38,9 @@ def path(
     method: str,
     parameters: dict[str, Any],
     ks: str | None,
+    rule: str | None,
+    folds: int | None,
+    alphas: str | None,
     label_column: str | None,
     no_cache: bool,
     out: str | None,
@@ -43,13 +52,22 @@ def path(
     without features, in nats; of centers, what the features take off the cost. A choice is certified if its gap is at
     most a millionth of its bound. About 20 rows are shown; --json and --csv have all of them.
 
+    --choose names the k that a rule chooses, among those of --ks or about twenty of the path: elbow, where the curve of
+    gains over log k bends most; error, the smallest error that is predicted from one pass (not of l1); cv, the best
+    accuracy in cross-validation, two more passes for all k and all --alphas; 1se, the smallest k within one standard
+    error of that.
+
     \b
     nfs-dask path mail.zarr
     nfs-dask path mail.zarr --method bernoulli --binarize 0 --ks 1,10,100
     nfs-dask path mail.zarr --ks 0.001,0.01,0.1 --alpha 0.1 --csv path.csv
+    nfs-dask path mail.zarr --choose elbow
+    nfs-dask path mail.zarr --choose 1se --folds 10 --alphas 0.1,1
     nfs-dask path genes.h5ad --label-column tissue --method l1
     """
     estimator_of(method, **parameters)
+    if rule not in ("cv", "1se") and (folds is not None or alphas is not None):
+        raise click.UsageError("--folds and --alphas are for cross-validation; add --choose cv or --choose 1se")
     from nfs_dask.dataset import open_dataset
     from nfs_dask.paths.making import path as make_path
 
@@ -58,10 +76,14 @@ def path(
     dataset = open_dataset(store, labels=label_column, reuse=not no_cache)
     with cluster.engine(dataset.source) as engine:
         found = make_path(dataset, method, wanted, **parameters, engine=engine)
-    values = found.to_json() | {"out": out}
+        chosen = None
+        if rule is not None:
+            looked_at = None if rule == "elbow" else wanted
+            chosen = found.choose(rule, ks=looked_at, folds=folds, alphas=numbers(alphas, "--alphas"), engine=engine)
+    values = found.to_json() | {"out": out} | ({} if chosen is None else {"chosen": chosen.to_json()})
     if out is not None:
         _write_csv(FilePath(out), values["path"])
-    answer(values, lambda console: _show(found, out, console))
+    answer(values, lambda console: _show(found, out, chosen, console))
 
 
 def _write_csv(place: FilePath, rows: list[dict[str, Any]]) -> None:
@@ -75,7 +97,7 @@ def _write_csv(place: FilePath, rows: list[dict[str, Any]]) -> None:
         file.write(text.getvalue().encode())
 
 
-def _show(found: Path, out: str | None, console: Console) -> None:
+def _show(found: Path, out: str | None, chosen: Chosen | None, console: Console) -> None:
     columns, *rows = found.cells()
     console.print(found.headline)
     console.print(table(None, columns, rows, right=True))
@@ -83,3 +105,19 @@ def _show(found: Path, out: str | None, console: Console) -> None:
     shown = "" if len(rows) == len(found.ks) else f"{len(rows)} of {len(found.ks):,} rows shown; "
     written = "" if out is None else f"; all rows written to {out}"
     console.print(printable(f"{shown}{counted}{written}"))
+    if chosen is not None:
+        _show_choice(chosen, console)
+
+
+def _show_choice(chosen: Chosen, console: Console) -> None:
+    """What a rule went by, and the k it chose. The table of "elbow" is the one above."""
+    if chosen.rule != "elbow":
+        columns = [name for name, value in chosen.table[0].items() if not isinstance(value, list)]  # of each fold
+        rows = [[_cell(row[name]) for name in columns] for row in chosen.table]
+        console.print(table(None, columns, rows, right=True))
+    smoothing = "" if chosen.alpha is None else f" with alpha {chosen.alpha:g}"
+    console.print(printable(f"k = {int(chosen):,}{smoothing}, by {chosen.rule}: {chosen.why_}"))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)

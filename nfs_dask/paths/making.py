@@ -14,6 +14,7 @@ from nfs_dask.engine.base import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.files import make_estimator
 from nfs_dask.estimators.inputs import numeric, open_labelled
+from nfs_dask.paths.rules import Rules
 from nfs_dask.paths.solving import solve_path
 from nfs_dask.paths.table import Named, Path
 from nfs_dask.selection import number_to_keep
@@ -97,6 +98,7 @@ def path(
         ks=wanted,
         solved=found.solved,
         named=_named(dataset.source),
+        rules=Rules((X, y, sample_weight), dataset, method, estimator),
     )
 
 

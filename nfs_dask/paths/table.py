@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.chosen import Chosen
+from nfs_dask.engine.base import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.path import TOLERANCE
 
@@ -55,6 +57,12 @@ class Solved(Protocol):
         ...
 
 
+class Chooser(Protocol):
+    """Whoever has the data that a path was made of."""
+
+    def choose(self, path: Path, rule: str, **options: Any) -> Chosen: ...
+
+
 @dataclass(frozen=True)
 class Path:
     """Supports of many sizes; made by `path`.
@@ -71,6 +79,7 @@ class Path:
     ks: Array  # (K,) int64, ascending
     solved: Solved
     named: Named
+    rules: Chooser
 
     @property
     def value(self) -> Array:
@@ -141,6 +150,40 @@ class Path:
         """Names of the features that were found for one of the k, in the order of the support."""
         support = self.support(k)
         return self.named.names(support) or [f"x{i}" for i in support]
+
+    def choose(
+        self,
+        rule: str,
+        *,
+        ks: Iterable[Any] | None = None,
+        folds: Any = None,
+        alphas: Iterable[float] | None = None,
+        engine: Engine | None = None,
+    ) -> Chosen:
+        """The number of features that a rule chooses: an int that an estimator takes as k, and that says why.
+
+        Parameters
+        ----------
+        rule : "elbow", "error", "cv" or "1se"
+            "elbow": where the curve of gains over log k bends most; nothing is read. "error": the smallest predicted
+            error, from one pass; not of l1. "cv": the best accuracy on documents that models were not fitted to, from
+            two passes; "1se": the smallest k within one standard error of that.
+        ks : list of int, float in (0, 1) or "all", optional
+            What to look at, but for "elbow"; about twenty of the path if not given.
+        folds
+            For cross-validation, as of `nfs_dask.cross_validate`; 5 if not given.
+        alphas : list of float, optional
+            Smoothings that are tried with each k; that of the path if not given.
+        engine : SerialEngine or DaskEngine, optional
+            Where passes run; that of the path if not given.
+
+        Returns
+        -------
+        Chosen
+            With ``why_``, the ``table`` that the rule went by, an ``interval`` of k it could not tell apart, and the
+            ``alpha`` that goes with it.
+        """
+        return self.rules.choose(self, rule, ks=ks, folds=folds, alphas=alphas, engine=engine)
 
     def sample(self, n: int = SHOWN) -> Array:
         """At most n positions on the path, with the first and the last, in equal ratios of k."""
