@@ -31,7 +31,7 @@ def counts(n: int, n_classes: int = 2, m: int = 60, seed: int = 5) -> tuple[np.n
     rng = np.random.default_rng(seed)
     rates = np.full((n_classes, m), 0.25)
     for c in range(n_classes):
-        rates[c, 4 * c : 4 * c + 4] += 0.25
+        rates[c, 4 * c : 4 * c + 4] += 0.25 if n_classes == 2 else 0.7
     y = rng.integers(n_classes, size=n)
     return rng.poisson(rates[y]), y
 
