@@ -3,7 +3,7 @@
 What becomes of the features depends on how many there are:
 
 collected   so few that one machine holds them: one pass brings them there, and the fit reads nothing more
-stored      more: they are written into a store of their own, which each step of the fit reads
+stored      more: they are written into files of their own, which each step of the fit reads
 seen        where there is no folder that all workers reach: each step makes them anew
 """
 
@@ -26,24 +26,20 @@ from nfs_dask.procedures.regions import ForeseenPanels, cut, store_table
 from nfs_dask.solvers.likelihood import Derivatives, derivatives
 from nfs_dask.solvers.logistic import LogisticFit, fit_logistic
 from nfs_dask.sources.base import Source
-from nfs_dask.sources.features import COUNTS, FeatureView, StoredFeatures, n_columns, table_nbytes
-from nfs_dask.sources.open import open_source
+from nfs_dask.sources.features import COUNTS, FeatureView, n_columns, table_nbytes
+from nfs_dask.sources.rowfiles import write_row_files
 from nfs_dask.statistics.base import State, Statistic
 from nfs_dask.statistics.fitting import FitSums, derivatives_of, features_of, fixed_offsets
 from nfs_dask.statistics.leave_one_out import RegionTable
 from nfs_dask.statistics.panels import MemoryPanels, Panels
 from nfs_dask.statistics.rows import CollectedRows, row_nbytes
 from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.header import ROOT
-from nfs_dask.storage.places import clean_up
-from nfs_dask.storage.writer import write_store
 from nfs_dask.units import MiB
 
 HELD = 64 * MiB  # of features that are collected
 SHIPPED = 1 * MiB  # tables up to here travel with tasks
 WHOLE = 1 << 62
 CUTS = ((WHOLE, 0), (32 * MiB, 128 * MiB), (8 * MiB, 16 * MiB))  # bytes of panels, and of documents they go by for
-RUN_NBYTES = 128 * MiB  # of documents whose features one task stores
 
 
 @dataclass(frozen=True)
@@ -128,36 +124,30 @@ class Slopes:
         offsets = fixed_offsets(self.class_weight, codes, weights) if self.fixed else None
         return self._solve(partial(derivatives, features, codes, weights=weights, offsets=offsets))
 
-    # Many: in a store
+    # Many: in files
 
     @contextmanager
     def _stored(self, view: Source) -> Iterator[Source]:
-        """The features in a store, in the run folder or a temporary one; where there is neither, as they are."""
+        """The features in files, in the run folder or a temporary one; where there is neither, as they are."""
         run = self.passes.engine.run
         if run is not None:
-            folder = Folder.of(run) / f"features-{str(view.fingerprint)[:12]}"
-            yield self._write(view, folder)
+            yield self._write(view, Folder.of(run) / f"features-{str(view.fingerprint)[:12]}")
         elif self.resources.spool is not None:
             folder = Folder(self.resources.spool) / f".nfs-features-{uuid.uuid4().hex[:12]}"
             try:
                 yield self._write(view, folder)
             finally:
-                clean_up(folder.location)
                 folder.remove()
         else:
             yield view
 
     def _write(self, view: Source, folder: Folder) -> Source:
-        started, share = time.perf_counter(), 0.0
-        if not folder.exists(ROOT):
-            clean_up(folder.location)  # of an earlier process of the run
-            runs = min(view.n_blocks, max(self.resources.slots, view.read_nbytes // RUN_NBYTES))
-            with self.passes.engine.mapping(view) as mapping:
-                write_store(view, folder.location, map=mapping, runs=runs)
-            share = 2.0  # a store is written in two goes
+        started, before = time.perf_counter(), folder.names()
+        with self.passes.engine.executor() as executor:
+            files: Any = write_row_files(view, folder, executor)
+        share = 1 - len(before) / len(folder.names())  # that an earlier process of the run had not written
         self.passes.record("features", None, time.perf_counter() - started, share)
-        stored: Any = StoredFeatures(open_source(folder.location), view)
-        return stored
+        return files
 
     # The fit
 

@@ -10,14 +10,13 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from nfs_dask.block import Array, Block, check_structure, full_rows
-from nfs_dask.sources.base import Source, is_delayed, origin_of
+from nfs_dask.sources.base import Source, is_delayed
 from nfs_dask.sources.collections import lazy_tasks
-from nfs_dask.sources.views import View
+from nfs_dask.sources.views import View, itself
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable
 from nfs_dask.statistics.panels import MemoryPanels, Panels
@@ -132,7 +131,7 @@ class FeatureView(View):
         if not leave_out:
             self.fingerprint = None  # the table may be of any other data
         if is_delayed(source):
-            (shared,) = lazy_tasks("table", [(_itself, self._featuring)], [])
+            (shared,) = lazy_tasks("table", [(itself, self._featuring)], [])
             tasks = [(_featured, block.key, shared.key) for block in source.delayed]
             self.delayed = lazy_tasks("features", tasks, [source.delayed[0], shared])
 
@@ -161,30 +160,6 @@ class FeatureView(View):
         batch = self._featuring.batch_nbytes if len(counts) > 1 else 0
         reading = 0 if self.in_memory else 2 * self._source.block_nbytes
         return KERNELS_NBYTES + tables + piece + batch + reading
-
-
-class StoredFeatures(View):
-    """Features that were written into a store, as a view of the documents they were made of."""
-
-    def __init__(self, stored: Source, documents: Source) -> None:
-        super().__init__(stored, "stored", np.zeros(0, np.int64))
-        self.nnz = stored.nnz
-        self._documents = documents
-
-    @property
-    def origin(self) -> Source:
-        return origin_of(self._documents)
-
-    def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        return self._source.blocks(start, stop)
-
-    def names(self, columns: Array) -> list[str] | None:
-        return None
-
-
-def _itself(value: Any) -> Any:
-    """A value as a task, so that tasks need not each bring it along."""
-    return value
 
 
 def _featured(block: Block, featuring: Featuring) -> Block:

@@ -18,7 +18,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.procedures.regions import store_table
 from nfs_dask.sources import features
 from nfs_dask.sources.base import Source, is_delayed, is_shipped, is_source, origin_of
-from nfs_dask.sources.features import FeatureView, StoredFeatures, n_columns
+from nfs_dask.sources.features import FeatureView, n_columns
 from nfs_dask.sources.open import open_source
 from nfs_dask.statistics.counts import ClassCounts, sums
 from nfs_dask.statistics.leave_one_out import RegionTable, region_features
@@ -164,24 +164,6 @@ def test_fingerprints_tell_features_apart(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(different) == len(tables) + 2
     assert fingerprint(table) == fingerprint(RegionTable(R, V, table.totals.copy(), 0.5))
     assert fingerprint(table, leave_out=False) is None, "its table may be of any data"
-
-
-def test_stored_features_are_a_view_of_the_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    y = RNG.integers(2, size=N)
-    source = source_of("store", tmp_path, y, monkeypatch)
-    table, counts = table_of(source, 2, False, None)
-    view: Any = FeatureView(source, table, counts, normalize=True, leave_out=True)
-    write_store(view, tmp_path / "f.zarr")
-    stored: Any = StoredFeatures(open_source(tmp_path / "f.zarr"), view)
-    assert origin_of(stored) is source
-    assert (stored.n_rows, stored.n_features, stored.trusted) == (N, R, True)
-    assert stored.fingerprint not in (None, view.fingerprint)
-    assert stored.names(np.arange(1)) is None
-    collect = CollectedRows(2, N)
-    direct, read_back = (SerialEngine().reduce(collect, one).state for one in (view, stored))
-    assert direct.arrays["rows"].tobytes() == read_back.arrays["rows"].tobytes()
-    for name in ("codes", "weights"):
-        np.testing.assert_array_equal(direct.totals[name], read_back.totals[name])
 
 
 @pytest.mark.parametrize("kind", ["store", "sparse", "delayed"])
