@@ -34,6 +34,7 @@ class TrainingPanels(Panels):
 
     def __init__(self, panels: Panels, statistic: Statistic, fold: int) -> None:
         self._panels, self._statistic = panels, statistic
+        self._names = [name for name in statistic.zero().totals if name != "mass"]
         n_classes = statistic.n_classes
         self._others = [f for f in range(len(panels.totals["rows"]) // n_classes) if f != fold]
         self.bounds = panels.bounds
@@ -52,7 +53,7 @@ class TrainingPanels(Panels):
     def _part(self, arrays: dict[str, Array], fold: int) -> State:
         """The state of one fold."""
         rows = slice(fold * self._statistic.n_classes, (fold + 1) * self._statistic.n_classes)
-        totals = {name: values[rows] for name, values in self._panels.totals.items() if name != "mass"}
+        totals = {name: self._panels.totals[name][rows] for name in self._names}
         if "mass" in self._panels.totals:
             totals["mass"] = self._panels.totals["mass"] * 0
         return State({name: values[rows] for name, values in arrays.items()}, totals)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.chosen import Chosen
 from nfs_dask.errors import InputError
 from nfs_dask.procedures.passes import Pass
 
@@ -150,6 +151,21 @@ class CrossValidation:
                 f"standard error of the best, which {int(self.ks[best]):,} features reach: {told}"
             )
         return Verdict(k, alpha, rule, f"{why}; {interval[0]:,} to {interval[1]:,} are within that", interval)
+
+    def choose(self, rule: Rule = "cv", by: Measure = "accuracy") -> Chosen:
+        """The k that a rule chooses, which an estimator takes as it is; it knows its alpha, and says why.
+
+        Parameters
+        ----------
+        rule : "cv" or "1se"
+            The best mean over the folds; or the smallest k that is within one standard error of that.
+        by : "accuracy", "balanced" or "log_loss"
+            Of what.
+        """
+        found = self.verdict(rule, by)
+        return Chosen(
+            found.k, rule=rule, why=found.why, table=self.records(), interval=found.interval, alpha=found.alpha
+        )
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each alpha and k, as JSON values."""
