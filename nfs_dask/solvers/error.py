@@ -186,17 +186,23 @@ def token_moments(p: Array, rest: Array, a: Array, a_rest: float, variance: str 
     >>> [float(token_moments(p, np.array([0.25]), a, 0.0, name)[1][0]) for name in VARIANCES]
     [0.1875, 0.4375, 0.1875]
     """
-    if variance not in VARIANCES:
-        raise InputError(f"variance={variance!r} is none of {', '.join(map(repr, VARIANCES))}; take one of these")
+    mode = mode_of(variance)
     kept, weight = (p * a).sum(axis=1), p.sum(axis=1)
     mean = kept + rest * a_rest
-    if variance == "exact":
+    if mode == EXACT:
         return mean, (p * (a - mean[:, None]) ** 2).sum(axis=1) + rest * (a_rest - mean) ** 2
     apart = (p * (1 - p) * a**2).sum(axis=1) - 2 * rest * a_rest * kept + rest * weight * a_rest**2
-    if variance == "compensated":
+    if mode == COMPENSATED:
         share = np.divide(kept, weight, out=np.zeros(len(p)), where=weight > 0)
         apart = apart - share**2 * ((p * (1 - p)).sum(axis=1) - rest * weight)
     return mean, np.maximum(apart, 0.0)
+
+
+def mode_of(variance: str) -> int:
+    """The number kernels know a formula by."""
+    if variance not in VARIANCES:
+        raise InputError(f"variance={variance!r} is none of {', '.join(map(repr, VARIANCES))}; take one of these")
+    return VARIANCES[variance]
 
 
 def log_ratio(p: Array, q: Array) -> Array:

@@ -313,8 +313,10 @@ def _least_error(t, depth, monotone, P, outside, sums, ratios, rest, task):
 
 
 @kernel
-def search_subtree(P, bits, k, head, monotone, best, chosen, counts, prior, thresholds, lengths, shares):
+def search_subtree(P, bits, k, head, monotone, others, best, chosen, counts, prior, thresholds, lengths, shares):
     """The best set of k of few features, among those that begin with the decisions ``head`` (1 kept, 0 not).
+
+    ``others`` (C,) is the mass of features that are no candidates.
 
     ``best`` (1,) and ``chosen`` (1,), a set of bits, are the best so far and leave as such; of equal errors the set
     whose lowest bits come first. ``counts`` (2,) += sets evaluated, bounds evaluated.
@@ -334,6 +336,7 @@ def search_subtree(P, bits, k, head, monotone, best, chosen, counts, prior, thre
                 a = _log_ratio(P[j, d], P[i, d])
                 sums[d, j, i] = sums[d + 1, j, i] + P[j, d] * a
                 ratios[0, j, i], ratios[1, j, i] = min(ratios[0, j, i], a), max(ratios[1, j, i], a)
+    outside[0] = others
     t, entering = 0, True
     while True:
         if entering and 0 <= k - taken[t] <= n_features - t:

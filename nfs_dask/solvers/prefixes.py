@@ -6,7 +6,7 @@ import numpy as np
 
 from nfs_dask.errors import InputError
 from nfs_dask.solvers import error_kernels
-from nfs_dask.solvers.error import VARIANCES, ErrorProblem
+from nfs_dask.solvers.error import ErrorProblem, mode_of
 from nfs_dask.solvers.solution import Array
 
 
@@ -19,7 +19,7 @@ def prefix_errors(problem: ErrorProblem, order: Array, variance: str = "exact") 
     """
     order = distinct_features(order, problem.n_features)
     out = np.empty(len(order) + 1)
-    error_kernels.prefix_errors(problem.P, order, VARIANCES[variance], problem.whole(), *problem.task, out)
+    error_kernels.prefix_errors(problem.P, order, mode_of(variance), problem.whole(), *problem.task, out)
     return out
 
 
@@ -29,7 +29,7 @@ def prefix_moments(
     """Means and variances of L_ik under class j for the same prefixes, (n + 1,) each; over all lengths of documents."""
     order = distinct_features(order, problem.n_features)
     mean, spread = np.empty(len(order) + 1), np.empty(len(order) + 1)
-    error_kernels.prefix_moments(problem.P, order, VARIANCES[variance], problem.whole(), i, k, j, mean, spread)
+    error_kernels.prefix_moments(problem.P, order, mode_of(variance), problem.whole(), i, k, j, mean, spread)
     lengths = problem.lengths
     return lengths.mean * mean, lengths.mean * spread + lengths.variance * mean**2
 

@@ -1,0 +1,67 @@
+"""A set of kept features that grows and shrinks, and its predicted error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from nfs_dask.solvers import error_kernels
+from nfs_dask.solvers.error import ErrorProblem
+from nfs_dask.solvers.solution import Array
+
+
+class KeptSet:
+    """Running moments of a set of features: what one more or one less makes of the error takes O(1) for each pair."""
+
+    def __init__(self, problem: ErrorProblem, features: Iterable[int] = ()) -> None:
+        self.problem = problem
+        self._restart(list(features))
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def error(self) -> float:
+        """The predicted error with these features."""
+        return float(error_kernels.error_now(*self._moments, self._rest, *self.problem.task))
+
+    def add(self, feature: int) -> None:
+        self.members.append(feature)
+        self._keep([feature])
+
+    def remove(self, feature: int) -> None:
+        """Moments are made anew, as those without a feature are rounded differences."""
+        self._restart([member for member in self.members if member != feature])
+
+    def errors_with(self, points: Array) -> Array:
+        """Errors, (n,), with one more feature each, of probabilities ``points`` (n, C)."""
+        return self._errors(points, 1.0, len(self) + 1 == self.problem.n_features)
+
+    def errors_without(self, features: Array) -> Array:
+        """Errors, (n,), with each of some members left out."""
+        if len(self) == 1:
+            return np.array([KeptSet(self.problem).error])
+        return self._errors(np.ascontiguousarray(self.problem.P[:, features].T), -1.0, False)
+
+    def _errors(self, points: Array, sign: float, last: bool) -> Array:
+        out = np.empty(len(points))
+        error_kernels.errors_with(points, sign, *self._moments, self._rest, last, *self.problem.task, out)
+        return out
+
+    @property
+    def moments(self) -> tuple[Array, Array, Array, Array]:
+        """Weight, mean, spread and rest, as kernels want them."""
+        return (*self._moments, self._rest)
+
+    def _restart(self, features: list[int]) -> None:
+        n = self.problem.n_classes
+        self.members: list[int] = features
+        self._moments = (np.zeros(n), np.zeros((n, n)), np.zeros((n, n)))
+        self._rest = self.problem.whole()
+        self._keep(features)
+
+    def _keep(self, features: list[int]) -> None:
+        error_kernels.keep(self.problem.P, np.array(features, np.int64), *self._moments, self._rest)
+        if len(self) == self.problem.n_features:
+            self._rest[:] = 0.0
