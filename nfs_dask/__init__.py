@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nfs_dask.dataset import Dataset, open_dataset, plan
     from nfs_dask.engine.distributed import DaskEngine
     from nfs_dask.engine.serial import SerialEngine
+    from nfs_dask.error_rates import predict_error
     from nfs_dask.errors import (
         ClusterError,
         DataWarning,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from nfs_dask.estimators.files import load_model
     from nfs_dask.estimators.hybrid import HybridNB
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
+    from nfs_dask.estimators.validation import cross_validate
     from nfs_dask.estimators.vectorizer import TextVectorizer
     from nfs_dask.intake import ingest
     from nfs_dask.paths.making import path
@@ -52,11 +54,13 @@ _HOME = {
     "StoreError": "nfs_dask.errors",
     "TextVectorizer": "nfs_dask.estimators.vectorizer",
     "accuracy_coverage": "nfs_dask.coverage",
+    "cross_validate": "nfs_dask.estimators.validation",
     "ingest": "nfs_dask.intake",
     "load_model": "nfs_dask.estimators.files",
     "open_dataset": "nfs_dask.dataset",
     "path": "nfs_dask.paths.making",
     "plan": "nfs_dask.dataset",
+    "predict_error": "nfs_dask.error_rates",
 }
 
 __all__ = [
@@ -78,11 +82,13 @@ __all__ = [
     "TextVectorizer",
     "__version__",
     "accuracy_coverage",
+    "cross_validate",
     "ingest",
     "load_model",
     "open_dataset",
     "path",
     "plan",
+    "predict_error",
 ]
 
 
