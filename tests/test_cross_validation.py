@@ -36,6 +36,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "l2": {},
     "mahalanobis": {},
     "mahalanobis total": {"covariance": "total", "variance_floor": 0.01},
+    "l1": {},
 }
 EACH = pytest.mark.parametrize("method", METHODS)
 
@@ -193,7 +194,8 @@ def test_panels_change_nothing(store: Path, tmp_path: Path) -> None:
         cut = validated(dataset, None, method, folds=3, engine=nfs.SerialEngine(panels=4, spool=str(tmp_path)))
         np.testing.assert_array_equal(whole.right, cut.right)
         plans = [one.plan for one in cut.passes]
-        assert [None if plan is None else plan.strategy for plan in plans] == ["scatter", "dense"]
+        strategies = [None if plan is None else plan.strategy for plan in plans]
+        assert strategies == ["dense" if method == "l1" else "scatter", "dense"]
 
 
 def test_counts_that_do_not_fit_stay_in_panels(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,6 +230,17 @@ def test_counts_are_kept_by_folds(store: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.right.shape, (3, 1, 1, CLASSES))
 
 
+def test_medians_are_kept_by_folds(tmp_path: Path) -> None:
+    write_store(open_source(sparse.csr_array(X), Y), tmp_path / "some.zarr")
+    dataset = nfs.open_dataset(tmp_path / "some.zarr")
+    first = validated(dataset, None, "l1", folds=3)
+    again = validated(dataset, None, "l1", folds=3)
+    assert [one.name for one in again.passes] == ["scores"]
+    np.testing.assert_array_equal(first.right, again.right)
+    assert len(validated(dataset, None, "l1", folds=4).passes) == len(first.passes)
+    assert not nfs.SparseCentroid(k=3, metric="manhattan").fit(dataset).provenance_["reused"]
+
+
 def test_a_run_folder_is_resumed(store: Path, tmp_path: Path) -> None:
     dataset = nfs.open_dataset(store / "plain.zarr", reuse=False)
     engine = nfs.SerialEngine(run=str(tmp_path / "run"))
@@ -252,7 +265,10 @@ def test_a_class_in_one_fold_only_is_not_predicted_there(method: str) -> None:
     smooth = {} if table.alphas[0] is None else {"alpha": table.alphas[0]}
     model = make_estimator(name, k=4, **smooth, **parameters)
     outside = np.arange(ROWS) % 3 != 2
-    model.partial_fit(X[outside], labels[outside], classes=np.unique(labels))  # type: ignore[attr-defined]
+    if method == "l1":  # which has no partial_fit
+        model.fit(X[outside], labels[outside])
+    else:
+        model.partial_fit(X[outside], labels[outside], classes=np.unique(labels))  # type: ignore[attr-defined]
     expected = np.mean(model.predict(X[~outside]) == labels[~outside])
     assert table.scores(k=4, alpha=table.alphas[0])[2] == pytest.approx(expected, abs=1e-12)
 

@@ -17,8 +17,8 @@ from nfs_dask.estimators.files import METHODS, make_estimator
 from nfs_dask.estimators.inputs import check_alpha, numeric, open_labelled
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
 from nfs_dask.estimators.splitting import folds_of
-from nfs_dask.procedures.cross_validation import Grid, Recipe, cross_validation
-from nfs_dask.procedures.recipes import CountsRecipe, MomentsRecipe
+from nfs_dask.procedures.cross_validation import Grid, LongRecipe, Recipe, cross_validation
+from nfs_dask.procedures.recipes import CountsRecipe, MediansRecipe, MomentsRecipe
 from nfs_dask.procedures.validation_table import CrossValidation
 from nfs_dask.selection import number_to_keep
 
@@ -38,14 +38,15 @@ def cross_validate(
     """How good models of each k and each alpha are on documents they were not fitted to.
 
     Two passes over the data serve the whole grid: one counts by fold, the other scores each document by all models that
-    were fitted without its fold. The scores are those of fitting an estimator anew for each fold, k and alpha.
+    were fitted without its fold. For medians, the first is as many as one fit takes. The scores are those of fitting an
+    estimator anew for each fold, k and alpha.
 
     Parameters
     ----------
     X : (n, m) matrix, dask array or DataFrame, or Dataset
     y : (n,) labels, optional
         A Dataset brings its own.
-    method : "multinomial", "bernoulli", "l2" or "mahalanobis"
+    method : "multinomial", "bernoulli", "l2", "mahalanobis" or "l1"
     ks : list of int, float in (0, 1) or "all"
         Numbers of features.
     alphas : list of float
@@ -112,12 +113,13 @@ def _alphas(alphas: Any, method: str) -> tuple[float, ...] | tuple[None]:
     return (None,)
 
 
-def _recipe(estimator: SparseClassifier, dataset: Dataset) -> Recipe:
+def _recipe(estimator: SparseClassifier, dataset: Dataset) -> Recipe | LongRecipe:
     """How the method of an estimator makes models, with its parameters, checked."""
     if isinstance(estimator, SparseNaiveBayes):
         return CountsRecipe(estimator.statistic(dataset), estimator.settings(dataset))
     assert isinstance(estimator, SparseCentroid)
-    return MomentsRecipe(estimator.settings(dataset))
+    settings = estimator.settings(dataset)
+    return MediansRecipe(settings) if estimator.metric == "manhattan" else MomentsRecipe(settings)
 
 
 def _shown(estimator: SparseClassifier) -> dict[str, Any]:

@@ -1,18 +1,20 @@
-"""Cross-validation of every k and every smoothing at once, in two passes over the data.
+"""Cross-validation of every k and every smoothing at once, in two passes over the data where one pass fits a model.
 
 counts    of each fold; what a model of the other folds is fitted to is the sum of their counts
 scores    of each document by all models that were fitted without its fold
 
-Models are made by the functions that estimators use, so they are those that fitting each of them anew would give.
+A method that takes several passes for a model takes them for those of all folds together. Models are made by the
+functions that estimators use, so they are those that fitting each of them anew would give.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,13 +25,13 @@ from nfs_dask.engine.choose import choose_engine
 from nfs_dask.errors import DataWarning, InputError, PlanError, warn
 from nfs_dask.models.base import Model
 from nfs_dask.procedures.passes import Passes
-from nfs_dask.procedures.training import KeptByFold, TrainingPanels
+from nfs_dask.procedures.together import together
+from nfs_dask.procedures.training import DatasetByFold, DatasetWithoutFold, TrainingPanels
 from nfs_dask.procedures.validation_table import CrossValidation
 from nfs_dask.sources.folds import Folds, by_fold
 from nfs_dask.statistics.base import State, Statistic
 from nfs_dask.statistics.held_out import HeldOut, losses, right_answers
 from nfs_dask.statistics.panels import MemoryPanels, Panels
-from nfs_dask.storage.kept import Kept
 from nfs_dask.units import format_bytes
 
 logger = logging.getLogger("nfs_dask")
@@ -54,6 +56,18 @@ class Recipe(Protocol):
         ...
 
 
+@runtime_checkable
+class LongRecipe(Protocol):
+    """How a method makes models in several passes."""
+
+    @property
+    def method(self) -> str: ...
+
+    def learn(self, dataset: Dataset, engine: Engine) -> tuple[Array, Fit]:
+        """The documents of each class under their weights, (C,), and what makes models of them."""
+        ...
+
+
 @dataclass(frozen=True)
 class Grid:
     """What is validated."""
@@ -68,7 +82,7 @@ class Grid:
 
 
 def cross_validation(
-    dataset: Dataset, folds: Folds, recipe: Recipe, grid: Grid, engine: Engine | None = None
+    dataset: Dataset, folds: Folds, recipe: Recipe | LongRecipe, grid: Grid, engine: Engine | None = None
 ) -> CrossValidation:
     """Fit models of every k and alpha without each fold in turn, and judge them by it.
 
@@ -83,27 +97,54 @@ def cross_validation(
     grid
         What is validated.
     engine
-        Where the two passes run.
+        Where the passes run.
     """
     started = time.perf_counter()
-    classes = dataset.known_classes()
     with choose_engine(engine, dataset.source).session() as session:
         passes = Passes(dataset, session)
-        panels = _counts(passes, folds, recipe.statistic(folds.count * len(classes)))
-        check_folds(classes, panels.totals["weight"], panels.totals["rows"], folds)
-        logger.info("fitting %d models", folds.count * len(grid.ks) * len(grid.alphas))
-        models = tuple(
-            grid.models(recipe.fitting(classes, training))
-            for training in _trainings(panels, recipe.statistic(len(classes)), folds)
-        )
+        if isinstance(recipe, LongRecipe):
+            models = _learn(passes, folds, recipe, grid)
+        else:
+            models = _count(passes, folds, recipe, grid)
         totals = judge(passes, folds, models)
+    check_rows(totals["rows"])
     return table_of(dataset, folds, recipe.method, grid, totals, passes, time.perf_counter() - started)
 
 
-def judge(passes: Passes, folds: Folds, models: Iterable[tuple[Model, ...]]) -> Mapping[str, Array]:
+Models = tuple[tuple[Model, ...], ...]  # of each fold
+
+
+def _count(passes: Passes, folds: Folds, recipe: Recipe, grid: Grid) -> Models:
+    """Models of what one pass counts by fold, or none where it had been kept."""
+    classes = passes.dataset.known_classes()
+    statistic = recipe.statistic(len(classes))
+    counted: Any = replace(statistic, n_classes=folds.count * len(classes))  # type: ignore[type-var]
+    reduction = DatasetByFold(passes.dataset, folds).reduce(counted, passes.engine)
+    passes.record("counts", reduction.plan, reduction.seconds, 0.0 if reduction.reused else 1.0)
+    panels = reduction.panels
+    check_rows(panels.totals["rows"].reshape(folds.count, len(classes)))
+    present = panels.totals["weight"].reshape(folds.count, len(classes)) > 0
+    check_present(classes, present.sum(axis=0) - present > 0)
+    logger.info("fitting models of %d folds", folds.count)
+    return tuple(grid.models(recipe.fitting(classes, training)) for training in _trainings(panels, statistic, folds))
+
+
+def _learn(passes: Passes, folds: Folds, recipe: LongRecipe, grid: Grid) -> Models:
+    """Models of all folds in the passes of one."""
+
+    def learn(fold: int, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+        weight, fit = recipe.learn(DatasetWithoutFold(passes.dataset, folds, fold), engine)
+        return weight, grid.models(fit) if weight.any() else ()
+
+    found = together([partial(learn, fold) for fold in range(folds.count)], passes)
+    check_present(passes.dataset.known_classes(), np.array([weight > 0 for weight, _ in found]))
+    return tuple(models for _, models in found)
+
+
+def judge(passes: Passes, folds: Folds, models: Models) -> Mapping[str, Array]:
     """What is right of what the models of each fold say of its rows: one pass."""
     source = passes.dataset.source
-    held_out = HeldOut(folds.count * len(passes.dataset.known_classes()), tuple(models))
+    held_out = HeldOut(folds.count * len(passes.dataset.known_classes()), models)
     view = by_fold(source, folds, held_out.carried_nbytes)
     try:
         return passes.reduce("scores", held_out, view).state.totals
@@ -144,48 +185,41 @@ def table_of(
     )
 
 
-def check_folds(classes: Array, weight: Array, rows: Array, folds: Folds) -> None:
-    """Refuse classes and folds without documents; say where a class is in one fold only.
+def check_rows(rows: Array) -> None:
+    """Refuse folds without documents; ``rows`` (F, C) are how many there are of each class."""
+    empty = np.flatnonzero(rows.sum(axis=1) == 0)
+    if len(empty):
+        raise InputError(
+            f"fold {empty[0]} of {len(rows)} has none of the {rows.sum():,} documents; take fewer folds, or give one "
+            "fold for each document"
+        )
+
+
+def check_present(classes: Array, present: Array) -> None:
+    """Refuse classes without documents; say where one is not among those that the models of a fold are fitted to.
 
     Parameters
     ----------
     classes : (C,) labels
-    weight, rows : (F * C,)
-        Weight and number of the documents of each class of each fold.
-    folds
-        The F folds.
+    present : (F, C) bool
+        Whether a class has documents, of a weight above 0, outside of each fold.
     """
-    weight, rows = weight.reshape(folds.count, len(classes)), rows.reshape(folds.count, len(classes))
-    if not np.isfinite(weight).all():
-        raise InputError("sample weights add up to more than a float holds; scale them down")
-    if (empty := np.flatnonzero(weight.sum(axis=0) == 0)).size:
+    nowhere = np.flatnonzero(~present.any(axis=0))
+    if len(nowhere):
         raise InputError(
-            f"class {classes[empty[0]].item()!r} has no documents, or only some of weight zero; leave the class out"
+            f"class {classes[nowhere[0]].item()!r} has no documents, or only some of weight zero; leave the class out"
         )
-    if (empty := np.flatnonzero(rows.sum(axis=1) == 0)).size:
-        raise InputError(
-            f"fold {empty[0]} of {folds.count} has none of the {rows.sum():,} documents; take fewer folds, or give one "
-            "fold for each document"
-        )
-    present = weight > 0
-    if present.any(axis=1).sum() == 1:
+    if not present.any(axis=1).all():
         raise InputError("all documents of a weight above 0 are in one fold; give some in another a weight above 0")
-    alone = np.flatnonzero(present.sum(axis=0) == 1)
-    if len(alone):
-        fold = int(present[:, alone[0]].argmax())
-        more = f", and so for {len(alone) - 1} other classes" if len(alone) > 1 else ""
+    missing = np.argwhere(~present)
+    if len(missing):
+        fold, code = missing[0]
+        more = f", and so for {len(missing) - 1} other classes" if len(missing) > 1 else ""
         warn(
-            f"class {classes[alone[0]].item()!r} has documents in fold {fold} only, so that the models which that fold "
+            f"class {classes[code].item()!r} has documents in fold {fold} only, so that the models which that fold "
             f"judges never predict it{more}; take fewer folds, or leave such classes out",
             DataWarning,
         )
-
-
-def _counts(passes: Passes, folds: Folds, statistic: Statistic) -> Panels:
-    """The statistic over the classes of each fold: one pass, or none where it had been kept."""
-    reduction = _ByFold(passes.dataset, folds).reduce(statistic, passes.engine)
-    passes.record("counts", reduction.plan, reduction.seconds, 0.0 if reduction.reused else 1.0)
-    return reduction.panels
 
 
 def _trainings(panels: Panels, statistic: Statistic, folds: Folds) -> Iterator[Panels]:
@@ -196,15 +230,3 @@ def _trainings(panels: Panels, statistic: Statistic, folds: Folds) -> Iterator[P
     for fold in range(folds.count):
         training = TrainingPanels(whole, statistic, fold)
         yield training if wide else MemoryPanels(State(training.arrays(0), training.totals), panels.n_features)
-
-
-class _ByFold(Dataset):
-    """A dataset by fold, whose statistics are kept beside the others."""
-
-    def __init__(self, dataset: Dataset, folds: Folds) -> None:
-        super().__init__(by_fold(dataset.source, folds), dataset.location, reuse=dataset.reuse)
-        self._kept = None if dataset.statistics is None else KeptByFold.of(dataset.statistics, folds)
-
-    @property
-    def statistics(self) -> Kept | None:
-        return self._kept

@@ -7,10 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from nfs_dask.block import Array
-from nfs_dask.centers import CenterSettings, fit_moments
+from nfs_dask.centers import CenterSettings, fit_medians, fit_moments
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.base import Engine
 from nfs_dask.models.base import Model
 from nfs_dask.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
 from nfs_dask.procedures.cross_validation import Fit
+from nfs_dask.procedures.medians import class_medians
 from nfs_dask.solvers.directory import Directory
 from nfs_dask.solvers.grouping import Cells
 from nfs_dask.statistics.counts import ClassCounts, documents, sums
@@ -62,6 +65,22 @@ class MomentsRecipe:
 
     def fitting(self, classes: Array, panels: Panels) -> Fit:
         return lambda k, _: fit_moments(classes, panels, replace(self.settings, k=k))
+
+
+@dataclass(frozen=True)
+class MediansRecipe:
+    """Centers that are medians."""
+
+    settings: CenterSettings  # for any k
+
+    @property
+    def method(self) -> str:
+        return self.settings.method
+
+    def learn(self, dataset: Dataset, engine: Engine) -> tuple[Array, Fit]:
+        medians = class_medians(dataset, engine).medians
+        classes = dataset.known_classes()
+        return medians.weight, lambda k, _: fit_medians(classes, medians, replace(self.settings, k=k))
 
 
 class _Seen(ArrayTotals):

@@ -1,4 +1,4 @@
-"""What is counted of all folds but one, from what was counted of each."""
+"""Documents by fold and without one of them, and what is counted of all folds but one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,37 @@ from functools import reduce
 from typing import Any
 
 from nfs_dask.block import Array
-from nfs_dask.sources.folds import Folds
+from nfs_dask.dataset import Dataset
+from nfs_dask.sources.folds import Folds, by_fold, without_fold
 from nfs_dask.statistics.base import State, Statistic
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.kept import Described, Kept
 from nfs_dask.storage.states import StoredPanels
+
+
+class DatasetByFold(Dataset):
+    """A dataset under the classes of each fold, whose statistics are kept beside the others."""
+
+    def __init__(self, dataset: Dataset, folds: Folds) -> None:
+        super().__init__(by_fold(dataset.source, folds), dataset.location, reuse=dataset.reuse)
+        self._kept = _kept(dataset, folds.describe())
+
+    @property
+    def statistics(self) -> Kept | None:
+        return self._kept
+
+
+class DatasetWithoutFold(Dataset):
+    """The documents outside of a fold, whose statistics are kept beside those of all."""
+
+    def __init__(self, dataset: Dataset, folds: Folds, fold: int) -> None:
+        super().__init__(without_fold(dataset.source, folds, fold), dataset.location, reuse=dataset.reuse)
+        self._kept = _kept(dataset, {**folds.describe(), "without": fold})
+
+    @property
+    def statistics(self) -> Kept | None:
+        return self._kept
 
 
 class TrainingPanels(Panels):
@@ -59,15 +84,16 @@ class TrainingPanels(Panels):
         return State({name: values[rows] for name, values in arrays.items()}, totals)
 
 
+def _kept(dataset: Dataset, folds: dict[str, Any]) -> Kept | None:
+    kept = dataset.statistics
+    return None if kept is None else KeptByFold(kept.folder, kept.fingerprint, folds)
+
+
 @dataclass(frozen=True)
 class KeptByFold(Kept):
     """The kept statistics of a dataset by fold: under the words of each statistic, and those of the folds."""
 
     folds: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, kept: Kept, folds: Folds) -> KeptByFold:
-        return cls(kept.folder, kept.fingerprint, folds.describe())
 
     def find(self, statistic: Described) -> StoredPanels | None:
         return super().find(_ByFold(statistic, self.folds))

@@ -16,7 +16,7 @@ from nfs_dask.block import Array, Block, check_labels, check_structure, some_row
 from nfs_dask.errors import InputError
 from nfs_dask.sources.base import Source, is_delayed
 from nfs_dask.sources.collections import lazy_tasks
-from nfs_dask.sources.views import View, itself
+from nfs_dask.sources.views import Step, View, itself
 
 HASH = 1  # changes when rows come to be in other folds than before
 MOST_FOLDS = 1 << 10  # so that a class of a fold, of as many classes as there may be, has a number of 32 bits
@@ -124,8 +124,8 @@ class Sorting:
         return self.of(block)
 
 
-class _Sorted(View):
-    """Rows of a source, by fold."""
+class Sorted(View):
+    """Rows of a source, by fold; made by `by_fold`, `only_fold` and `without_fold`."""
 
     def __init__(self, source: Source, kind: str, sorting: Sorting) -> None:
         folds = sorting.folds
@@ -133,21 +133,25 @@ class _Sorted(View):
         words = [folds.count, HASH, -1 if sorting.fold is None else sorting.fold]
         chosen = np.concatenate((words, np.zeros(0) if folds.given is None else folds.given)).astype(np.int64)
         super().__init__(source, kind, chosen)
-        self._sorting = sorting
+        self.sorting = sorting
         if is_delayed(source):
             (shared,) = lazy_tasks("folds", [(itself, sorting)], [])
             tasks = [(_sorted, block.key, shared.key) for block in source.delayed]
             self.delayed = lazy_tasks(kind, tasks, [source.delayed[0], shared])
 
+    @property
+    def step(self) -> Step | None:
+        return self.sorting.of
+
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         for block in self._source.blocks(start, stop):
-            yield self._sorting.of(block) if self.trusted else self._sorting.checked(block)
+            yield self.sorting.of(block) if self.trusted else self.sorting.checked(block)
 
     def names(self, columns: Array) -> list[str] | None:
         return self._source.names(columns)
 
 
-class _ByFold(_Sorted):
+class _ByFold(Sorted):
     """All rows, under codes that tell their folds."""
 
     def __init__(self, source: Source, folds: Folds, carried: int) -> None:
@@ -158,7 +162,7 @@ class _ByFold(_Sorted):
         self.import_nbytes += carried
 
 
-class _SomeFolds(_Sorted):
+class _SomeFolds(Sorted):
     """The rows of one fold, or of all others."""
 
     def __init__(self, source: Source, folds: Folds, fold: int, inside: bool) -> None:

@@ -7,7 +7,7 @@ is taken from in the end.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -85,6 +85,9 @@ class Choice:
         return {"columns": self.columns, "n_features": self.n_features}
 
 
+Step = Callable[[Block], Block]
+
+
 class View:
     """What all views take over from their source."""
 
@@ -102,6 +105,21 @@ class View:
     def origin(self) -> Source:
         """The data that this is a view of."""
         return origin_of(self._source)
+
+    @property
+    def underlying(self) -> Source:
+        """What this is a view of, which may be a view itself."""
+        return self._source
+
+    @property
+    def step(self) -> Step | None:
+        """What becomes of each block of the underlying source, once it has been checked; None: nothing."""
+        return None
+
+    @property
+    def numbers(self) -> Array | None:
+        """Which blocks of the underlying source there are; None: all of them."""
+        return None
 
     @property
     def block_entries(self) -> int:
@@ -129,6 +147,10 @@ class _Columns(View):
             tasks = [(_chosen, block.key, shared.key) for block in source.delayed]
             self.delayed = lazy_tasks("columns", tasks, [source.delayed[0], shared])
 
+    @property
+    def step(self) -> Step | None:
+        return self._choice.of
+
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         for block in self._source.blocks(start, stop):
             yield self._choice.of(block) if self.trusted else _chosen(block, self._choice)
@@ -147,6 +169,10 @@ class _Blocks(View):
         self.n_rows = -1  # not known before they are read
         if is_delayed(source):
             self.delayed = [source.delayed[number] for number in numbers.tolist()]
+
+    @property
+    def numbers(self) -> Array | None:
+        return self._numbers
 
     @property
     def read_nbytes(self) -> int:
