@@ -17,7 +17,6 @@ from nfs_dask.kernels import kernel
 
 ALIKE = 1e-13  # probabilities that differ by this share of them are equal, and rounding is no evidence
 EXACT, UNCORRELATED, COMPENSATED = 0, 1, 2
-TINY = np.finfo(np.float64).tiny
 SAFE = 1e-9  # relative: more than the rounding of any bound here
 TIES = 1e-12  # relative: errors this close are equal
 
@@ -94,16 +93,30 @@ def _error(weight, mean, spread, rest, task):
 
 
 @numba.njit(nogil=True)
-def _put(x, sign, weight, mean, spread, new_weight, new_mean, new_spread):
-    """One more feature of probabilities x (C,), or with a sign of -1 one less; the new arrays may be the old ones."""
+def _put(x, weight, mean, spread, new_weight, new_mean, new_spread):
+    """One more feature of probabilities x (C,); the new arrays may be the old ones."""
     for j in range(len(x)):
-        w, p = weight[j], sign * x[j]
-        total = max(w + p, TINY)
+        w, p = weight[j], x[j]
+        total = w + p
         for k in range(len(x)):
             if k != j:
-                off = _log_ratio(x[j], x[k]) - mean[j, k]
+                off = _log_ratio(p, x[k]) - mean[j, k]
                 new_mean[j, k] = mean[j, k] + off * (p / total)
-                new_spread[j, k] = max(spread[j, k] + off * off * p * (w / total), 0.0)
+                new_spread[j, k] = spread[j, k] + off * off * p * (w / total)
+        new_weight[j] = total
+
+
+@numba.njit(nogil=True)
+def _unite(weight, mean, spread, other_weight, other_mean, other_spread, new_weight, new_mean, new_spread):
+    """Two sets of features together."""
+    for j in range(len(weight)):
+        total = weight[j] + other_weight[j]
+        share = other_weight[j] / total if total > 0 else 0.0
+        for k in range(len(weight)):
+            if k != j:
+                off = other_mean[j, k] - mean[j, k]
+                new_mean[j, k] = mean[j, k] + off * share
+                new_spread[j, k] = spread[j, k] + other_spread[j, k] + off * off * weight[j] * share
         new_weight[j] = total
 
 
@@ -133,7 +146,7 @@ def keep(P, columns, weight, mean, spread, rest):
         for j in range(len(P)):
             x[j] = P[j, columns[t]]
             rest[0, j], rest[1, j] = _plus(rest[0, j], rest[1, j], -x[j])
-        _put(x, 1.0, weight, mean, spread, weight, mean, spread)
+        _put(x, weight, mean, spread, weight, mean, spread)
 
 
 @kernel
@@ -143,19 +156,40 @@ def error_now(weight, mean, spread, rest, prior, thresholds, lengths, shares):
 
 
 @kernel
-def errors_with(points, sign, weight, mean, spread, rest, last, prior, thresholds, lengths, shares, out):
-    """Errors (n,) with one more feature of probabilities ``points`` (n, C), or with a sign of -1 one less.
-
-    ``last``: a feature more leaves no rest.
-    """
+def errors_with(points, weight, mean, spread, rest, last, prior, thresholds, lengths, shares, out):
+    """Errors (n,) with one more feature of probabilities ``points`` (n, C), which if ``last`` leaves no rest."""
     n = len(weight)
     task = (prior, thresholds, lengths, shares)
     new_weight, new_mean, new_spread, left = np.empty(n), np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
     for t in range(len(points)):
-        _put(points[t], sign, weight, mean, spread, new_weight, new_mean, new_spread)
+        _put(points[t], weight, mean, spread, new_weight, new_mean, new_spread)
         for j in range(n):
-            left[j] = 0.0 if last else _plus(rest[0, j], rest[1, j], -sign * points[t, j])[0]
+            left[j] = 0.0 if last else _plus(rest[0, j], rest[1, j], -points[t, j])[0]
         out[t] = _error(new_weight, new_mean, new_spread, left, task)
+
+
+@kernel
+def errors_without(points, rest, prior, thresholds, lengths, shares, out):
+    """Errors (n,) with one less of the kept features, whose probabilities are ``points`` (n, C).
+
+    Those before it and those behind it are united: taking it away from the moments of all would leave rounding errors
+    where there is nothing else.
+    """
+    size, n = points.shape
+    task = (prior, thresholds, lengths, shares)
+    behind = np.zeros((size + 1, n)), np.zeros((size + 1, n, n)), np.zeros((size + 1, n, n))
+    for t in range(size - 1, -1, -1):
+        old = behind[0][t + 1], behind[1][t + 1], behind[2][t + 1]
+        _put(points[t], *old, behind[0][t], behind[1][t], behind[2][t])
+    weight, mean, spread = np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
+    new_weight, new_mean, new_spread, left = np.empty(n), np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
+    for t in range(size):
+        others = behind[0][t + 1], behind[1][t + 1], behind[2][t + 1]
+        _unite(weight, mean, spread, *others, new_weight, new_mean, new_spread)
+        for j in range(n):
+            left[j] = _plus(rest[0, j], rest[1, j], points[t, j])[0]
+        out[t] = _error(new_weight, new_mean, new_spread, left, task)
+        _put(points[t], weight, mean, spread, weight, mean, spread)
 
 
 @kernel
@@ -171,7 +205,7 @@ def prefix_errors(P, order, mode, rest, prior, thresholds, lengths, shares, out)
             for j in range(n):
                 x[j] = P[j, order[t - 1]]
                 rest[0, j], rest[1, j] = _plus(rest[0, j], rest[1, j], -x[j])
-            _put(x, 1.0, weight, mean, spread, weight, mean, spread)
+            _put(x, weight, mean, spread, weight, mean, spread)
         for j in range(n):
             left[j] = 0.0 if t == P.shape[1] else rest[0, j]
         out[t] = 0.0
@@ -294,7 +328,7 @@ def _least_error(t, depth, monotone, P, outside, sums, ratios, rest, task):
     if monotone:
         w, m, s = weight.copy(), mean.copy(), spread.copy()
         for d in range(t, P.shape[1]):
-            _put(P[:, d], 1.0, w, m, s, w, m, s)
+            _put(P[:, d], w, m, s, w, m, s)
         return _error(w, m, s, outside, task)
     means, least, most = np.zeros(n), np.zeros(n), np.zeros(n)
     total = 0.0
@@ -370,7 +404,7 @@ def search_subtree(P, bits, k, head, monotone, others, best, chosen, counts, pri
         weight[t + 1], mean[t + 1], spread[t + 1], outside[t + 1] = weight[t], mean[t], spread[t], outside[t]
         taken[t + 1], picked[t + 1] = taken[t] + decision[t], picked[t]
         if decision[t] == 1:
-            _put(x, 1.0, weight[t], mean[t], spread[t], weight[t + 1], mean[t + 1], spread[t + 1])
+            _put(x, weight[t], mean[t], spread[t], weight[t + 1], mean[t + 1], spread[t + 1])
             picked[t + 1] |= bits[t]
         else:
             outside[t + 1] += x

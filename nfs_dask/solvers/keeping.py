@@ -31,23 +31,21 @@ class KeptSet:
         self._keep([feature])
 
     def remove(self, feature: int) -> None:
-        """Moments are made anew, as those without a feature are rounded differences."""
+        """Moments are made anew: nothing of the feature is left in them."""
         self._restart([member for member in self.members if member != feature])
 
     def errors_with(self, points: Array) -> Array:
         """Errors, (n,), with one more feature each, of probabilities ``points`` (n, C)."""
-        return self._errors(points, 1.0, len(self) + 1 == self.problem.n_features)
-
-    def errors_without(self, features: Array) -> Array:
-        """Errors, (n,), with each of some members left out."""
-        if len(self) == 1:
-            return np.array([KeptSet(self.problem).error])
-        return self._errors(np.ascontiguousarray(self.problem.P[:, features].T), -1.0, False)
-
-    def _errors(self, points: Array, sign: float, last: bool) -> Array:
-        out = np.empty(len(points))
-        error_kernels.errors_with(points, sign, *self._moments, self._rest, last, *self.problem.task, out)
+        out, last = np.empty(len(points)), len(self) + 1 == self.problem.n_features
+        error_kernels.errors_with(points, *self.moments, last, *self.problem.task, out)
         return out
+
+    def errors_without(self) -> tuple[Array, Array]:
+        """Members, ascending, and the error without each of them."""
+        members, out = np.sort(self.members), np.empty(len(self))
+        points = np.ascontiguousarray(self.problem.P[:, members].T)
+        error_kernels.errors_without(points, self._rest, *self.problem.task, out)
+        return members, out
 
     @property
     def moments(self) -> tuple[Array, Array, Array, Array]:

@@ -177,7 +177,7 @@ class _Walk:
         if error >= known:
             return False
         smaller = KeptSet(self._problem, [member for member in self.kept.members if member != feature])
-        if smaller.error >= known:  # differences are rounded: without this, a search could go round in circles
+        if smaller.error >= known:  # errors are rounded: without this, a search could go round in circles
             return False
         self._drop(feature)
         return True
@@ -187,8 +187,7 @@ class _Walk:
         return _result(self._problem, np.array(self.kept.members, np.int64), self._best, n_evaluated, order)
 
     def _least_missed(self) -> tuple[int, float]:
-        members = np.sort(self.kept.members)
-        errors = self.kept.errors_without(members)
+        members, errors = self.kept.errors_without()
         self._n_without += len(members)
         least = errors.min()
         return int(members[errors <= least * (1 + TIES)][-1]), float(least)
