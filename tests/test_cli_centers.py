@@ -266,7 +266,8 @@ def test_infinite_gains_and_margins_are_null_for_programs(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["l1", "within", "full"])
 def test_a_run_is_resumed_or_refused(store: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nfs_dask.procedures.room.MOST_ROWS", 12)  # so that medians take several passes
+    for limit in ("MOST_ROWS", "MOST_ALL"):  # so that medians take several passes
+        monkeypatch.setattr(f"nfs_dask.procedures.room.{limit}", 12)
     monkeypatch.setattr("nfs_dask.procedures.room.PILOT_BLOCKS", 2)
     fit = ("fit", store, tmp_path / "m", *options(name), "-k", 5, "--no-cache")
     first = as_json(*fit, "--run", tmp_path / "run")

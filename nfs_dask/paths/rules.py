@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Rules:
         if rule not in RULES:
             raise InputError(f"rule={rule!r}; give one of {', '.join(map(repr, RULES))}")
         if rule in VALIDATING:
-            return self._validate(path, cast(Validating, rule), **options)
+            return self._validate(path, rule, **options)
         choose = self._elbow if rule == "elbow" else self._error
         if given := [name for name, value in options.items() if value is not None and name not in ("ks", "engine")]:
             raise InputError(f"{given[0]} is for cross-validation, and the rule is {rule!r}; leave it out")

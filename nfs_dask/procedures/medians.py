@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +27,7 @@ from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.plan import Plan, Resources
 from nfs_dask.procedures.kept_medians import ClassMedians
-from nfs_dask.procedures.passes import Pass
+from nfs_dask.procedures.passes import Pass, Passes
 from nfs_dask.procedures.room import Room
 from nfs_dask.solvers.edges import Brackets, find_brackets, refined_edges, sample_edges
 from nfs_dask.solvers.medians import ColumnMedians, Medians, assemble, from_pinned, from_sample
@@ -36,7 +35,6 @@ from nfs_dask.sources.base import Source
 from nfs_dask.sources.views import some_columns
 from nfs_dask.statistics.base import State, Statistic
 from nfs_dask.statistics.cells import ClassCells
-from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.pinned import Pinned
 from nfs_dask.statistics.sample import RowSample, is_complete
 from nfs_dask.statistics.signs import ClassSigns, unsettled_columns
@@ -96,11 +94,11 @@ def class_medians(dataset: Dataset, engine: Engine | None = None) -> MedianResul
         logger.info("reusing the medians kept in %s", kept.folder.location)
         return MedianResult(found, (), time.perf_counter() - started)
     with choose_engine(engine, dataset.source).session() as session:
-        passes = _Passes(dataset, session, what.n_classes)
-        medians = _all_columns(passes)
+        search = _Search(Passes(dataset, session), what.n_classes)
+        medians = _all_columns(search)
     if kept is not None:
         what.keep(kept, medians)
-    return MedianResult(medians, tuple(passes.done), time.perf_counter() - started)
+    return MedianResult(medians, tuple(search.passes.done), time.perf_counter() - started)
 
 
 def median_plans(dataset: Dataset, engine: Engine | None = None) -> list[Plan]:
@@ -110,52 +108,40 @@ def median_plans(dataset: Dataset, engine: Engine | None = None) -> list[Plan]:
     """
     n_classes, source = len(dataset.known_classes(1)), dataset.source
     with choose_engine(engine, source).session() as session:
-        passes = _Passes(dataset, session, n_classes)
+        search = _Search(Passes(dataset, session), n_classes)
         if _is_sparse(source):
-            return [passes.plan(ClassSigns(n_classes), source)]
-        groups = _groups(passes, source, np.arange(source.n_features, dtype=np.int64))
-        return [plan for group in groups for plan in _plans_of_group(passes, some_columns(source, group))]
+            return [search.passes.plan(ClassSigns(n_classes), source)]
+        groups = _groups(search, source, np.arange(source.n_features, dtype=np.int64))
+        return [plan for group in groups for plan in _plans_of_group(search, some_columns(source, group))]
 
 
-def _plans_of_group(passes: _Passes, source: Source) -> Iterator[Plan]:
-    n_classes, n_columns, room = passes.n_classes, source.n_features, passes.room(source)
+def _plans_of_group(search: _Search, source: Source) -> Iterator[Plan]:
+    n_classes, n_columns, room = search.n_classes, source.n_features, search.room(source)
     rows, pilot = room.sample_of(source)
-    yield passes.plan(RowSample(n_classes, rows), pilot)
+    plan = search.passes.plan
+    yield plan(RowSample(n_classes, rows), pilot)
     if rows < source.n_rows or source.n_rows < 0:
         edges = np.zeros((n_classes + 1, room.sample_edges(source), n_columns))
-        yield passes.plan(ClassCells(n_classes, edges), source)
+        yield plan(ClassCells(n_classes, edges), source)
         bracket, capacities = np.zeros((n_classes + 1, n_columns)), np.zeros((2, n_classes, n_columns), np.int64)
         capacities[0, 0] = room.values(n_columns)
-        yield passes.plan(Pinned(n_classes, bracket, bracket, capacities), source)
+        yield plan(Pinned(n_classes, bracket, bracket, capacities), source)
 
 
-@dataclass
-class _Passes:
-    """The passes over a dataset, and a record of those that are done."""
+@dataclass(frozen=True)
+class _Search:
+    """The passes of one search, and what they may take."""
 
-    dataset: Dataset
-    engine: Engine
+    passes: Passes
     n_classes: int
-    done: list[Pass] = field(default_factory=list)
-    _names: Counter[str] = field(default_factory=Counter)
 
-    def run(self, name: str, statistic: Statistic, source: Source) -> Panels:
-        """One pass over a source or a view of it; its result is not kept beside the data."""
-        reduction = Dataset(source, self.dataset.location, reuse=False).reduce(statistic, self.engine)
-        self._names[name] += 1
-        times = self._names[name]
-        share = 0.0 if reduction.reused else source.read_nbytes / max(1, self.dataset.source.read_nbytes)
-        self.done.append(Pass(name if times == 1 else f"{name} {times}", reduction.plan, reduction.seconds, share))
-        logger.info("%s of %d columns: %.1f s", self.done[-1].name, source.n_features, reduction.seconds)
-        return reduction.panels
+    @property
+    def source(self) -> Source:
+        return self.passes.dataset.source
 
     def state(self, name: str, statistic: Statistic, source: Source) -> State:
-        """As `run`, for a state that fits into memory."""
-        return self.run(name, statistic, source).state()
-
-    def plan(self, statistic: Statistic, source: Source) -> Plan:
-        """What `run` would do."""
-        return Dataset(source, self.dataset.location, reuse=False).plan(statistic, self.engine)
+        """The result of one pass over a view of the data, in memory."""
+        return self.passes.reduce(name, statistic, source).state
 
     def room(self, source: Source) -> Room:
         """What the states of passes over a source or some of its columns may take."""
@@ -163,20 +149,20 @@ class _Passes:
 
     @cached_property
     def _resources(self) -> Resources:
-        return self.plan(RowSample(self.n_classes, 1), self.dataset.source).resources
+        return self.passes.plan(RowSample(self.n_classes, 1), self.source).resources
 
 
-def _all_columns(passes: _Passes) -> Medians:
+def _all_columns(search: _Search) -> Medians:
     """Leave out the columns that are mostly zero, and take as many of the others at a time as there is room for."""
-    source, signs = passes.dataset.source, None
+    source, signs = search.source, None
     columns = np.arange(source.n_features, dtype=np.int64)
     if _is_sparse(source):
-        panels = passes.run("signs", ClassSigns(passes.n_classes), source)
+        panels = search.passes.reduce("signs", ClassSigns(search.n_classes), source).panels
         columns, signs = unsettled_columns(panels), panels.totals
         logger.info("%d of %d columns are mostly zero in every class", len(columns), source.n_features)
     parts = []
-    for group in _groups(passes, source, columns):
-        parts.append((group, _one_group(passes, some_columns(source, group), signs is not None)))
+    for group in _groups(search, source, columns):
+        parts.append((group, _one_group(search, some_columns(source, group), signs)))
     return assemble(source.n_features, parts, signs)
 
 
@@ -189,33 +175,33 @@ def _is_sparse(source: Source) -> bool:
     return SPARSE * entries < cells
 
 
-def _groups(passes: _Passes, source: Source, columns: Array) -> Iterator[Array]:
+def _groups(search: _Search, source: Source, columns: Array) -> Iterator[Array]:
     if len(columns):
-        width = passes.room(some_columns(source, columns)).columns
+        width = search.room(some_columns(source, columns)).columns
         yield from np.array_split(columns, -(-len(columns) // width))
 
 
-def _one_group(passes: _Passes, source: Source, absolute: bool) -> ColumnMedians:
-    """The medians of a source's columns, all of them at once."""
-    n_classes, room = passes.n_classes, passes.room(source)
-    rows, pilot = room.sample_of(source)
-    sample = passes.state("sample", RowSample(n_classes, rows), pilot)
+def _one_group(search: _Search, source: Source, signs: Mapping[str, Array] | None) -> ColumnMedians:
+    """The medians of a source's columns, all of them at once; ``signs`` are the totals of a pass that was before."""
+    n_classes, room = search.n_classes, search.room(source)
+    rows, pilot = room.sample_of(source, None if signs is None else int(signs["rows"].max()))
+    sample = search.state("sample", RowSample(n_classes, rows), pilot)
     if pilot is source and is_complete(sample.totals):
         return from_sample(sample.arrays, sample.totals)
     edges = sample_edges(sample.arrays, sample.totals, room.sample_edges(source))
     del sample
-    brackets = _brackets(passes, source, edges)
+    brackets = _brackets(search, source, edges)
     most = room.values(source.n_features)
     while (open_ := brackets.open(most)).any():
         some = np.flatnonzero(open_)
         edges = refined_edges(brackets.take(some), room.edges(len(some)))
-        brackets = brackets.put(some, _brackets(passes, some_columns(source, some), edges))
-    statistic = Pinned(n_classes, brackets.lows, brackets.highs, brackets.capacities, absolute)
-    state = passes.state("pinned", statistic, source)
+        brackets = brackets.put(some, _brackets(search, some_columns(source, some), edges))
+    statistic = Pinned(n_classes, brackets.lows, brackets.highs, brackets.capacities, signs is not None)
+    state = search.state("pinned", statistic, source)
     return from_pinned(state.arrays, state.totals, brackets)
 
 
-def _brackets(passes: _Passes, source: Source, edges: Array) -> Brackets:
+def _brackets(search: _Search, source: Source, edges: Array) -> Brackets:
     """Which of the cells between edges hold the medians: one pass."""
-    state = passes.state("cells", ClassCells(passes.n_classes, edges), source)
+    state = search.state("cells", ClassCells(search.n_classes, edges), source)
     return find_brackets(state.arrays, state.totals, edges)

@@ -19,7 +19,8 @@ LEAST_STATE = 1 * MiB
 GROWTH = 24 * MiB  # of a worker, from the first pass to the last
 LEAST_ROWS = 128  # of a class in a sample; with fewer the edges say little
 LEAST_EDGES = 16
-MOST_ROWS = 1 << 14
+MOST_ROWS = 1 << 14  # of a class in a sample of some rows; more would not bring edges much closer
+MOST_ALL = 1 << 24  # of a class in a sample of all rows
 MOST_EDGES = 256
 UNEVEN = 4.0  # how many more values than on average may be between two edges of a sample
 PILOT_SHARE = 20  # one block of so many is in the pilot
@@ -55,7 +56,7 @@ class Room:
 
     def sample_rows(self, n_columns: int) -> int:
         """Rows of each class in a sample."""
-        return max(1, min(MOST_ROWS, self.nbytes // (self.n_classes * (8 * n_columns + 16))))
+        return max(1, min(MOST_ROWS, self.nbytes // (self.n_classes * self._row_nbytes(n_columns))))
 
     def edges(self, n_columns: int) -> int:
         """Most edges of each target."""
@@ -75,12 +76,19 @@ class Room:
         """Values of a column that can be gathered."""
         return max(1, self.nbytes // (n_columns * (16 if self.weighted else 8)))
 
-    def sample_of(self, source: Source) -> tuple[int, Source]:
-        """How many rows of each class to draw, and from what: all rows where they fit, else some of some blocks."""
-        rows = self.sample_rows(source.n_features)
-        if 0 <= source.n_rows <= rows:
-            return source.n_rows, source
-        return rows, _pilot(source)
+    def sample_of(self, source: Source, most_rows: int | None = None) -> tuple[int, Source]:
+        """How many rows of each class to draw, and from what: all rows where they fit, else some of some blocks.
+
+        ``most_rows`` are those of the largest class, where that is known; no class has more than there are rows.
+        """
+        most = source.n_rows if most_rows is None else most_rows
+        if 0 <= most <= MOST_ALL and most * self.n_classes * self._row_nbytes(source.n_features) <= self.nbytes:
+            return most, source
+        return self.sample_rows(source.n_features), _pilot(source)
+
+    def _row_nbytes(self, n_columns: int) -> int:
+        """Bytes of a row in a sample, with its key and its weight."""
+        return 8 * n_columns + 16
 
     @property
     def _count_nbytes(self) -> int:

@@ -35,7 +35,7 @@ def lengths_in(bins: Array) -> dict[float, int]:
 
 
 @kernel
-def _add_lengths(indptr, data, weights, bins):
+def _add_lengths(indptr: Array, data: Array, weights: Array, bins: Array) -> None:
     """Sums are rounded to whole numbers; those beyond all bins count in the last one."""
     for i in range(len(indptr) - 1):
         if weights[i] > 0:
@@ -43,10 +43,9 @@ def _add_lengths(indptr, data, weights, bins):
             for j in range(indptr[i], indptr[i + 1]):
                 length += np.float64(data[j])
             length = np.floor(length + 0.5)
-            if length < EXACT:
-                b = np.int64(max(length, 0.0))
-            else:
-                octave = np.int64(np.floor(np.log2(length / EXACT)))
-                step = np.int64((length / EXACT / 2.0**octave - 1) * STEPS)
-                b = EXACT + octave * STEPS + min(max(step, 0), STEPS - 1)
-            bins[min(b, N_BINS - 1)] += 1
+            position = max(length, 0.0)
+            if length >= EXACT:
+                octave = np.floor(np.log2(length / EXACT))
+                step = np.floor((length / EXACT / 2.0**octave - 1) * STEPS)
+                position = EXACT + octave * STEPS + min(max(step, 0.0), STEPS - 1.0)
+            bins[int(min(position, N_BINS - 1.0))] += 1

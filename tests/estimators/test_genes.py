@@ -109,7 +109,8 @@ def test_the_same_from_a_store(genes, stored):
 
 def test_the_same_in_many_passes(genes, stored, monkeypatch):
     """As large data are read: edges from a sample, counts between them, and the values next to each median."""
-    monkeypatch.setattr("nfs_dask.procedures.room.MOST_ROWS", 16)
+    for limit in ("MOST_ROWS", "MOST_ALL"):
+        monkeypatch.setattr(f"nfs_dask.procedures.room.{limit}", 16)
     monkeypatch.setattr("nfs_dask.procedures.room.PILOT_BLOCKS", 2)
     found = class_medians(nfs.open_dataset(stored, reuse=False))
     assert {"sample", "cells", "pinned"} <= {one.name for one in found.passes}

@@ -35,6 +35,7 @@ SMALL = Layout(chunk=256, shard=1024, row_chunk=8, row_shard=32, block=200)
 def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little room that all passes are needed: few rows in samples, few edges, few values, blocks of few rows."""
     monkeypatch.setattr(room, "MOST_ROWS", 12)
+    monkeypatch.setattr(room, "MOST_ALL", 12)
     monkeypatch.setattr(room, "LEAST_EDGES", 4)
     monkeypatch.setattr(room, "MOST_EDGES", 5)
     monkeypatch.setattr(room, "PILOT_BLOCKS", 3)
@@ -326,6 +327,7 @@ def test_an_engine_without_a_client_starts_one_cluster_for_all_passes(
     monkeypatch.setattr(cluster, "current_client", lambda: None)
     monkeypatch.setattr("nfs_dask.engine.distributed.current_client", lambda: None)
     monkeypatch.setattr(room, "MOST_ROWS", 12)
+    monkeypatch.setattr(room, "MOST_ALL", 12)
     X, y = measured
     result = class_medians(dataset_of(X, y), DaskEngine())
     assert_true(result, X, y)

@@ -46,6 +46,7 @@ class Later(Misbehaving):
 @pytest.fixture(autouse=True)
 def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "MOST_ROWS", 40)
+    monkeypatch.setattr(room, "MOST_ALL", 40)
     monkeypatch.setattr(room, "PILOT_BLOCKS", 3)
     monkeypatch.setattr(room, "PILOT_SHARE", 1000)
 
