@@ -86,10 +86,7 @@ class Rules:
             engine=self.estimator.engine if engine is None else engine,
             **parameters,
         )
-        found = table.verdict(rule)
-        return Chosen(
-            found.k, rule=rule, why=found.why, table=table.records(), interval=found.interval, alpha=found.alpha
-        )
+        return table.choose(rule)
 
     def _error(self, path: Path, ks: Iterable[Any] | None, engine: Engine | None) -> Chosen:
         engine = self.estimator.engine if engine is None else engine
