@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from nfs_dask.block import Array
-from nfs_dask.centers import CenterSettings, fit_medians, fit_moments
+from nfs_dask.centers import CenterSettings, fit_medians, fit_moments, moment_path
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
 from nfs_dask.models.base import Model
@@ -64,7 +66,24 @@ class MomentsRecipe:
         return ClassMoments(n_classes, squares=self.settings.metric == "mahalanobis")
 
     def fitting(self, classes: Array, panels: Panels) -> Fit:
-        return lambda k, _: fit_moments(classes, panels, replace(self.settings, k=k))
+        if len(panels) > 1:
+            return lambda k, _: fit_moments(classes, panels, replace(self.settings, k=k))
+        # In memory, all features are estimated once; which of them a model has is a matter of their order.
+        whole = fit_moments(classes, panels, replace(self.settings, k=panels.n_features))
+        ranked = moment_path(panels, self.settings)
+
+        def fit(k: int, _: float | None) -> Model:
+            support = ranked.support(k)
+            return replace(
+                whole,
+                support=support,
+                evidence=replace(whole.evidence, objective=float(ranked.cost[np.searchsorted(ranked.ks, k)])),
+                centers=whole.centers[:, support],
+                pooled=whole.pooled[support],
+                variances=None if whole.variances is None else whole.variances[support],
+            )
+
+        return fit
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from nfs_dask.lookup import Lookup
 from nfs_dask.statistics.base import State, Statistic, added
 
 SCORING = 5  # a model that scores takes so many times the bytes of its arrays: tables by feature, and their zeros apart
+ENOUGH = 0.75  # columns are left out when no more than this share of them is still looked at
 MOST_CONFUSIONS = 1 << 20  # counts of a label and a class that are told apart; of more, only right answers are
 
 
@@ -124,20 +125,22 @@ class HeldOut(Statistic):
             rows = some_rows(block, found == fold)
             labels = (rows.codes - fold * self.n_labels).astype(np.intp)
             totals["rows"][fold] += np.bincount(labels, minlength=self.n_labels)
-            judges = self._judges[fold]
-            self._judge(totals, fold, judges.models, judges.seen(rows), labels)
+            for step in self._steps[fold]:
+                rows = step.narrowed(rows)
+                for number, model in step.models:
+                    self._judge(totals, (fold, number), model, rows, labels)
 
-    def _judge(self, totals: dict[str, Array], fold: int, models: Sequence[Judged], rows: Block, labels: Array) -> None:
-        for number, model in enumerate(models):
-            scores = model.scores(rows, trusted=True)
-            given = np.argmax(scores, axis=1)
-            if self.counts_answers:
-                np.add.at(totals["answers"][fold, number], (labels, given), 1)
-            else:
-                totals["right"][fold, number] += np.bincount(labels[given == labels], minlength=self.n_labels)
-            if self.has_losses:
-                losses = -model.log_posterior(scores)[np.arange(len(labels)), labels]
-                _add_losses(totals, (fold, number), losses)
+    def _judge(
+        self, totals: dict[str, Array], place: tuple[int, int], model: Judged, rows: Block, labels: Array
+    ) -> None:
+        scores = model.scores(rows, trusted=True)
+        given = np.argmax(scores, axis=1)
+        if self.counts_answers:
+            np.add.at(totals["answers"][place], (labels, given), 1)
+        else:
+            totals["right"][place] += np.bincount(labels[given == labels], minlength=self.n_labels)
+        if self.has_losses:
+            _add_losses(totals, place, -model.log_posterior(scores)[np.arange(len(labels)), labels])
 
     def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         """There are none."""
@@ -161,37 +164,22 @@ class HeldOut(Statistic):
         )
 
     @cached_property
-    def _judges(self) -> tuple[_Judges, ...]:
-        return tuple(_Judges.of(models) for models in self.models)
+    def _steps(self) -> tuple[tuple[_Step, ...], ...]:
+        return tuple(_steps(models) for models in self.models)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"n_classes": self.n_classes, "models": self.models}
 
 
 @dataclass(frozen=True)
-class _Judges:
-    """The models of a fold, over those columns alone that any of them looks at.
-
-    They are copies: what they work out for themselves stays here, and does not travel with the statistic.
-    """
+class _Step:
+    """Models that look at the same columns, a choice of those of the step before."""
 
     columns: Lookup
-    models: tuple[Any, ...]
+    models: tuple[tuple[int, Any], ...]  # with the number of each
 
-    @classmethod
-    def of(cls, models: Sequence[Any]) -> _Judges:
-        n_features = models[0].n_features
-        columns = np.unique(np.concatenate([model.inputs for model in models]))
-        lookup = Lookup.of(columns, n_features)
-        if len(columns) == n_features or any(model.inputs is not model.support for model in models):
-            return cls(Lookup.of(np.arange(n_features), n_features), tuple(map(replace, models)))
-        narrow = (
-            replace(model, support=np.searchsorted(columns, model.support), n_features=len(columns)) for model in models
-        )
-        return cls(lookup, tuple(narrow))
-
-    def seen(self, block: Block) -> Block:
-        """The block as the models see it."""
+    def narrowed(self, block: Block) -> Block:
+        """The block with these columns alone."""
         columns = self.columns.columns
         if len(columns) == block.n_features:
             return block
@@ -202,6 +190,40 @@ class _Judges:
             indptr, indices, data = self.columns.take(block)
             full = False
         return replace(block, indptr=indptr, indices=indices, data=data, n_features=len(columns), full=full)
+
+
+def _steps(models: Sequence[Any]) -> tuple[_Step, ...]:
+    """The models of a fold, those of many features first, so that fewer and fewer columns need be looked at.
+
+    They are copies: what they work out for themselves stays here, and does not travel with the statistic.
+    """
+    n_features = models[0].n_features
+    if any(model.inputs is not model.support for model in models):
+        everything = Lookup.of(np.arange(n_features), n_features)
+        return (_Step(everything, tuple(enumerate(map(replace, models)))),)
+    order = sorted(range(len(models)), key=lambda number: -len(models[number].support))
+    columns = _union([model.support for model in models])
+    places = [np.searchsorted(columns, models[number].support) for number in order]
+    last = np.zeros(len(columns), np.int64)  # in that order, the last model that looks at a column
+    for position, place in enumerate(places):
+        last[place] = position
+    steps = [_Step(Lookup.of(columns, n_features), ())]
+    seen = np.arange(len(columns))  # by the latest step
+    for position, (number, place) in enumerate(zip(order, places, strict=True)):
+        rest = np.flatnonzero(last >= position)
+        if len(rest) <= ENOUGH * len(seen):
+            steps.append(_Step(Lookup.of(np.searchsorted(seen, rest), len(seen)), ()))
+            seen = rest
+        support = place if len(steps) == 1 else np.searchsorted(seen, place)
+        narrow = replace(models[number], support=support, n_features=len(seen))
+        steps[-1] = replace(steps[-1], models=(*steps[-1].models, (number, narrow)))
+    return tuple(steps)
+
+
+def _union(supports: Sequence[Array]) -> Array:
+    """All columns of some supports, ascending; these ascend themselves, which a stable sort makes use of."""
+    columns = np.sort(np.concatenate(supports), kind="stable")
+    return columns[np.concatenate(([True], columns[1:] > columns[:-1]))]
 
 
 def losses(totals: Mapping[str, Array]) -> Array | None:
