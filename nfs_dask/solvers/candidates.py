@@ -7,6 +7,8 @@ best one are passed over. For many classes boxes are wide and bounds weak: more 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from nfs_dask.solvers import error_kernels
@@ -15,17 +17,22 @@ from nfs_dask.solvers.error_kernels import TIES
 from nfs_dask.solvers.keeping import KeptSet
 from nfs_dask.solvers.solution import Array
 
-LEAF = 64  # candidates of a box, at most
+LEAF = 64  # candidates of a box, at most, where there are few
+
+
+def leaf_of(n: int) -> int:
+    """How many of n candidates a box may hold: as much time goes to bounds of boxes as to what is in the best ones."""
+    return max(LEAF, math.isqrt(n // 8))
 
 
 class Candidates:
     """Features outside of a set, in groups of equal ones (cells) in boxes of like ones."""
 
-    def __init__(self, problem: ErrorProblem, among: Array | None = None, leaf: int = LEAF) -> None:
+    def __init__(self, problem: ErrorProblem, among: Array | None = None, leaf: int | None = None) -> None:
         columns = np.arange(problem.n_features) if among is None else np.sort(among)
         self._members, starts = _equal(problem.P, columns)
         points = np.ascontiguousarray(problem.P[:, self._members[starts[:-1]]].T)
-        order, self._edges = _boxes(points, leaf)
+        order, self._edges = _boxes(points, leaf or leaf_of(len(points)))
         self._points = points[order]
         self._ends, self._begins = starts[1:][order], starts[:-1][order]
         self._next = self._begins.copy()  # where in ``_members`` the lowest free feature of each cell is
@@ -145,8 +152,6 @@ def _boxes(points: Array, leaf: int) -> tuple[Array, Array]:
 
 def _extents(points: Array, edges: Array) -> tuple[Array, Array, Array]:
     """Least and largest probabilities, (B, C), and log ratios of pairs of classes, (B, 2, pairs), of boxes."""
-    if not len(points):
-        return np.full((1, points.shape[1]), np.inf), np.zeros(points.shape), np.zeros((1, 2, 0))
     n, starts = points.shape[1], edges[:-1]
     pairs = [(j, k) for j in range(n) for k in range(j + 1, n)]
     ratios = np.empty((len(starts), 2, len(pairs)))

@@ -340,6 +340,7 @@ def test_what_all_searches_have_in_common(name: str) -> None:
     among = np.array([11, 2, 3, 7])
     assert set(search(problem, 3, among=among).features) <= set(among.tolist())
     assert search(problem, 9, among=among).features.tolist() == [2, 3, 7, 11]
+    assert search(problem, 3, among=np.zeros(0, int)).error == error_of(problem, [])
     with pytest.raises(InputError, match="given twice"):
         search(problem, 2, among=np.array([1, 1]))
 
