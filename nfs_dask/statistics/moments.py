@@ -141,9 +141,14 @@ def moments(state: State) -> Moments:
     divisor = Pair(np.where(weight.hi > 0, weight.hi, 1.0)[:, None], weight.lo[:, None])
     means = np.empty(_shape(state.arrays))
     has_squares = any(name in state.arrays for name in SQUARES)
-    variances = np.empty((3, means.shape[1]))
+    variances = np.zeros((3, means.shape[1]))
     noise = _noise(state.totals)
-    for columns in _chunks(means.shape):
+    fits = _fits_integers(state)
+    if fits and has_squares:
+        kernels.whole_variances(state.arrays["sums"], state.arrays["squares"], weight.hi.astype(np.int64), variances)
+    if fits:
+        np.divide(state.arrays["sums"], divisor.hi, out=means)  # of doubles that are exact, so rounded once
+    for columns in () if fits else _chunks(means.shape):
         sums = Pair.sum_of(_terms(state.arrays, SUMS, columns))
         exact_means = sums / divisor
         means[:, columns] = exact_means.value
@@ -153,6 +158,17 @@ def moments(state: State) -> Moments:
             variances[:, columns] = _variances(deviations, sums, exact_means, weight, divisor)
     spread, within, total = variances if has_squares else (None, None, None)
     return Moments(weight.value, means, spread, within, total)
+
+
+def _fits_integers(state: State) -> bool:
+    """Whether all there is are whole numbers, doubles hold their sums, and 64 bits hold n times a sum of squares.
+
+    It does not depend on the columns that are looked at, so that every cut of them has the same variances.
+    """
+    weight, names = _weight(state.totals), [name for name in (*SUMS, *SQUARES) if name in state.arrays]
+    whole = not weight.lo.any() and bool(np.all(weight.hi == np.rint(weight.hi)))
+    mass = float(state.totals["mass"][0])  # of squares, where there are any, else of absolute values
+    return whole and set(names) <= {"sums", "squares"} and mass < 2**53 and weight.hi.sum() * mass < _MOST
 
 
 def _squared_deviations(squares: list[Array], sums: Pair, means: Array, weight: Pair, noise: Array) -> Array:

@@ -236,3 +236,30 @@ def merge_triples(
         for k in range(high.shape[1]):
             sums = _triple_plus(high[c, k], low[c, k], least[c, k], other_high[c, k], other_low[c, k])
             high[c, k], low[c, k], least[c, k] = _triple_plus(*sums, other_least[c, k], 0.0)
+
+
+@kernel
+def whole_variances(sums, squares, weight, out):
+    """Rows of ``out``: the sum of class variances, the variance within classes, and that about the mean of all rows.
+
+    Of whole numbers: what would cancel does so in integers, and sums of what is left have no smaller terms than these.
+    """
+    n_classes, n_columns = sums.shape
+    rows = np.int64(0)
+    for c in range(n_classes):
+        rows += weight[c]
+    if rows == 0:
+        return
+    for i in range(n_columns):
+        all_sums, all_squares = np.int64(0), np.int64(0)
+        spread, within = 0.0, 0.0
+        for c in range(n_classes):
+            if weight[c] > 0:
+                deviation = np.float64(weight[c] * squares[c, i] - sums[c, i] * sums[c, i]) / weight[c]
+                spread += deviation / weight[c]
+                within += deviation
+                all_sums += sums[c, i]
+                all_squares += squares[c, i]
+        out[0, i] = spread
+        out[1, i] = within / rows
+        out[2, i] = np.float64(rows * all_squares - all_sums * all_sums) / rows / rows
