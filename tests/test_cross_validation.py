@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,17 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleSplit, StratifiedKFold, cross_val_score
 
 import nfs_dask as nfs
+from nfs_dask.centers import CenterSettings, fit_moments
 from nfs_dask.errors import DataWarning, InputError, PlanError
 from nfs_dask.estimators.files import make_estimator
+from nfs_dask.procedures.recipes import MomentsRecipe
 from nfs_dask.procedures.validation_table import CrossValidation
 from nfs_dask.sources.open import open_source
+from nfs_dask.statistics.moments import ClassMoments
+from nfs_dask.statistics.panels import MemoryPanels
 from nfs_dask.storage.layout import Layout
 from nfs_dask.storage.writer import write_store
+from nfs_dask.testing import fold
 
 RNG = np.random.default_rng(7)
 ROWS, WIDTH, CLASSES, FOLDS = 200, 60, 2, 4
@@ -147,6 +153,19 @@ def test_groups_stay_together_by_labels_or_by_splits() -> None:
     np.testing.assert_allclose(table.scores(k=4), expected, atol=1e-12)
 
 
+def test_models_in_memory_are_those_of_an_estimator() -> None:
+    panels = MemoryPanels(fold(ClassMoments(CLASSES, True), list(open_source(REAL, Y).blocks(0, 1))), WIDTH)
+    for metric in ("euclidean", "mahalanobis"):
+        for always in (None, np.array([40, 50])):
+            settings = CenterSettings(3, metric, always=always)
+            fit = MomentsRecipe(settings).fitting(np.unique(Y), panels)
+            for k in (2, 3, 17, WIDTH):
+                model, expected = fit(k, None), fit_moments(np.unique(Y), panels, replace(settings, k=k))
+                assert model.evidence == expected.evidence
+                for name in ("support", "centers", "pooled", "variances"):
+                    np.testing.assert_array_equal(getattr(model, name), getattr(expected, name))
+
+
 def test_losses_are_those_of_scikit_learn_where_it_does_not_clip() -> None:
     table = validated(X, Y, "multinomial", folds=FOLDS)
     losses = []
@@ -207,6 +226,63 @@ def test_counts_that_do_not_fit_stay_in_panels(store: Path, tmp_path: Path, monk
             patch.setattr("nfs_dask.procedures.cross_validation.MOST_COUNTS", 100)
             table = validated(dataset, None, method, folds=3, engine=engine)
         np.testing.assert_array_equal(table.right, expected.right)
+
+
+# Methods that take several passes for a model
+
+LONG: dict[str, tuple[list[float], dict[str, Any]]] = {
+    "mahalanobis": ([1.0], {"covariance": "full", "variance_floor": 0.01}),
+    "hybrid": ([0.5, 1.0], {"regions": 2, "ridge": 0.01}),
+}
+
+
+@pytest.mark.parametrize("method", LONG)
+@pytest.mark.parametrize("kind", ["in memory", "store", "cluster", "delayed"])
+def test_long_methods_take_three_passes(method: str, kind: str, store: Path, cluster: Any) -> None:
+    alphas, parameters = LONG[method]
+    given: Any = (X, Y) if kind == "in memory" else (nfs.open_dataset(store / "plain.zarr", reuse=False), None)
+    if kind == "delayed":
+        given = da.from_array(X, chunks=(40, WIDTH)), da.from_array(Y, chunks=40)
+    engine = nfs.DaskEngine() if kind in ("cluster", "delayed") else nfs.SerialEngine()
+    found = split_mix_folds(ROWS, 3)
+    folds = found if kind == "in memory" else 3
+    table = nfs.cross_validate(
+        *given, method=method, ks=[3, "all"], alphas=alphas, folds=folds, engine=engine, **parameters
+    )
+    assert len(table.passes) == 3
+    assert table.reads <= 3
+    for alpha in table.alphas:
+        for k in table.ks.tolist():
+            estimator = make_estimator(method, k=k, **({} if alpha is None else {"alpha": alpha}), **parameters)
+            expected = cross_val_score(estimator, X, Y, cv=PredefinedSplit(found))
+            np.testing.assert_allclose(table.scores(k=k, alpha=alpha), expected, atol=1e-12)
+
+
+def test_regions_may_come_as_matrices() -> None:
+    parts = [X[:, : WIDTH // 2], X[:, WIDTH // 2 :]]
+    one, other = (
+        nfs.cross_validate(given, Y, method="hybrid", ks=[0.2], folds=3, **options)
+        for given, options in ((parts, {}), (X, {"regions": 2}))
+    )
+    assert one.ks.tolist() == [6]
+    np.testing.assert_array_equal(one.right, other.right)
+
+
+def test_a_grid_may_be_learnt_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    ks, alphas = [2, 5], [0.5, 1.0]
+    whole = nfs.cross_validate(X, Y, method="hybrid", ks=ks, alphas=alphas, folds=3, regions=2)
+    monkeypatch.setattr("nfs_dask.procedures.cross_validation.MOST_COUNTS", 2 * 3 * CLASSES * WIDTH * 8 * 3)
+    parts = nfs.cross_validate(X, Y, method="hybrid", ks=ks, alphas=alphas, folds=3, regions=2)
+    assert (len(whole.passes), len(parts.passes)) == (3, 5)
+    np.testing.assert_array_equal(whole.right, parts.right)
+
+
+def test_the_counts_of_a_hybrid_are_kept_and_shared(tmp_path: Path) -> None:
+    write_store(open_source(sparse.csr_array(X), Y), tmp_path / "some.zarr")
+    dataset = nfs.open_dataset(tmp_path / "some.zarr")
+    nfs.cross_validate(dataset, method="multinomial", ks=[3], folds=3)
+    table = nfs.cross_validate(dataset, method="hybrid", ks=[3], folds=3, regions=2)
+    assert [one.share for one in table.passes] == [0.0, 1.0, 1.0]
 
 
 # What is kept

@@ -139,7 +139,7 @@ class HybridNB(SparseClassifier):
         dataset.known_classes()
         found = fit_hybrid(dataset, self._settings(dataset, n_matrices), self.engine)
         facts = provenance(found.rows, dataset.source, **found.to_json())
-        self._remember(_model(found, dataset.n_features), dataset.source, facts, None)
+        self._remember(model_of(found, dataset.n_features), dataset.source, facts, None)
         return self
 
     def plans(self, dataset: Dataset, engine: Engine | None) -> list[Plan]:
@@ -154,6 +154,19 @@ class HybridNB(SparseClassifier):
         """
         dataset.known_classes()
         return hybrid_plans(dataset, self._settings(dataset), engine)
+
+    def settings(self, dataset: Dataset, n_matrices: int | None = None) -> HybridSettings:
+        """The parameters as a fit takes them, checked; nothing is read.
+
+        Parameters
+        ----------
+        dataset
+            With labels.
+        n_matrices : int, optional
+            Of how many matrices its columns are.
+        """
+        dataset.known_classes()
+        return self._settings(dataset, n_matrices)
 
     def statistic(self, dataset: Dataset) -> ClassCounts:
         """What a fit keeps beside the data, when all parameters have been checked; nothing is read.
@@ -236,7 +249,7 @@ class HybridNB(SparseClassifier):
         return tags
 
 
-def _model(found: HybridFit, n_features: int) -> HybridModel:
+def model_of(found: HybridFit, n_features: int) -> HybridModel:
     """What survives a fit; `SparseClassifier` adds names, texts and provenance."""
     settings, fit = found.settings, found.logistic
     starts = np.arange(settings.n_regions, dtype=np.int64)[:, None] * found.n_words

@@ -56,6 +56,23 @@ class Recipe(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Grid:
+    """What is validated."""
+
+    ks: Array  # (K,) int64, ascending
+    alphas: tuple[float | None, ...]  # (None,) of a method that does not smooth
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the method, for people
+
+    def models(self, fit: Fit) -> tuple[Model, ...]:
+        """All of them, by alpha, then k."""
+        return tuple(fit(k, alpha) for alpha in self.alphas for k in self.ks.tolist())
+
+    def cells(self) -> list[Grid]:
+        """Grids of one k and one alpha each, in the same order."""
+        return [replace(self, ks=self.ks[j : j + 1], alphas=(a,)) for a in self.alphas for j in range(len(self.ks))]
+
+
 @runtime_checkable
 class LongRecipe(Protocol):
     """How a method makes models in several passes."""
@@ -63,22 +80,14 @@ class LongRecipe(Protocol):
     @property
     def method(self) -> str: ...
 
-    def learn(self, dataset: Dataset, engine: Engine) -> tuple[Array, Fit]:
-        """The documents of each class under their weights, (C,), and what makes models of them."""
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each k and alpha takes passes of its own."""
         ...
 
-
-@dataclass(frozen=True)
-class Grid:
-    """What is validated."""
-
-    ks: Array  # (K,) int64, ascending
-    alphas: tuple[float, ...] | tuple[None]  # (None,) of a method that does not smooth
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the method, for people
-
-    def models(self, fit: Fit) -> tuple[Model, ...]:
-        """All of them, by alpha, then k."""
-        return tuple(fit(k, alpha) for alpha in self.alphas for k in self.ks.tolist())
+    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+        """The documents of each class under their weights, (C,), and the models of a grid; none without documents."""
+        ...
 
 
 def cross_validation(
@@ -130,15 +139,26 @@ def _count(passes: Passes, folds: Folds, recipe: Recipe, grid: Grid) -> Models:
 
 
 def _learn(passes: Passes, folds: Folds, recipe: LongRecipe, grid: Grid) -> Models:
-    """Models of all folds in the passes of one."""
+    """Models of all folds in the passes of one; where each cell of the grid has its own, of as many as there is room.
 
-    def learn(fold: int, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
-        weight, fit = recipe.learn(DatasetWithoutFold(passes.dataset, folds, fold), engine)
-        return weight, grid.models(fit) if weight.any() else ()
+    A procedure may hold counts of all features; procedures that run together hold as many of them.
+    """
+    dataset = passes.dataset
+    cells = grid.cells() if recipe.one_by_one else [grid]
+    nbytes = folds.count * len(dataset.known_classes()) * dataset.n_features * 8
+    at_once = max(1, MOST_COUNTS // (2 * nbytes))
+    models: list[tuple[Model, ...]] = [()] * folds.count
+    for first in range(0, len(cells), at_once):
+        batch = [(fold, cell) for cell in cells[first : first + at_once] for fold in range(folds.count)]
 
-    found = together([partial(learn, fold) for fold in range(folds.count)], passes)
-    check_present(passes.dataset.known_classes(), np.array([weight > 0 for weight, _ in found]))
-    return tuple(models for _, models in found)
+        def learn(fold: int, cell: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+            return recipe.learn(DatasetWithoutFold(dataset, folds, fold), cell, engine)
+
+        found = together([partial(learn, fold, cell) for fold, cell in batch], passes)
+        check_present(dataset.known_classes(), np.array([weight > 0 for weight, _ in found[: folds.count]]))
+        for (fold, _), (_, made) in zip(batch, found, strict=True):
+            models[fold] += made
+    return tuple(models)
 
 
 def judge(passes: Passes, folds: Folds, models: Models) -> Mapping[str, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +12,8 @@ import numpy as np
 from nfs_dask.block import Array, Block, Kind, integers_as_integers
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.sources.base import Source, is_delayed
-from nfs_dask.sources.views import View
+from nfs_dask.sources.folds import Sorting
+from nfs_dask.sources.views import Step, View
 from nfs_dask.statistics.base import State, Statistic
 
 
@@ -21,9 +22,10 @@ class Member:
     """A statistic, and what it sees of a block."""
 
     statistic: Statistic
-    steps: tuple[Callable[[Block], Block], ...]  # what becomes of a block, in turn
-    numbers: Array | None  # the blocks it is about; None: all
-    n_features: int  # columns of what is left
+    n_features: int  # columns of what it sees
+    numbers: Array | None = None  # the blocks it is about; None: all
+    rows: Sorting | None = None  # which rows of a block; None: all
+    steps: tuple[Step, ...] = ()  # what else becomes of a block, in turn
 
     def wants(self, block: Block) -> bool:
         """Whether the block is one of those it is about."""
@@ -33,7 +35,7 @@ class Member:
         return place < len(self.numbers) and bool(self.numbers[place] == block.number)
 
     def seen(self, block: Block) -> Block:
-        """What it sees of the block."""
+        """What it sees of a block that has its rows alone."""
         for step in self.steps:
             block = step(block)
         return integers_as_integers(block)
@@ -72,10 +74,13 @@ class Joint(Statistic):
         return _together([member.statistic.zero() for member in self.members])
 
     def update(self, state: State, block: Block) -> None:
+        blocks: dict[Sorting | None, Block] = {None: block}
         for number, member in enumerate(self.members):
             if not member.wants(block):
                 continue
-            seen = member.seen(block)
+            if member.rows not in blocks and member.rows is not None:
+                blocks[member.rows] = member.rows.of(block)
+            seen = member.seen(blocks[member.rows])
             if seen.n_rows:
                 part = _part(state, number)
                 member.statistic.update(part, seen)

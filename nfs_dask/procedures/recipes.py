@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -9,16 +10,22 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array
-from nfs_dask.centers import CenterSettings, fit_medians, fit_moments, moment_path
+from nfs_dask.centers import CenterSettings, fit_gram, fit_medians, fit_moments, gram_path, moment_path
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
 from nfs_dask.models.base import Model
+from nfs_dask.models.centers import CentersModel
 from nfs_dask.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
-from nfs_dask.procedures.cross_validation import Fit
+from nfs_dask.procedures.cross_validation import Fit, Grid
+from nfs_dask.procedures.hybrid import HybridFit, HybridSettings, fit_hybrid
 from nfs_dask.procedures.medians import class_medians
+from nfs_dask.procedures.shift import about_means
+from nfs_dask.solvers.centers import Ranked
 from nfs_dask.solvers.directory import Directory
 from nfs_dask.solvers.grouping import Cells
+from nfs_dask.sources.views import View
 from nfs_dask.statistics.counts import ClassCounts, documents, sums
+from nfs_dask.statistics.gram import Gram
 from nfs_dask.statistics.moments import ClassMoments
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.totals import ArrayTotals, PanelTotals
@@ -71,19 +78,7 @@ class MomentsRecipe:
         # In memory, all features are estimated once; which of them a model has is a matter of their order.
         whole = fit_moments(classes, panels, replace(self.settings, k=panels.n_features))
         ranked = moment_path(panels, self.settings)
-
-        def fit(k: int, _: float | None) -> Model:
-            support = ranked.support(k)
-            return replace(
-                whole,
-                support=support,
-                evidence=replace(whole.evidence, objective=float(ranked.cost[np.searchsorted(ranked.ks, k)])),
-                centers=whole.centers[:, support],
-                pooled=whole.pooled[support],
-                variances=None if whole.variances is None else whole.variances[support],
-            )
-
-        return fit
+        return lambda k, _: _chosen(whole, ranked, k)
 
 
 @dataclass(frozen=True)
@@ -92,14 +87,85 @@ class MediansRecipe:
 
     settings: CenterSettings  # for any k
 
+    one_by_one = False
+
     @property
     def method(self) -> str:
         return self.settings.method
 
-    def learn(self, dataset: Dataset, engine: Engine) -> tuple[Array, Fit]:
-        medians = class_medians(dataset, engine).medians
-        classes = dataset.known_classes()
-        return medians.weight, lambda k, _: fit_medians(classes, medians, replace(self.settings, k=k))
+    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+        classes, medians = dataset.known_classes(), class_medians(dataset, engine).medians
+        if not medians.weight.any():
+            return medians.weight, ()
+        return medians.weight, grid.models(lambda k, _: fit_medians(classes, medians, replace(self.settings, k=k)))
+
+
+@dataclass(frozen=True)
+class GramRecipe:
+    """Centers of whitened features."""
+
+    settings: CenterSettings  # for any k
+
+    one_by_one = False
+
+    @property
+    def method(self) -> str:
+        return self.settings.method
+
+    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+        classes, source = dataset.known_classes(), dataset.source
+        # About which point does not matter, so it may be one of all folds: the first block may have no other rows.
+        everything = Dataset(source.underlying if isinstance(source, View) else source, reuse=False)
+        gram = Gram(len(classes), about_means(everything, engine))
+        state = Dataset(source, dataset.location, reuse=False).reduce(gram, engine).state
+        if not state.totals["weight"].any():
+            return state.totals["weight"], ()
+        whole = fit_gram(classes, state, replace(self.settings, k=dataset.n_features))
+        assert whole.root is not None
+        root, ranked = whole.root, gram_path(state, self.settings)
+
+        def fit(k: int, _: float | None) -> Model:
+            chosen = _chosen(whole, ranked, k)
+            return replace(chosen, root=np.ascontiguousarray(root[:, chosen.support]))
+
+        return state.totals["weight"], grid.models(fit)
+
+
+@dataclass(frozen=True)
+class HybridRecipe:
+    """Hybrid naive Bayes."""
+
+    settings: HybridSettings  # for any k and alpha
+    model_of: Callable[[HybridFit, int], Model]  # the model of a fit to so many columns
+
+    method = "hybrid"
+    one_by_one = True
+
+    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+        weights: list[Array] = []
+
+        def fit(k: int, alpha: float | None) -> Model:
+            assert alpha is not None, "hybrid naive Bayes smooths"
+            words = dataset.n_features // self.settings.n_regions
+            found = fit_hybrid(dataset, replace(self.settings, k=None if k == words else k, alpha=alpha), engine)
+            weights.append(found.class_weight)
+            return self.model_of(found, dataset.n_features)
+
+        models = grid.models(fit)
+        return weights[0], models
+
+
+def _chosen(whole: CentersModel, ranked: Ranked, k: int) -> CentersModel:
+    """The best k features of a model that has all of them."""
+    support = ranked.support(k)
+    return replace(
+        whole,
+        support=support,
+        evidence=replace(whole.evidence, objective=float(ranked.cost[np.searchsorted(ranked.ks, k)])),
+        centers=whole.centers[:, support],
+        pooled=whole.pooled[support],
+        variances=None if whole.variances is None else whole.variances[support],
+    )
 
 
 class _Seen(ArrayTotals):

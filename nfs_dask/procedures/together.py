@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -18,18 +17,17 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from nfs_dask.block import Array
 from nfs_dask.engine.base import Engine, Executor, Mapping, Reduction
 from nfs_dask.engine.plan import SLACK, USABLE, Plan, Resources
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.procedures.joint import Carrying, Joint, Member
 from nfs_dask.procedures.passes import Passes
-from nfs_dask.procedures.training import TrainingPanels
+from nfs_dask.procedures.training import DatasetByFold, TrainingPanels
 from nfs_dask.sources.base import Source
-from nfs_dask.sources.folds import Sorted, by_fold
-from nfs_dask.sources.views import View, some_blocks
+from nfs_dask.sources.folds import Sorted
+from nfs_dask.sources.views import Step, View, some_blocks
 from nfs_dask.statistics.base import Statistic
-from nfs_dask.statistics.panels import MemoryPanels, Panels
+from nfs_dask.statistics.panels import MemoryPanels
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.kept import Kept
 
@@ -72,6 +70,7 @@ class _Ask:
 
     statistic: Statistic
     source: Source
+    kept: bool  # whether its result would be kept
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,7 @@ class _Waiting(Engine):
     def reduce(
         self, statistic: Statistic, source: Source, *, kept: Kept | None = None, beside: Folder | None = None
     ) -> Reduction:
-        reduction: Reduction = self._desk.ask(self._number, _Ask(statistic, source))
+        reduction: Reduction = self._desk.ask(self._number, _Ask(statistic, source, kept is not None))
         return reduction
 
     @contextmanager
@@ -212,71 +211,89 @@ def _without_run(engine: Engine, statistic: Statistic) -> Engine:
 
 
 def _carry_out(asked: list[_Ask], passes: Passes) -> list[Reduction]:
-    """One pass for all of them."""
-    common = passes.dataset.source
-    if len(asked) == 1:
-        (ask,) = asked
-        return [passes.reduce(ask.statistic.name, ask.statistic, ask.source)]
-    sorted_by = _same_but_for_the_fold(asked, common)
-    if sorted_by is not None:
-        return _by_fold(asked, sorted_by, passes)
-    members = tuple(Member(ask.statistic, *_steps(ask.source, common), ask.source.n_features) for ask in asked)
-    joint = Joint(max(ask.statistic.n_classes for ask in asked), members)
-    view: Any = Carrying(_blocks_of(members, common), sum(a.source.import_nbytes - common.import_nbytes for a in asked))
-    started = time.perf_counter()
-    engine = _without_run(passes.engine, joint)
-    reduction = engine.reduce(joint, view)
-    passes.record(joint.label, reduction.plan, reduction.seconds, view.read_nbytes / max(1, common.read_nbytes))
-    seconds = time.perf_counter() - started
-    states = joint.parts(reduction.state)
+    """One pass for all that ask for a view of the common data, and one for each of the others."""
+    members = [_member(ask, passes.dataset.source) for ask in asked]
+    shared = [ask for ask, member in zip(asked, members, strict=True) if member is not None]
+    found = iter(_share_pass(shared, [member for member in members if member is not None], passes))
     return [
-        Reduction(MemoryPanels(state, ask.source.n_features), reduction.plan, seconds)
-        for state, ask in zip(states, asked, strict=True)
+        next(found) if member is not None else passes.reduce(ask.statistic.name, ask.statistic, ask.source)
+        for ask, member in zip(asked, members, strict=True)
     ]
 
 
-def _same_but_for_the_fold(asked: list[_Ask], common: Source) -> list[Sorted] | None:
-    """The views, if all ask for the same statistic of the rows outside of one fold each."""
-    first = asked[0]
-    views: list[Sorted] = []
-    for ask in asked:
-        view = ask.source
-        outside = isinstance(view, Sorted) and view.sorting.fold is not None and not view.sorting.inside
-        same = first.statistic.entrywise and ask.statistic.describe() == first.statistic.describe()
-        if not (same and outside and isinstance(view, Sorted) and view.underlying is common):
-            return None
-        if view.sorting.folds is not asked[0].source.sorting.folds:  # type: ignore[attr-defined]
-            return None
-        views.append(view)
-    return views
+def _share_pass(asked: list[_Ask], members: list[Member], passes: Passes) -> list[Reduction]:
+    """One pass for all of them."""
+    common = passes.dataset.source
+    if len(asked) < 2:
+        return [passes.reduce(ask.statistic.name, ask.statistic, ask.source) for ask in asked]
+    if _differ_in_the_fold_alone(asked, members):
+        return _by_fold(asked, members, passes)
+    joint = Joint(max(ask.statistic.n_classes for ask in asked), tuple(members))
+    carried = sum(ask.source.import_nbytes - common.import_nbytes for ask in asked)
+    view: Any = Carrying(_blocks_of(members, common), carried)
+    reduction = _without_run(passes.engine, joint).reduce(joint, view)
+    share = view.read_nbytes / max(1, common.read_nbytes)
+    passes.record(joint.label, reduction.plan, reduction.seconds, share)
+    states = zip(joint.parts(reduction.state), members, strict=True)
+    return [replace(reduction, panels=MemoryPanels(state, member.n_features)) for state, member in states]
 
 
-def _by_fold(asked: list[_Ask], views: list[Sorted], passes: Passes) -> list[Reduction]:
-    """What is cut along the columns like any pass: the statistic by fold, added up over the folds of each."""
-    statistic, folds = asked[0].statistic, views[0].sorting.folds
-    counted: Any = replace(statistic, n_classes=folds.count * statistic.n_classes)  # type: ignore[type-var]
-    found = passes.reduce(statistic.name, counted, by_fold(passes.dataset.source, folds))
+def _differ_in_the_fold_alone(asked: list[_Ask], members: list[Member]) -> bool:
+    """Whether all ask for the same statistic, which can be cut along the columns, of the rows outside of one fold."""
+    first, rows = asked[0].statistic, members[0].rows
+    if not first.entrywise or rows is None:
+        return False
+    return all(
+        ask.statistic.describe() == first.describe()
+        and member.rows is not None
+        and member.rows.fold is not None
+        and not member.rows.inside
+        and member.rows.folds is rows.folds
+        and member.numbers is None
+        and not member.steps
+        for ask, member in zip(asked, members, strict=True)
+    )
+
+
+def _by_fold(asked: list[_Ask], members: list[Member], passes: Passes) -> list[Reduction]:
+    """What is cut along the columns like any pass: the statistic by fold, added up over the folds of each.
+
+    It is kept beside the data where that of one fold would be.
+    """
+    statistic, dataset = asked[0].statistic, passes.dataset
+    assert members[0].rows is not None
+    folded = DatasetByFold(dataset, members[0].rows.folds, reuse=dataset.reuse and asked[0].kept)
+    counted: Any = replace(statistic, n_classes=members[0].rows.folds.count * statistic.n_classes)  # type: ignore[type-var]
+    found = folded.reduce(counted, passes.engine)
+    passes.record(statistic.name, found.plan, found.seconds, 0.0 if found.reused else 1.0)
     reductions = []
-    for view in views:
-        assert view.sorting.fold is not None
-        panels: Panels = TrainingPanels(found.panels, statistic, view.sorting.fold)
-        reductions.append(Reduction(panels, found.plan, found.seconds))
+    for member in members:
+        assert member.rows is not None and member.rows.fold is not None
+        reductions.append(replace(found, panels=TrainingPanels(found.panels, statistic, member.rows.fold)))
     return reductions
 
 
-def _steps(view: Source, common: Source) -> tuple[tuple[Callable[..., Any], ...], Array | None]:
-    """What becomes of a block of the common source in a view of it, and which of its blocks the view has."""
-    if view is common:
-        return (), None
-    if not isinstance(view, View):
-        raise NfsDaskError(f"{view!r} is no view of the common data; this is a bug, please report it")
-    steps, numbers = _steps(view.underlying, common)
-    if view.numbers is not None:
-        numbers = view.numbers if numbers is None else numbers[view.numbers]
-    return (*steps, view.step) if view.step is not None else steps, numbers
+def _member(ask: _Ask, common: Source) -> Member | None:
+    """What a procedure asks for as a part of a joint pass; None where it is of other data."""
+    views: list[View] = []
+    source = ask.source
+    while source is not common:
+        if not isinstance(source, View):
+            return None
+        views.insert(0, source)
+        source = source.underlying
+    numbers, rows, steps = None, None, list[Step]()
+    for view in views:
+        if view.numbers is not None:
+            numbers = view.numbers if numbers is None else numbers[view.numbers]
+        if isinstance(view, Sorted) and rows is None and not steps:
+            rows = view.sorting
+        elif view.step is not None:
+            steps.append(view.step)
+    return Member(ask.statistic, ask.source.n_features, numbers, rows, tuple(steps))
 
 
-def _blocks_of(members: Sequence[Member], common: Source) -> Source:
+def _blocks_of(members: list[Member], common: Source) -> Source:
     """The common source without the blocks that nobody wants."""
     wanted = [member.numbers for member in members]
     if any(numbers is None for numbers in wanted):

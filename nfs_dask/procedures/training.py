@@ -20,8 +20,10 @@ from nfs_dask.storage.states import StoredPanels
 class DatasetByFold(Dataset):
     """A dataset under the classes of each fold, whose statistics are kept beside the others."""
 
-    def __init__(self, dataset: Dataset, folds: Folds) -> None:
-        super().__init__(by_fold(dataset.source, folds), dataset.location, reuse=dataset.reuse)
+    def __init__(self, dataset: Dataset, folds: Folds, *, reuse: bool | None = None) -> None:
+        super().__init__(
+            by_fold(dataset.source, folds), dataset.location, reuse=dataset.reuse if reuse is None else reuse
+        )
         self._kept = _kept(dataset, folds.describe())
 
     @property

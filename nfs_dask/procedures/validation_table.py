@@ -48,7 +48,7 @@ class CrossValidation:
     classes: Array  # (C,) sorted labels
     n_features: int
     ks: Array  # (K,) int64, ascending
-    alphas: tuple[float, ...] | tuple[None]  # (None,) of a method that does not smooth
+    alphas: tuple[float | None, ...]  # (None,) of a method that does not smooth
     folds: Mapping[str, Any]  # how many, and what decides which fold a row is in
     documents: Array  # (F, C) int64, documents of each class in each fold
     right: Array  # (F, A, K, C) int64, those of them that were given their class

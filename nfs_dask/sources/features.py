@@ -16,7 +16,7 @@ import numpy as np
 from nfs_dask.block import Array, Block, check_structure, full_rows
 from nfs_dask.sources.base import Source, is_delayed
 from nfs_dask.sources.collections import lazy_tasks
-from nfs_dask.sources.views import View, itself
+from nfs_dask.sources.views import Step, View, itself
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable
 from nfs_dask.statistics.panels import MemoryPanels, Panels
@@ -134,6 +134,10 @@ class FeatureView(View):
             (shared,) = lazy_tasks("table", [(itself, self._featuring)], [])
             tasks = [(_featured, block.key, shared.key) for block in source.delayed]
             self.delayed = lazy_tasks("features", tasks, [source.delayed[0], shared])
+
+    @property
+    def step(self) -> Step | None:
+        return self._featuring.of_one
 
     @property
     def block_entries(self) -> int:

@@ -16,7 +16,7 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
-from nfs_dask.errors import InputError, NfsDaskError, PlanError
+from nfs_dask.errors import InputError, PlanError
 from nfs_dask.procedures import room
 from nfs_dask.procedures.joint import Joint, Member
 from nfs_dask.procedures.medians import class_medians
@@ -238,18 +238,21 @@ def test_an_interrupt_ends_all(store: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert threading.active_count() == before
 
 
-def test_other_data_have_no_part_in_it(store: Path) -> None:
-    source, other = open_source(store), open_source(DENSE, Y)
-    with pytest.raises(NfsDaskError, match="no view of the common data"):
-        together([partial(state_of, RowSample(CLASSES, 3), one) for one in (source, other)], passes_over(source))
+def test_passes_over_other_data_are_not_shared(store: Path) -> None:
+    sources = [open_source(store), open_source(DENSE, Y), open_source(store)]
+    passes = passes_over(sources[0])
+    found = together([partial(state_of, RowSample(CLASSES, 3), one) for one in sources], passes)
+    assert [one.name for one in passes.done] == ["row_sample", "row_sample 2", "row_sample 3"]
+    for source, state in zip(sources, found, strict=True):
+        assert_same(state, state_of(RowSample(CLASSES, 3), source, SerialEngine()), exact=True)
 
 
 def test_a_joint_statistic_obeys_the_laws() -> None:
     source = open_source(sparse.csr_array(SPARSE), Y)
     choice: Any = some_columns(source, np.array([0, 2, 7]))
     members = (
-        Member(ClassCounts(CLASSES), (), None, WIDTH),
-        Member(ClassCounts(CLASSES, with_documents=True), (choice.step,), None, 3),
+        Member(ClassCounts(CLASSES), WIDTH),
+        Member(ClassCounts(CLASSES, with_documents=True), 3, steps=(choice.step,)),
     )
     (block,) = source.blocks(0, 1)
     check_statistic(Joint(CLASSES, members), [block], exact=True)
