@@ -59,7 +59,8 @@ def state_of(X, y, C, weights=None):
         arrays = dict(zip(names, [*parts(sums, 2), *parts(squares, 3)], strict=True))
     totals = dict(zip(("weight", "weight_low"), parts(weight, 2), strict=True))
     totals |= dict(zip(("power", "power_low"), parts(squares.sum(axis=1), 2), strict=True))
-    return State(arrays, {"rows": rows, **totals, "mass": np.zeros(1, np.int64)})
+    mass = [int(squares.sum())] if whole else [0]
+    return State(arrays, {"rows": rows, **totals, "mass": np.array(mass, np.int64)})
 
 
 def panels_of(*args, **kwargs):
@@ -238,7 +239,7 @@ class Invented(Panels):
         self.bounds = tuple(range(0, n_panels * width + 1, width))
         weight = np.array([1000.0, 900.0])
         self.totals = {"rows": weight.astype(int), "weight": weight, "power": weight * 1e7}
-        self.totals |= {"weight_low": 0 * weight, "power_low": 0 * weight}
+        self.totals |= {"weight_low": 0 * weight, "power_low": 0 * weight, "mass": np.array([2**40])}
 
     def arrays(self, panel):
         rng = np.random.default_rng(panel)
