@@ -212,6 +212,8 @@ def add_distances(
                 more, more_low = _gather(more, more_low, w if x > middle else 0.0, 0.0)
             for p in range(points.shape[1]):
                 x, w, w_low = points[c, p, u], point_weights[c, p, u], point_weights_low[c, p, u]
+                if w <= 0:  # no point; an edge may be as far away as there are doubles
+                    continue
                 distance, rest = _distance(x, middle, w, w_low)
                 high, low = _gather(high, low, distance, rest)
                 if x < middle:

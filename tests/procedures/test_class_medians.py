@@ -203,10 +203,11 @@ def test_classes_may_have_any_sizes() -> None:
 
 
 @pytest.mark.usefixtures("cramped")
-def test_a_sample_that_misleads_only_costs_passes() -> None:
+@pytest.mark.parametrize("offset", [0, -50])  # at -50 an edge that nothing equals is as far away as there are doubles
+def test_a_sample_that_misleads_only_costs_passes(offset: int) -> None:
     """The blocks of the pilot hold other numbers than all the rest."""
     rng = np.random.default_rng(4)
-    X, y = normal(rng, N, M), labels(rng, N, 2)
+    X, y = normal(rng, N, M) + offset, labels(rng, N, 2)
     source = open_source(X, y)
     pilot = room.Room(2, room.STATE_NBYTES, False).sample_of(source)[1]
     for block in pilot.blocks(0, pilot.n_blocks):
