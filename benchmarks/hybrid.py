@@ -12,6 +12,9 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,6 @@ from cases import CASES, store
 from measure import peak_nbytes, reset_peak
 
 from nfs_dask import SparseMultinomialNB
-from nfs_dask.dataset import Dataset
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.procedures.hybrid import HybridFit, HybridSettings, fit_hybrid
 from nfs_dask.units import format_bytes
@@ -27,30 +29,46 @@ from nfs_dask.units import format_bytes
 K = 1_000  # words of the multinomial model
 
 
-def multinomial(dataset: Dataset) -> float:
-    """Seconds of a sparse multinomial fit."""
-    started = time.perf_counter()
-    SparseMultinomialNB(k=K, engine=DaskEngine()).fit(dataset)
-    return time.perf_counter() - started
+@dataclass
+class Cost:
+    """What the fits of a method took."""
+
+    seconds: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)  # seconds of workers and client together
+    peak: int = 0  # bytes of the largest worker
+
+    @contextmanager
+    def measured(self, client: Any) -> Iterator[None]:
+        """One fit."""
+        client.run(reset_peak)
+        used, started = processor_seconds(client), time.perf_counter()
+        yield
+        self.seconds.append(time.perf_counter() - started)
+        self.processor.append(processor_seconds(client) - used)
+        self.peak = max(self.peak, *client.run(peak_nbytes).values())
+
+    def __str__(self) -> str:
+        each = f" ({', '.join(f'{t:.1f}' for t in self.seconds)})" if len(self.seconds) > 1 else ""
+        processor = f"{statistics.median(self.processor):.1f} s of processors"
+        return f"{statistics.median(self.seconds):6.1f} s{each}, {processor}, {format_bytes(self.peak)} in a worker"
 
 
-def peak_of(client: Any) -> int:
-    """Most memory of any worker since the last call."""
-    peak = max(client.run(peak_nbytes).values())
-    client.run(reset_peak)
-    return int(peak)
+def processor_seconds(client: Any) -> float:
+    """Used so far, by workers and client together."""
+    return time.process_time() + sum(client.run(time.process_time).values())
 
 
-def report(fit: HybridFit, hybrid: list[float], plain: list[float], peaks: dict[str, int]) -> None:
+def report(fit: HybridFit, hybrid: Cost, plain: Cost) -> None:
     for one in fit.passes:
         planned = "" if one.plan is None else f", {format_bytes(one.plan.peak_nbytes)} planned"
         print(f"  {one.name:10} {one.seconds:6.2f} s{planned}")
     steps = f"{fit.logistic.n_evaluations} evaluations, gradient {fit.logistic.gradient:.0e}"
     print(f"  theta {fit.theta.round(4).tolist()}: {steps}")
-    for name, times in (("hybrid", hybrid), ("multinomial", plain)):
-        each = f" ({', '.join(f'{t:.1f}' for t in times)})" if len(times) > 1 else ""
-        print(f"  {name:12} {statistics.median(times):6.1f} s{each}, {format_bytes(peaks[name])} in the largest worker")
-    print(f"  {statistics.median(hybrid) / statistics.median(plain):.2f} times the multinomial's time")
+    print(f"  hybrid      {hybrid}")
+    print(f"  multinomial {plain}")
+    times = statistics.median(hybrid.seconds) / statistics.median(plain.seconds)
+    processor = statistics.median(hybrid.processor) / statistics.median(plain.processor)
+    print(f"  {times:.2f} times the multinomial's seconds, {processor:.2f} times those of processors")
 
 
 def main() -> None:
@@ -70,15 +88,15 @@ def main() -> None:
         Client(cluster) as client,
     ):
         fit_hybrid(small, settings, DaskEngine())
-        client.run(reset_peak)
-        fits, plain, peaks = [], [], {"hybrid": 0, "multinomial": 0}
+        SparseMultinomialNB(k=K, engine=DaskEngine()).fit(small)
+        plain, hybrid = Cost(), Cost()
         for _ in range(options.repeats):
-            plain.append(multinomial(dataset))
-            peaks["multinomial"] = max(peaks["multinomial"], peak_of(client))
-            fits.append(fit_hybrid(dataset, settings, DaskEngine()))
-            peaks["hybrid"] = max(peaks["hybrid"], peak_of(client))
+            with plain.measured(client):
+                SparseMultinomialNB(k=K, engine=DaskEngine()).fit(dataset)
+            with hybrid.measured(client):
+                fit = fit_hybrid(dataset, settings, DaskEngine())
     print(f"{options.case} as {options.regions} regions: {dataset!r}")
-    report(fits[-1], [fit.seconds for fit in fits], plain, peaks)
+    report(fit, hybrid, plain)
 
 
 if __name__ == "__main__":

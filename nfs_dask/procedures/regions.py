@@ -66,8 +66,18 @@ class WordPanels(Panels):
         return _sum(sums(state.arrays).sum(axis=-1) for _, state in self)
 
     def whole(self) -> Array:
-        """The counts of all words."""
-        return sums(self.state().arrays)
+        """The counts of all words; each panel of columns is read once."""
+        n_words = self.n_features
+        shape = (self.n_classes, self._n_regions, n_words) if self._apart else (self.n_classes, n_words)
+        found = np.zeros(shape, np.int64)
+        for start, state in self._panels:
+            counts = sums(state.arrays)
+            found = found if counts.dtype.kind != "f" else found.astype(np.float64, copy=False)
+            for r in range(self._n_regions):
+                first, last = np.clip((start - r * n_words, start - r * n_words + counts.shape[1]), 0, n_words)
+                of_region = found[:, r] if self._apart else found
+                of_region[:, first:last] += counts[:, r * n_words + first - start :][:, : last - first]
+        return found
 
     def of_words(self, words: Array) -> Array:
         """The counts of some words, ascending."""
@@ -162,12 +172,6 @@ def store_table(folder: Folder, counts: Array, bounds: tuple[int, ...]) -> state
         states.write_panel(folder, panel, {COUNTS: np.ascontiguousarray(counts[..., first:last])})
     states.write_manifest(folder, {}, bounds, [[COUNTS]] * (len(bounds) - 1), facts={})
     return states.StoredPanels(folder)
-
-
-def cut(n_words: int, word_nbytes: int, panel_nbytes: int) -> tuple[int, ...]:
-    """First word of each of the panels, of at most so many bytes, and the end."""
-    n = min(n_words, max(1, -(-n_words * word_nbytes // panel_nbytes)))
-    return tuple(n_words * i // n for i in range(n + 1))
 
 
 def _sum(arrays: Iterator[Array]) -> Array:

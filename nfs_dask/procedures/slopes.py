@@ -22,24 +22,32 @@ import numpy as np
 from nfs_dask.block import Array
 from nfs_dask.engine.plan import Plan, Resources, make_plan
 from nfs_dask.procedures.passes import Passes
-from nfs_dask.procedures.regions import ForeseenPanels, cut, store_table
+from nfs_dask.procedures.regions import ForeseenPanels, store_table
 from nfs_dask.solvers.likelihood import Derivatives, derivatives
 from nfs_dask.solvers.logistic import LogisticFit, fit_logistic
 from nfs_dask.sources.base import Source
-from nfs_dask.sources.features import COUNTS, FeatureView, n_columns, table_nbytes
+from nfs_dask.sources.features import (
+    BATCH_NBYTES,
+    PANEL_NBYTES,
+    FeatureView,
+    TablePanels,
+    cut,
+    n_columns,
+    table_nbytes,
+)
 from nfs_dask.sources.rowfiles import write_row_files
 from nfs_dask.statistics.base import State, Statistic
 from nfs_dask.statistics.fitting import FitSums, derivatives_of, features_of, fixed_offsets
 from nfs_dask.statistics.leave_one_out import RegionTable
-from nfs_dask.statistics.panels import MemoryPanels, Panels
+from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.rows import CollectedRows, row_nbytes
 from nfs_dask.storage.folder import Folder
 from nfs_dask.units import MiB
 
 HELD = 64 * MiB  # of features that are collected
 SHIPPED = 1 * MiB  # tables up to here travel with tasks
-WHOLE = 1 << 62
-CUTS = ((WHOLE, 0), (32 * MiB, 128 * MiB), (8 * MiB, 16 * MiB))  # bytes of panels, and of documents they go by for
+# Bytes of panels of the table, and of documents that they go by for; the first that fit a worker.
+CUTS = ((PANEL_NBYTES, BATCH_NBYTES), (PANEL_NBYTES, BATCH_NBYTES // 4), (PANEL_NBYTES // 4, BATCH_NBYTES // 16))
 
 
 @dataclass(frozen=True)
@@ -84,9 +92,8 @@ class Slopes:
         """Where the table may lie: whether it is stored, the bounds of its panels, and the batches they go by for."""
         n_words = self.table.n_kept
         ships = self.resources.remote and not self.passes.dataset.source.in_memory
-        if not ships or self.resources.spool is None or table_nbytes(self.table, n_words) <= SHIPPED:
-            return [(False, (0, n_words), 0)]
-        return [(True, cut(n_words, table_nbytes(self.table, 1), most), batch) for most, batch in CUTS]
+        stored = ships and self.resources.spool is not None and table_nbytes(self.table, n_words) > SHIPPED
+        return [(stored, cut(n_words, table_nbytes(self.table, 1), most), batch) for most, batch in CUTS]
 
     # Features
 
@@ -94,7 +101,7 @@ class Slopes:
     def _features(self, counts: Array, way: _Way) -> Iterator[Source]:
         """The view of the documents; its table lies where workers reach it, or travels with the view."""
         if not way.stored:
-            yield self._view(MemoryPanels(State({COUNTS: counts}), self.table.n_kept), way.batch)
+            yield self._view(TablePanels(counts, way.bounds), way.batch)
             return
         assert self.resources.spool is not None
         folder = Folder(self.resources.spool) / f".nfs-table-{uuid.uuid4().hex[:12]}"
@@ -105,9 +112,10 @@ class Slopes:
 
     def _foreseen(self, way: _Way) -> Source:
         """A view that is as large as the one that there will be."""
-        return self._view(
-            ForeseenPanels(way.bounds) if way.stored else MemoryPanels(State(), way.bounds[-1]), way.batch
-        )
+        table = self.table
+        shape = (table.n_classes, table.n_kept) if table.n_tables == 1 else (*table.totals.shape, table.n_kept)
+        nothing = np.broadcast_to(np.int64(0), shape)
+        return self._view(ForeseenPanels(way.bounds) if way.stored else TablePanels(nothing, way.bounds), way.batch)
 
     def _view(self, counts: Panels, batch: int) -> Source:
         source = self.passes.dataset.source

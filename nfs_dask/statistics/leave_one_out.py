@@ -37,6 +37,8 @@ from nfs_dask.errors import InputError
 from nfs_dask.kernels import kernel
 from nfs_dask.lookup import Lookup
 
+FEW = 2048  # whole numbers whose logs are looked up: most counts of words are small
+
 
 @dataclass(frozen=True)
 class RegionTable:
@@ -115,6 +117,8 @@ class RegionSums:
             self.tokens = np.zeros_like(self.lengths)
             _add_lengths(*self.entries, table.n_kept, self.tokens)
         self.logs = np.zeros((block.n_rows, table.n_regions, table.n_classes))
+        self.places = np.zeros((block.n_rows, table.n_regions), np.int64)
+        _find_regions(self.entries[0], self.entries[1], table.n_kept, self.places)
 
     def add(self, counts: Array, first: int = 0) -> None:
         """Add what the words ``first ..`` (of the support, if there is one) contribute. Panels come in their order.
@@ -145,6 +149,7 @@ class RegionSums:
             counts,
             table.smoothing,
             self.nothing,
+            self.places,
             self.logs,
         )
 
@@ -231,6 +236,16 @@ def _reach(indices: Array, low: Any, high: Any, column: Any) -> Any:
 
 
 @kernel
+def _find_regions(indptr: Array, indices: Array, n_words: int, places: Array) -> None:
+    """places[row, region] = where the entries of each region begin."""
+    for i in range(len(indptr) - 1):
+        low, high = np.int64(indptr[i]), np.int64(indptr[i + 1])
+        for r in range(places.shape[1]):
+            low = _reach(indices, low, high, r * n_words)
+            places[i, r] = low
+
+
+@kernel
 def _add_logs(
     indptr: Array,
     indices: Array,
@@ -242,49 +257,61 @@ def _add_logs(
     counts: Array,
     smoothing: float,
     nothing: Any,
+    places: Array,
     logs: Array,
 ) -> None:
     """logs[row, region, class] += value * log(count + smoothing) of each entry, without the row's own counts.
 
-    The regions that share a table are walked side by side, word by word, so that a row's own count of a word, and the
-    logs, are made once. ``nothing`` is a zero of the type that values add up in.
+    A row's own count of a word is what the regions that share the table have of it: while one of them is walked, the
+    others follow. ``places`` say how far each has been walked by earlier panels, and then by this one. ``nothing`` is a
+    zero of the type that values add up in.
     """
     n_classes, n_tables, width = counts.shape
     n_regions = logs.shape[1]
     together = n_regions // n_tables
-    at, end = np.empty(n_regions, np.int64), np.empty(n_regions, np.int64)
-    worth = np.empty(n_classes)
+    few = np.empty(FEW)
+    for k in range(FEW):
+        few[k] = np.log(k + smoothing)
+    at, other = np.empty(n_regions, np.int64), np.empty(n_regions, np.int64)
     for i in range(len(indptr) - 1):
+        end = np.int64(indptr[i + 1])
         share = removed[i]
         own_class = np.int64(codes[i]) if share > 0 else np.int64(-1)
         for r in range(n_regions):
-            at[r] = _reach(indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), r * n_words + first)
-            end[r] = _reach(indices, at[r], np.int64(indptr[i + 1]), r * n_words + first + width)
-        for t in range(n_tables):
-            own_regions = range(t * together, (t + 1) * together)
-            while True:
-                word = np.int64(width)
-                for r in own_regions:
-                    if at[r] < end[r]:
-                        word = min(word, np.int64(indices[at[r]]) - r * n_words - first)
-                if word == width:
+            at[r] = places[i, r]
+            while at[r] < end and np.int64(indices[at[r]]) < r * n_words + first:
+                at[r] += 1
+        for r in range(n_regions):
+            t = r // together
+            other[:] = at
+            for j in range(at[r], end):
+                word = np.int64(indices[j]) - r * n_words - first
+                if word >= width or word + first >= n_words:
                     break
+                places[i, r] = j + 1
                 own = nothing
-                for r in own_regions:
-                    if at[r] < end[r] and np.int64(indices[at[r]]) - r * n_words - first == word:
-                        own += data[at[r]]
+                if own_class >= 0:
+                    for q in range(t * together, (t + 1) * together):
+                        k = j
+                        if q != r:
+                            column = q * n_words + first + word
+                            k = other[q]
+                            while k < end and np.int64(indices[k]) < column:
+                                k += 1
+                            other[q] = k
+                            if k == end or np.int64(indices[k]) != column:
+                                continue
+                        own += data[k]
+                value = np.float64(data[j])
                 for c in range(n_classes):
                     count = np.float64(counts[c, t, word])
                     if c == own_class:
                         # Whole numbers are subtracted as such, and what is left of rounded ones is never below 0.
                         count = np.float64(counts[c, t, word] - own) if share == 1.0 else count - share * own
-                    worth[c] = np.log(max(count, 0.0) + smoothing)
-                for r in own_regions:
-                    if at[r] < end[r] and np.int64(indices[at[r]]) - r * n_words - first == word:
-                        value = np.float64(data[at[r]])
-                        for c in range(n_classes):
-                            logs[i, r, c] += value * worth[c]
-                        at[r] += 1
+                    whole = np.int64(count)
+                    is_few = 0 <= whole < FEW and whole == count
+                    log = few[whole] if is_few else np.log(max(count, 0.0) + smoothing)
+                    logs[i, r, c] += value * log
 
 
 @kernel

@@ -141,7 +141,7 @@ def test_wider_tables_and_batches_are_planned_for(tmp_path: Path) -> None:
         FeatureView(source, wide, stored, normalize=True, leave_out=True, batch_nbytes=3000),
     ]
     needs = [view.import_nbytes for view in views]
-    assert needs[1] - needs[0] == 2 * 2 * 15 * 8 - 2 * V * 8 + 1000  # a stored panel is decoded beside itself
+    assert needs[1] - needs[0] == 2 * 2 * 15 * 8 - 2 * V * 8 + 1000  # a stored panel is decoded
     assert needs[2] - needs[1] == 2000
 
 
