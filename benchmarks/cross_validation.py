@@ -100,9 +100,8 @@ def main() -> None:
     ks = [int(k) for k in np.unique(np.geomspace(10, X.shape[1], 10).round())]
     folds = StratifiedKFold(FOLDS)
     print(f"{X.shape[0]:,} x {X.shape[1]:,}, {X.nnz:,} entries, k of {ks}\n")
-    print(
-        "| method | models | two passes, s | GridSearchCV, s | times as long | k chosen |\n| --- | --- | --- | --- | --- | --- |"
-    )
+    print("| method | models | two passes, s | GridSearchCV, s | times as long | k chosen |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for method in options.methods:
         compare(method, X, y, ks, folds)
     select_k_best(X, y, ks, folds)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anndata
 import dask.array as da
 import numpy as np
 import pytest
@@ -187,6 +189,31 @@ def test_a_store_is_validated_by_the_hash_of_its_rows(method: str, weighted: boo
     check_against_refitting(table, method, X, split_mix_folds(ROWS, FOLDS), WEIGHTS if weighted else None)
 
 
+def test_folds_may_be_a_column_of_a_store(tmp_path: Path) -> None:
+    found = RNG.choice(["a", "b", "d"], ROWS)
+    table = anndata.AnnData(sparse.csr_matrix(X), obs={"label": Y, "part": found})
+    table.obs["part"] = table.obs["part"].astype("category").cat.add_categories("c")
+    table.obs["short"] = np.where(np.arange(ROWS) == 7, None, found)
+    table.obs["short"] = table.obs["short"].astype("category")
+    with anndata.settings.override(zarr_write_format=3), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of anndata, about what Zarr may change
+        table.write_zarr(tmp_path / "some.zarr")
+    dataset = nfs.open_dataset(tmp_path / "some.zarr", labels="label", reuse=False)
+    numbers = np.searchsorted(["a", "b", "d"], found)
+    check_against_refitting(validated(dataset, None, "l2", folds="part"), "l2", X, numbers)
+    with pytest.raises(InputError, match="row 7 has no fold"):
+        validated(dataset, None, "l2", folds="short")
+    with pytest.raises(InputError, match="has no column 'other'; it has"):
+        validated(dataset, None, "l2", folds="other")
+
+
+def test_folds_may_be_a_dask_array() -> None:
+    given = da.from_array(X, chunks=(40, WIDTH)), da.from_array(Y, chunks=40)
+    found = np.arange(ROWS) % 3
+    table = validated(*given, "l2", folds=da.from_array(found, chunks=40))
+    check_against_refitting(table, "l2", X, found)
+
+
 @EACH
 @pytest.mark.parametrize("kind", ["store", "delayed", "in memory"])
 def test_a_cluster_says_the_same(method: str, kind: str, store: Path, cluster: Any) -> None:
@@ -365,9 +392,9 @@ def test_folds_without_documents_are_refused() -> None:
         (1, "give 2 or more"),
         (True, "give a number of folds"),
         (2.5, "give a number of folds"),
-        ("x", "give a number of folds"),
-        (np.arange(ROWS - 1), "row"),
-        (np.zeros(ROWS, int), "at least two folds"),
+        ("x", "can be a column of a Zarr store only"),
+        (np.arange(ROWS - 1) % 3, "200 rows, and folds were given for 199"),
+        (np.zeros(ROWS, int), "all rows are in one of 1 folds"),
         ([None] + [1, 2] * (ROWS // 2 - 1) + [1], "row 0 has no fold"),
         (ShuffleSplit(3, random_state=0), "does not cut the rows into folds"),
         (PredefinedSplit(np.arange(ROWS) % 3 - 1), "is in no fold"),

@@ -1,4 +1,4 @@
-"""What users may give for folds: a number, a splitter of scikit-learn, or one fold for each row."""
+"""What users may give for folds: a number, a splitter of scikit-learn, one label for each row, or a column of them."""
 
 from __future__ import annotations
 
@@ -8,49 +8,53 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
-from nfs_dask.sources.base import Source
-from nfs_dask.sources.folds import Folds
-from nfs_dask.sources.labels import encode
+from nfs_dask.sources.base import Source, origin_of
+from nfs_dask.sources.collections import is_collection
+from nfs_dask.sources.folds import Folds, column_folds, labelled_folds
+from nfs_dask.sources.zarr import ZarrSource
 
-ADVICE = "give a number of folds, a splitter of scikit-learn (for data in memory), or one fold for each row"
+ADVICE = (
+    "give a number of folds, a splitter of scikit-learn (for data in memory), one label for each row, or the column of "
+    "a store that has them"
+)
 
 
-def folds_of(folds: Any, source: Source, y: Any) -> Folds:
-    """Which fold each row of a source is in.
+def folds_of(folds: Any, dataset: Dataset, y: Any) -> Folds:
+    """Which fold each row of a dataset is in.
 
     Parameters
     ----------
     folds
         A number: of data in memory as scikit-learn cuts them (`StratifiedKFold`), else by a hash of the row's number. A
-        splitter or its pairs of rows, for data in memory. Or a label for each row: rows with the same one are a fold.
-    source
+        splitter or its pairs of rows, for data in memory. Or a label for each row, or the name of a column of a Zarr
+        store that has them: rows with the same one are a fold.
+    dataset
         With labels.
     y
-        The labels as they were given; None for labels of a dataset.
+        The labels as they were given; None for those of the dataset itself.
     """
+    source = dataset.source
     if isinstance(folds, int | np.integer) and not isinstance(folds, bool):
         in_memory = source.in_memory and y is not None
         return _split(int(folds), source, y) if in_memory and folds >= 2 else Folds(int(folds))
-    if isinstance(folds, str) or not (isinstance(folds, Iterable) or hasattr(folds, "get_n_splits")):
-        raise InputError(f"folds={folds!r}; {ADVICE}")
+    if isinstance(folds, str):
+        return _column(folds, dataset)
     if hasattr(folds, "get_n_splits"):
         return _split(folds, source, y)
-    if hasattr(folds, "shape"):
-        return _labelled(folds, source)
-    listed = list(folds)
-    return _split(listed, source, y) if listed and isinstance(listed[0], tuple) else _labelled(listed, source)
+    if not isinstance(folds, Iterable):
+        raise InputError(f"folds={folds!r}; {ADVICE}")
+    given: Any = folds if hasattr(folds, "shape") else list(folds)
+    if isinstance(given, list) and given and isinstance(given[0], tuple):
+        return _split(given, source, y)
+    return labelled_folds(given.compute() if is_collection(given) else given)
 
 
-def _labelled(labels: Any, source: Source) -> Folds:
-    """Folds named by a label for each row."""
-    n_rows = None if source.n_rows < 0 else source.n_rows
-    names, codes = encode(labels, n_rows)
-    if (codes < 0).any():
-        raise InputError(f"row {int(np.argmax(codes < 0))} has no fold; give one for each row")
-    if len(names) < 2:
-        raise InputError(f"all rows are in fold {names.tolist()}; give at least two folds")
-    return Folds(len(names), codes)
+def _column(name: str, dataset: Dataset) -> Folds:
+    if dataset.location is None or not isinstance(origin_of(dataset.source), ZarrSource):
+        raise InputError(f"folds={name!r} can be a column of a Zarr store only; {ADVICE}")
+    return column_folds(dataset.location, name, dataset.n_rows)
 
 
 def _split(splitter: Any, source: Source, y: Any) -> Folds:

@@ -53,10 +53,10 @@ def cross_validate(
         Numbers of features; of "hybrid", of words.
     alphas : list of float
         Naive Bayes: smoothings.
-    folds : int, splitter, or (n,) labels, default=5
+    folds : int, splitter, (n,) labels, or str, default=5
         How many; of data in memory they are those of scikit-learn's ``cv=folds``, of others rows are spread by a hash
-        of their number. A splitter of scikit-learn, for data in memory. Or a label for each row: rows with the same one
-        are a fold.
+        of their number. A splitter of scikit-learn, for data in memory. Or a label for each row, or the name of a
+        column of a Zarr store that has them: rows with the same one are a fold.
     sample_weight : (n,) weights of zero or more, optional
         Of documents that models are fitted to; those that are judged count once.
     engine : SerialEngine or DaskEngine, optional
@@ -85,7 +85,7 @@ def cross_validate(
     recipe = _recipe(estimator, dataset, n_matrices)
     regions = recipe.settings.n_regions if isinstance(recipe, HybridRecipe) else 1
     grid = Grid(_ks(ks, dataset.n_features // regions), _alphas(alphas, method), _shown(estimator))
-    return cross_validation(dataset, folds_of(folds, dataset.source, y), recipe, grid, engine)
+    return cross_validation(dataset, folds_of(folds, dataset, y), recipe, grid, engine)
 
 
 def _without_grid(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -136,9 +136,13 @@ def _shown(estimator: SparseClassifier) -> dict[str, Any]:
     """The parameters of an estimator that differ from its defaults, as JSON values."""
     hidden = ("k", "alpha", "engine", "metric")
     default = type(estimator)().get_params()
-    given = {name: value for name, value in estimator.get_params().items() if name not in hidden}
-    return {
-        name: value.tolist() if hasattr(value, "tolist") else value
-        for name, value in given.items()
-        if value is not default[name]
-    }
+    given = {name: _plain(value) for name, value in estimator.get_params().items() if name not in hidden}
+    return {name: value for name, value in given.items() if value != _plain(default[name])}
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as a JSON value."""
+    if isinstance(value, str | int | float | None):
+        return value
+    values = value.tolist() if hasattr(value, "tolist") else value
+    return [_plain(one) for one in values] if isinstance(values, list | tuple) else str(values)

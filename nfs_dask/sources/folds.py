@@ -8,15 +8,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array, Block, check_labels, check_structure, some_rows
+from nfs_dask.block import UNLABELLED, Array, Block, check_labels, check_structure, some_rows
 from nfs_dask.errors import InputError
 from nfs_dask.sources.base import Source, is_delayed
 from nfs_dask.sources.collections import lazy_tasks
+from nfs_dask.sources.labels import encode, smallest_codes
+from nfs_dask.sources.stored_labels import column_labels
 from nfs_dask.sources.views import Step, View, itself
+from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.hierarchy import Hierarchy
 
 HASH = 1  # changes when rows come to be in other folds than before
 MOST_FOLDS = 1 << 10  # so that a class of a fold, of as many classes as there may be, has a number of 32 bits
@@ -59,10 +64,7 @@ class Folds:
         """How many of so many rows are in each fold, (count,)."""
         if self.given is not None:
             return np.bincount(self.given, minlength=self.count)
-        sizes = np.zeros(self.count, np.int64)
-        for first in range(0, n_rows, _PIECE):
-            sizes += np.bincount(_hashed(first, min(_PIECE, n_rows - first), self.count), minlength=self.count)
-        return sizes
+        return np.array(_hashed_sizes(n_rows, self.count), np.int64)
 
     def check(self, source: Source) -> None:
         """Refuse folds that were given for other rows than those of the source."""
@@ -77,6 +79,30 @@ class Folds:
         if self.given is None:
             return {"folds": self.count, "hash": HASH}
         return {"folds": self.count, "given": hashlib.blake2b(self.given.tobytes(), digest_size=16).hexdigest()}
+
+
+def labelled_folds(labels: Any) -> Folds:
+    """Folds from one label for each row: rows with the same label are a fold; these are in the order of the labels."""
+    names, codes = encode(labels)
+    return _numbered(codes, len(names))
+
+
+def column_folds(location: str, name: str, n_rows: int) -> Folds:
+    """Folds from a column of ``obs`` in a Zarr store, as `labelled_folds`."""
+    column = column_labels(Hierarchy.open(Folder.of(location)), name, n_rows)
+    count = len(column.classes)
+    pieces = (column.read(first, min(first + _PIECE, n_rows)) for first in range(0, n_rows, _PIECE))
+    return _numbered(np.concatenate([smallest_codes(piece, count) for piece in pieces]), count)
+
+
+def _numbered(codes: Array, count: int) -> Folds:
+    missing = np.flatnonzero(codes == UNLABELLED)
+    if len(missing):
+        raise InputError(f"row {missing[0]} has no fold; give one for each row")
+    used, codes = np.unique(codes, return_inverse=True)  # categories may have no rows
+    if len(used) < 2:
+        raise InputError(f"all rows are in one of {count} folds; give at least two that have rows")
+    return Folds(len(used), codes)
 
 
 def by_fold(source: Source, folds: Folds, carried: int = 0) -> Source:
@@ -183,6 +209,15 @@ def _classes(source: Source) -> Array:
 
 def _sorted(block: Block, sorting: Sorting) -> Block:
     return sorting.checked(block)
+
+
+@lru_cache(maxsize=4)
+def _hashed_sizes(n_rows: int, count: int) -> tuple[int, ...]:
+    """How many of so many rows the hash puts into each fold."""
+    sizes = np.zeros(count, np.int64)
+    for first in range(0, n_rows, _PIECE):
+        sizes += np.bincount(_hashed(first, min(_PIECE, n_rows - first), count), minlength=count)
+    return tuple(sizes.tolist())
 
 
 def _hashed(first: int, n: int, count: int) -> Array:
