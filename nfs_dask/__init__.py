@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from nfs_dask.estimators.bernoulli import SparseBernoulliNB
     from nfs_dask.estimators.centroid import SparseCentroid
+    from nfs_dask.estimators.error_rate import ErrorRateSelector
     from nfs_dask.estimators.files import load_model
     from nfs_dask.estimators.hybrid import HybridNB
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
@@ -41,6 +42,7 @@ _HOME = {
     "DaskEngine": "nfs_dask.engine.distributed",
     "DataWarning": "nfs_dask.errors",
     "Dataset": "nfs_dask.dataset",
+    "ErrorRateSelector": "nfs_dask.estimators.error_rate",
     "HybridNB": "nfs_dask.estimators.hybrid",
     "InputError": "nfs_dask.errors",
     "NfsDaskError": "nfs_dask.errors",
@@ -68,6 +70,7 @@ __all__ = [
     "DaskEngine",
     "DataWarning",
     "Dataset",
+    "ErrorRateSelector",
     "HybridNB",
     "InputError",
     "NfsDaskError",

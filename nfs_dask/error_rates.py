@@ -77,7 +77,7 @@ def predict_error(
 def _model_of(P: Any) -> NaiveBayesModel | None:
     """The multinomial model that was given, if it was one."""
     model = P if isinstance(P, Model) else getattr(P, "model_", None)
-    if isinstance(model, NaiveBayesModel) and model.method == "multinomial":
+    if isinstance(model, NaiveBayesModel) and model.method in ("multinomial", "error"):
         return model
     if isinstance(model, Model):
         raise InputError(
@@ -120,6 +120,8 @@ def _of_model(model: NaiveBayesModel, features: Any) -> tuple[Array, Array]:
             f"{model.feature_names[zeros[0]]!r} is impossible in one class, which rules that class out for certain; "
             "fit with alpha above 0"
         )
+    if model.rest is not None:
+        return np.exp(np.append(model.present, model.rest[:, None], axis=1)), columns
     possible: Array = np.logical_or.reduce(
         model.present < 0, axis=0
     )  # what is impossible in every class is written as a certainty

@@ -27,6 +27,7 @@ class Counts:
     classes: Array  # (C,) sorted labels
     documents: Array  # (C,) float64, documents of each class under their weights
     totals: Totals  # (C, m) int64 or float64: documents with each feature (Bernoulli), or totals of its values
+    lengths: Array | None = None  # documents by their length, as `statistics.lengths` has it, where that was counted
 
     @property
     def seen(self) -> Array:
@@ -104,6 +105,19 @@ def fit_multinomial(counts: Counts, settings: Settings) -> NaiveBayesModel:
         _evidence(solution, null, total, point),
         present=_spread(_possible(_log_shares(f, total)), counts),
     )
+
+
+def merged_multinomial(
+    counts: Counts, settings: Settings, support: Array, shares: Array, evidence: Evidence
+) -> NaiveBayesModel:
+    """A multinomial model of some features, and of all others as one more.
+
+    ``shares`` are probabilities (C, k) in the classes seen, or (C, k + 1) where there are others.
+    """
+    logs = _spread(np.log(shares), counts)
+    rest = logs[:, -1].copy() if logs.shape[1] > len(support) else None
+    present = logs[:, : len(support)].copy()
+    return _model("error", counts, settings, support, evidence, present=present, rest=rest)
 
 
 def null_multinomial(counted: multinomial.Counted) -> tuple[float, float]:
@@ -200,7 +214,7 @@ def _model(
         method=method,
         classes=counts.classes,
         class_count=counts.documents,
-        class_log_prior=_log_prior(counts, settings),
+        class_log_prior=log_prior(counts, settings),
         n_features=counts.totals.n_features,
         alpha=settings.alpha,
         support=support,
@@ -209,7 +223,7 @@ def _model(
     )
 
 
-def _log_prior(counts: Counts, settings: Settings) -> Array:
+def log_prior(counts: Counts, settings: Settings) -> Array:
     """Log of the priors; classes without documents are never predicted."""
     if settings.class_prior is not None:
         prior = np.asarray(settings.class_prior, np.float64)

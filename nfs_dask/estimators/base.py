@@ -132,7 +132,8 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         known = _names_of(source) or earlier
         names = None if known is None or len(model.support) > MOST_NAMED else known(model.support)
         texts = source if is_of_texts(source) or earlier is None else self._texts
-        text = None if model.needs_whole_rows else text_features(texts, model.support, names)
+        readable = model.needs_lengths or not model.needs_whole_rows
+        text = text_features(texts, model.support, names, model.needs_lengths) if readable else None
         self._names, self._texts = known, texts if text is not None else None
         self.model_ = replace(model, names=None if names is None else tuple(names), text=text, provenance=provenance)
         self.reader_ = reader_for(self.model_)

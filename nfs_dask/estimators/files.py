@@ -14,6 +14,7 @@ from nfs_dask.errors import InputError, StoreError
 from nfs_dask.estimators.base import SparseClassifier
 from nfs_dask.estimators.bernoulli import SparseBernoulliNB
 from nfs_dask.estimators.centroid import SparseCentroid
+from nfs_dask.estimators.error_rate import ErrorRateSelector
 from nfs_dask.estimators.hybrid import HybridNB
 from nfs_dask.estimators.multinomial import SparseMultinomialNB
 from nfs_dask.estimators.textual import reader_for
@@ -43,6 +44,7 @@ METHODS = {
     "mahalanobis": Method(SparseCentroid, {"metric": "mahalanobis"}),
     "l1": Method(SparseCentroid, {"metric": "manhattan"}, _VARIANCES),
     "hybrid": Method(HybridNB),
+    "error": Method(ErrorRateSelector),
 }
 
 

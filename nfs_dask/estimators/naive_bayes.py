@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -141,14 +142,15 @@ class SparseNaiveBayes(AddingClassifier):
         earlier: Names | None = None,
     ) -> None:
         """Solve, and only then remember: an estimator that refused is as it was."""
-        counts = Counts.of(classes, state.totals["weight"], self._counted(state.arrays))
+        counts = self._counts_of(classes, state)
         self._learn(counts, settings, int(state.totals["rows"].sum()), source, reduction, earlier)
         self._state = state
 
     def _settle_panels(self, classes: Array, settings: Settings, source: Source, reduction: Reduction) -> None:
         """Solve over panels, which stay where they are: the estimator has no counts to add to."""
         panels = reduction.panels
-        counts = Counts(classes, panels.totals["weight"], PanelTotals(panels, self._counted))
+        totals = PanelTotals(panels, self._counted)
+        counts = Counts(classes, panels.totals["weight"], totals, panels.totals.get("lengths"))
         self._learn(counts, settings, int(panels.totals["rows"].sum()), source, reduction, None)
         if hasattr(self, "_state"):
             del self._state
@@ -173,7 +175,11 @@ class SparseNaiveBayes(AddingClassifier):
         return subtract(state, part)
 
     def _counts(self) -> Counts:
-        return Counts.of(self.classes_, self._state.totals["weight"], self._counted(self._state.arrays))
+        return self._counts_of(self.classes_, self._state)
+
+    def _counts_of(self, classes: Array, state: State) -> Counts:
+        counted = Counts.of(classes, state.totals["weight"], self._counted(state.arrays))
+        return replace(counted, lengths=state.totals.get("lengths"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -31,7 +31,9 @@ def is_of_texts(source: Any) -> TypeGuard[_OfTexts]:
     return getattr(source, "text", None) is not None
 
 
-def text_features(source: Any, support: Array, names: Sequence[str] | None) -> TextFeatures | None:
+def text_features(
+    source: Any, support: Array, names: Sequence[str] | None, lengths: bool = False
+) -> TextFeatures | None:
     """How raw text becomes the selected columns of a source; None where its rows were not texts.
 
     Parameters
@@ -41,19 +43,21 @@ def text_features(source: Any, support: Array, names: Sequence[str] | None) -> T
     support : (k,) columns, ascending
     names
         Those of the selected columns; None where they are too many. Terms are then looked up in the vocabulary.
+    lengths
+        Whether it matters how many other terms of the vocabulary a document has.
     """
     if not is_of_texts(source):
         return None
     facts, idf, terms, place = source.text, None, None, None
     if facts.settings.hashed is None and names is not None:
         terms = terms_of(names, support, facts.n_terms, facts.regions)
-    if facts.settings.tfidf or (facts.settings.hashed is None and names is None):
+    if facts.settings.tfidf or (facts.settings.hashed is None and (names is None or lengths)):
         table = source.table()
         assert table is not None, "a store of texts keeps its vocabulary, with document frequencies"
         place = table.terms.folder.location
         if facts.settings.tfidf:
             idf = inverse_document_frequencies(table.frequencies(support % facts.n_terms), facts.n_documents)
-    return TextFeatures(facts.settings, facts.n_terms, facts.n_documents, terms, idf, facts.regions, place)
+    return TextFeatures(facts.settings, facts.n_terms, facts.n_documents, terms, idf, facts.regions, place, lengths)
 
 
 def reader_for(model: Model, tokenizer: Callable[..., Any] | None = None) -> Reader | None:

@@ -97,6 +97,11 @@ class Model(ABC):
         """Whether scores depend on more than the selected columns."""
         return self.inputs is not self.support
 
+    @property
+    def needs_lengths(self) -> bool:
+        """Whether they depend on whole rows in that all other columns count as one."""
+        return False
+
     @cached_property
     def lookup(self) -> Lookup:
         return Lookup.of(self.support, self.n_features)

@@ -44,7 +44,8 @@ class NaiveBayesModel(Model):
 
     A document x is scored, for each class c, by ``class_log_prior[c]`` plus ``x_i * present[c, i]`` of each selected
     feature i; under a threshold, by ``present[c, i]`` where x_i is above it and ``absent[c, i]`` where it is not.
-    Features that are not selected are as likely in one class as in any other and do not appear.
+    Features that are not selected are as likely in one class as in any other and do not appear; or all of them count as
+    one more feature, whose values add ``rest[c]`` each.
     """
 
     class_log_prior: Array  # (C,) float64; -inf for a class that is never predicted
@@ -53,10 +54,19 @@ class NaiveBayesModel(Model):
     absent: Array | None = None  # (C, k) float64; with a threshold only
     threshold: float | None = None  # of values that count as present; None: values count as they are
     binary_only: bool = False  # refuse values besides 0 and 1
+    rest: Array | None = None  # (C,) float64, finite and at most 0; without a threshold only
 
     @property
     def measure(self) -> str:
-        return "log likelihood"
+        return "predicted error" if self.method == "error" else "log likelihood"
+
+    @property
+    def inputs(self) -> Array:
+        return self.support if self.rest is None else np.arange(self.n_features)
+
+    @property
+    def needs_lengths(self) -> bool:
+        return self.rest is not None
 
     @property
     def has_probabilities(self) -> bool:
@@ -90,7 +100,8 @@ class NaiveBayesModel(Model):
         scores = np.tile(self.start.finite, (block.n_rows, 1))
         zeros = np.tile(self.start.zeros, (block.n_rows, 1))
         entries = (block.indptr, self.lookup.positions(block.indices), block.data)
-        _add_entries(*entries, self.threshold is None, self.threshold or 0.0, *self._kernel_steps, scores, zeros)
+        rules = (self.threshold is None, self.threshold or 0.0, self.rest is not None)
+        _add_entries(*entries, *rules, *self._kernel_steps, scores, zeros)
         scores = Terms(scores, zeros).value
         nowhere = np.isneginf(scores).all(axis=1)
         scores[nowhere] = self.class_log_prior
@@ -106,7 +117,12 @@ class NaiveBayesModel(Model):
         steps, start = self.steps, self.start
         if self.n_classes == 2:
             steps, start = steps[1:] - steps[:1], start[1:] - start[:1]
-        return steps.value, start.value
+        weights, rest = steps.value, self.rest
+        if rest is not None:
+            rest = rest if self.n_classes != 2 else rest[1:] - rest[:1]
+            chosen, weights = weights, np.repeat(rest[:, None], self.n_features, axis=1)
+            weights[:, self.support] = chosen
+        return weights, start.value
 
     def margins(self) -> Array:
         """(C, k) how much more a feature adds to the score of a class than to that of the others on average."""
@@ -117,8 +133,11 @@ class NaiveBayesModel(Model):
 
     @cached_property
     def _kernel_steps(self) -> tuple[Array, Array]:
-        """By feature, so that what an entry adds lies together."""
-        return np.ascontiguousarray(self.steps.finite.T), np.ascontiguousarray(self.steps.zeros.T)
+        """By feature, so that what an entry adds lies together; what others add comes last."""
+        finite, zeros = np.ascontiguousarray(self.steps.finite.T), np.ascontiguousarray(self.steps.zeros.T)
+        if self.rest is None:
+            return finite, zeros
+        return np.append(finite, self.rest[None], axis=0), np.append(zeros, np.zeros_like(zeros[:1]), axis=0)
 
     def _checked(self, block: Block, trusted: bool) -> Block:
         """The block as scoring wants it; ``trusted`` values were checked when the data were written."""
@@ -133,14 +152,19 @@ class NaiveBayesModel(Model):
 
 
 @kernel
-def _add_entries(indptr, positions, data, by_value, threshold, steps, step_zeros, scores, zeros):
-    """scores[row, class] += what each entry of a selected feature is worth; zeros of probability are counted apart."""
+def _add_entries(indptr, positions, data, by_value, threshold, others, steps, step_zeros, scores, zeros):
+    """scores[row, class] += what each entry of a selected feature is worth; zeros of probability are counted apart.
+
+    Entries of ``others`` are worth the last steps.
+    """
     n_classes = steps.shape[1]
     for i in range(len(indptr) - 1):
         for j in range(indptr[i], indptr[i + 1]):
             p = positions[j]
             if p < 0:
-                continue
+                if not others:
+                    continue
+                p = len(steps) - 1
             value = np.float64(data[j])
             if value != 0 if by_value else value > threshold:
                 times = value if by_value else 1.0

@@ -26,7 +26,7 @@ class Reader:
     """Reads texts for a model. A value that travels to workers; what it looks up is opened where it is used.
 
     Where values do not depend on the rest of a document, only the selected terms are counted. Else all of them are, and
-    looked up in the vocabulary of the training data.
+    looked up in the vocabulary of the training data; if lengths matter, the rows have all columns.
     """
 
     model: Model
@@ -73,10 +73,11 @@ class Reader:
     def _block(self, counted: Counted, first_row: int) -> Block:
         indptr, positions, values = self._selected(counted, self.terms.look_up(counted.terms))
         codes = np.full(len(indptr) - 1, UNLABELLED, np.int8)
-        return Block(indptr, self.model.support[positions], values, codes, self.model.n_features, first_row=first_row)
+        columns = positions if self.features.lengths else self.model.support[positions]
+        return Block(indptr, columns, values, codes, self.model.n_features, first_row=first_row)
 
     def _selected(self, counted: Counted, known: Known) -> Csr:
-        """The entries of documents in the selected columns, which are numbered by their place in the support."""
+        """The entries of documents in the wanted columns, as `_places` numbers them."""
         settings, n_regions = self.features.settings, self.features.n_regions
         places = self._places(known.columns)
         if known.idf is None:
@@ -87,10 +88,15 @@ class Reader:
         return renumbered(chosen(rows, places[rows[1]] >= 0), places)
 
     def _places(self, columns: Array) -> Array:
-        """Where some columns of each region are in the support, region after region; -1 for those not selected."""
+        """Where some columns of each region are in the support, region after region; -1 for those not selected.
+
+        Where lengths matter, all are wanted, and keep their numbers.
+        """
         features = self.features
         firsts = np.arange(features.n_regions, dtype=np.int64) * features.n_terms
         everywhere = np.where(columns >= 0, firsts[:, None] + columns, -1).ravel()
+        if features.lengths:
+            return everywhere
         places = np.full(len(everywhere), -1, np.int64)
         inside = everywhere >= 0
         places[inside] = self.model.lookup.positions(everywhere[inside])

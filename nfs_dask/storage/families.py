@@ -42,21 +42,28 @@ class Family(ABC):
 class NaiveBayes(Family):
     """Logarithms of probabilities, which may be infinite."""
 
-    methods = ("bernoulli", "multinomial")
+    methods = ("bernoulli", "multinomial", "error")
 
     def facts(self, model: NaiveBayesModel) -> dict[str, Any]:
         return {"alpha": model.alpha, "threshold": model.threshold, "binary_only": model.binary_only}
 
     def arrays(self, model: NaiveBayesModel) -> dict[str, Array | None]:
-        return {"present": model.present, "absent": model.absent, "class_log_prior": model.class_log_prior}
+        arrays = {"present": model.present, "absent": model.absent, "rest": model.rest}
+        return {**arrays, "class_log_prior": model.class_log_prior}
 
     def shapes(self, facts: Mapping[str, Any], n_classes: int, k: int, n_features: int) -> dict[str, list[int]]:
-        return {"present": [n_classes, k], "absent": [n_classes, k], "class_log_prior": [n_classes]}
+        by_class = {"rest": [n_classes], "class_log_prior": [n_classes]}
+        return {"present": [n_classes, k], "absent": [n_classes, k], **by_class}
 
     def make(self, facts: Mapping[str, Any], arrays: Mapping[str, Array], common: Mapping[str, Any]) -> NaiveBayesModel:
         present, absent, prior = arrays["present"], arrays.get("absent"), arrays["class_log_prior"]
         if any(_is_nan(weights) for weights in (present, absent, prior) if weights is not None):
             raise ValueError("its weights are not those of a model")
+        rest, others = arrays.get("rest"), len(common["support"]) < common["n_features"]
+        if (rest is not None) != (common["method"] == "error" and others):
+            raise ValueError("a weight of features that are not selected, or none")
+        if rest is not None and not (rest.dtype.kind == "f" and np.isfinite(rest).all()):
+            raise ValueError("the weight of features that are not selected is none")
         return NaiveBayesModel(
             **common,
             class_log_prior=prior,
@@ -65,6 +72,7 @@ class NaiveBayes(Family):
             absent=absent,
             threshold=None if facts["threshold"] is None else float(facts["threshold"]),
             binary_only=bool(facts["binary_only"]),
+            rest=rest,
         )
 
 

@@ -35,8 +35,8 @@ class TextFeatures:
     @property
     def needs_vocabulary(self) -> bool:
         """Whether values depend on all terms of a document, or the selected terms are too many to be here."""
-        normed = self.settings.tfidf and self.settings.norm is not None
-        return normed or (self.settings.hashed is None and (self.lengths or self.terms is None))  # all have a hash
+        weighed = self.settings.tfidf and (self.settings.norm is not None or self.lengths)
+        return weighed or (self.settings.hashed is None and (self.lengths or self.terms is None))  # all have a hash
 
 
 def column_prefix(regions: Sequence[str], region: int) -> str:
