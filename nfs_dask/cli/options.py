@@ -175,7 +175,8 @@ _PRIORS = (
 )
 
 PATHS = ("multinomial", "bernoulli", "l2", "mahalanobis", "l1")  # methods that rank features
-METHODS = (*PATHS, "hybrid")
+METHODS = (*PATHS, "hybrid", "error")
+SEARCHES = ("ranked", "best-individual", "forward", "plus-minus", "floating", "bounded")
 
 
 def _method_option(methods: Sequence[str]) -> Callable[..., Any]:
@@ -207,10 +208,15 @@ _METHOD = (
     click.option("--no-normalize", is_flag=True, help="Hybrid: do not divide by the number of words of a region."),
     click.option("--prior", type=click.Choice(["fitted", "fixed"]), help="Hybrid: of the classes.  [default: fitted]"),
     click.option("--tables", type=click.Choice(["shared", "separate"]), help="Hybrid: of words.  [default: shared]"),
+    click.option("--search", type=click.Choice(SEARCHES), help="Error: how to look for features.  [default: ranked]"),
+    click.option("--add", type=click.IntRange(0), metavar="N", help="Error: features plus-minus adds.  [default: 2]"),
+    click.option("--drop", type=click.IntRange(0), metavar="N", help="Error: and takes away again.  [default: 1]"),
+    click.option("--n-tokens", metavar="M,M,...", help="Error: lengths of documents.  [default: as those of the fit]"),
 )
 
 
-_NAMED = ("alpha", "binarize", "covariance", "variance_floor", "solver", "regions", "ridge", "prior", "tables")
+_SHARED = ("alpha", "binarize", "covariance", "variance_floor")
+_NAMED = (*_SHARED, "solver", "regions", "ridge", "prior", "tables", "search", "add", "drop")
 _FLAGS = {"fit_prior": "--no-fit-prior", "normalize": "--no-normalize", "k": "-k"}
 
 
@@ -219,7 +225,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(**arguments: Any) -> Any:
-        parameters = {name: arguments.pop(name) for name in ("alpha", "binarize", "covariance", "variance_floor")}
+        parameters = {name: arguments.pop(name) for name in _SHARED}
         return command(parameters=_given(parameters), **arguments)
 
     return _decorated(wrapped, (_method_option(PATHS), *_MODEL))
@@ -234,6 +240,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
         parameters["class_prior"] = numbers(arguments.pop("class_prior"), "--class-prior")
         parameters["fit_prior"] = False if arguments.pop("no_fit_prior") else None
         parameters["normalize"] = False if arguments.pop("no_normalize") else None
+        parameters["n_tokens"] = numbers(arguments.pop("n_tokens"), "--n-tokens")
         parameters["always"] = list(arguments.pop("always")) or None
         k = arguments.pop("k")
         parameters["k"] = None if k is None else kept(k)

@@ -13,6 +13,7 @@ from nfs_dask.engine.base import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.base import SparseClassifier
 from nfs_dask.estimators.centroid import SparseCentroid
+from nfs_dask.estimators.error_rate import ErrorRateSelector
 from nfs_dask.estimators.files import METHODS, make_estimator
 from nfs_dask.estimators.hybrid import HybridNB, model_of
 from nfs_dask.estimators.inputs import check_alpha, numeric, open_labelled
@@ -122,6 +123,11 @@ def _recipe(estimator: SparseClassifier, dataset: Dataset, n_matrices: int | Non
     """How the method of an estimator makes models, with its parameters, checked."""
     if isinstance(estimator, HybridNB):
         return HybridRecipe(estimator.settings(dataset, n_matrices), model_of)
+    if isinstance(estimator, ErrorRateSelector):
+        raise InputError(
+            "method='error' searches anew for each k and fold, for which there is no shortcut; try several k with "
+            "scikit-learn's GridSearchCV, or go by errors_, which one fit predicts for all k up to its own"
+        )
     if isinstance(estimator, SparseNaiveBayes):
         return CountsRecipe(estimator.statistic(dataset), estimator.settings(dataset))
     assert isinstance(estimator, SparseCentroid)
