@@ -10,6 +10,8 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
+from nfs_dask.models.base import Model
+from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import ROOT, Header, find_header, json_object
 from nfs_dask.storage.models import read_model
@@ -101,6 +103,7 @@ class ModelSummary:
     top_features: dict[str, list[tuple[str, float]]]  # of each class
     nbytes: int
     text: ModelTexts | None  # None: it reads matrices only
+    slopes: dict[str, float] | None  # theta of each region of a hybrid naive Bayes
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -126,7 +129,17 @@ def summarize_model(location: str | os.PathLike[str], top: int = 10) -> ModelSum
         top_features={str(label): best for label, best in model.top_features(top).items()},
         nbytes=folder.nbytes(),
         text=None if model.text is None else ModelTexts.of(model.text),
+        slopes=slopes_of(model),
     )
+
+
+def slopes_of(model: Model) -> dict[str, float] | None:
+    """Theta of each region of a hybrid naive Bayes, by the region's name or number; None of other models."""
+    if not isinstance(model, HybridModel):
+        return None
+    named = () if model.text is None else _named(model.text.regions)
+    names = named or [f"region {r}" for r in range(model.n_regions)]
+    return dict(zip(names, model.slopes.tolist(), strict=True))
 
 
 def summarize(dataset: Dataset) -> Summary:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options, method_options
-from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.output import answer, certificate, json_option, keeps, printable, table
 from nfs_dask.errors import ResumeError
 from nfs_dask.units import format_seconds
 
@@ -52,6 +52,7 @@ def fit(
     if run is not None and resume is not None:
         raise click.UsageError("--run begins a new run and --resume goes on with an old one; give one of them")
     from nfs_dask.dataset import open_dataset
+    from nfs_dask.summary import slopes_of
 
     keeps(f"what was counted is kept, go on with --resume {run or resume}" if run or resume else "no model was written")
     _check_run(run, resume)
@@ -73,10 +74,13 @@ def fit(
         "gap": estimator.dual_gap_,
         "certified": estimator.certified_,
         "counts_reused": estimator.provenance_["reused"],
-        "passes": len(estimator.provenance_["seconds"]),
+        "passes": _passes_over_data(estimator.provenance_),
+        "reads": estimator.provenance_.get("reads", 0.0 if estimator.provenance_["reused"] else 1.0),
         "top_features": {str(label): top for label, top in estimator.top_features(10).items()},
         "seconds": time.perf_counter() - started,
     }
+    slopes = slopes_of(estimator.model_)
+    values |= {} if slopes is None else {"theta": estimator.theta_, "slopes": slopes}
     answer(values, lambda console: show_fit(values, console))
 
 
@@ -98,21 +102,25 @@ def show_fit(values: dict[str, Any], console: Console) -> None:
         for i, (name, weight) in enumerate(top)
     ]
     console.print(table("Features that speak for a class most", ["class", "feature", "weight"], rows))
-    certificate = "" if values["k"] == values["features"] else f"; {_certificate(values)}"
-    counted = "statistics kept from before" if values["counts_reused"] else _passes(values["passes"])
+    sure = certificate(values["k"], values["features"], values["certified"], values["gap"])
+    slopes = ", ".join(f"{region} {slope:.3g}" for region, slope in values.get("slopes", {}).items())
+    counted = "statistics kept from before" if values["counts_reused"] else _passes(values["passes"], values["reads"])
     console.print(
         printable(
             f"{values['method']}: {values['k']:,} of {values['features']:,} features, {values['rows']:,} documents\n"
-            f"{values['measure']} {values['objective']:,.3f}{certificate}\n"
-            f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})"
+            f"{values['measure']} {values['objective']:,.3f}{sure}\n"
+            + (f"theta: {slopes}\n" if slopes else "")
+            + f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})"
         )
     )
 
 
-def _certificate(values: dict[str, Any]) -> str:
-    better = "is better" if values["certified"] else f"is better by more than {values['gap']:.3g} nats"
-    return f"no other choice of as many features {better}"
+def _passes_over_data(provenance: dict[str, Any]) -> int:
+    """How many passes have read something: those whose result was kept from before have not."""
+    if "passes" not in provenance:
+        return len(provenance["seconds"])
+    return sum(one["share"] > 0 for one in provenance["passes"])
 
 
-def _passes(n: int) -> str:
-    return "one pass over the data" if n == 1 else f"{n} passes over the data"
+def _passes(n: int, reads: float) -> str:
+    return "one pass over the data" if n == 1 else f"{n} passes, {reads:.3g} reads of the data"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.output import answer, json_option, printable, table
+from nfs_dask.cli.output import answer, certificate, json_option, printable, table
 from nfs_dask.cli.texts import settings_in_words
 from nfs_dask.units import format_bytes, format_seconds
 
@@ -160,13 +160,14 @@ def _described(statistic: dict[str, Any]) -> str:
 
 
 def _show_model(summary: ModelSummary, console: Console) -> None:
-    certificate = "is better" if summary.certified else f"is better by more than {summary.gap:.3g} nats"
+    objective = f"{summary.measure} {summary.objective:,.3f}"
     idle = _IDLE.get(summary.method, set())
     given = {name: value for name, value in summary.parameters.items() if value is not None and name not in idle}
     lines = [
         ("model", summary.location),
         ("method", f"{summary.method}, {summary.k:,} of {summary.features:,} features"),
-        ("objective", f"{summary.measure} {summary.objective:,.3f}; no other choice of as many features {certificate}"),
+        ("objective", objective + certificate(summary.k, summary.features, summary.certified, summary.gap)),
+        *([] if summary.slopes is None else [("theta", _listed(summary.slopes))]),
         ("parameters", _listed(given)),
         *_reading(summary.text, summary.features),
         ("size", format_bytes(summary.nbytes)),

@@ -48,6 +48,13 @@ def answer(values: Mapping[str, Any], show: Callable[[Console], None]) -> None:
         show(_console())
 
 
+def certificate(k: int, features: int, certified: bool, gap: float) -> str:
+    """How sure a choice of k features is, as the end of a sentence; nothing where all were taken."""
+    if k == features:
+        return ""
+    return "; no other choice of as many features is better" + ("" if certified else f" by more than {gap:.3g} nats")
+
+
 def keeps(text: str) -> None:
     """Say beforehand what an interruption from here on would leave behind."""
     click.get_current_context().meta[_KEPT] = text

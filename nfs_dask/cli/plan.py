@@ -14,7 +14,9 @@ from nfs_dask.errors import DataWarning
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from nfs_dask.dataset import Dataset
     from nfs_dask.engine.plan import Plan, Schedule
+    from nfs_dask.estimators.base import SparseClassifier
 
 
 @click.command()
@@ -61,14 +63,13 @@ def plan(
     if estimator is None and parameters:
         raise click.UsageError("-k and parameters are for a model; say which with --method multinomial or another")
     from nfs_dask import dataset as data
-    from nfs_dask.selection import number_to_keep
 
     dataset = data.open_dataset(store, labels=label_column)
     what = dataset.class_counts() if estimator is None else estimator
     with cluster.engine(dataset.source) as engine:
         plan = data.plan(dataset, what, engine)
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # that all are kept has been said
-        chosen = None if estimator is None or estimator.k is None else number_to_keep(estimator.k, dataset.n_features)
+        chosen = None if estimator is None else _selected(estimator, dataset)
         statistic = dataset.class_counts() if estimator is None else estimator.statistic(dataset)
     beside = dataset.statistics
     found = beside is not None and statistic is not None and beside.find(statistic) is not None
@@ -77,9 +78,23 @@ def plan(
     plan.check()
 
 
+def _selected(estimator: SparseClassifier, dataset: Dataset) -> int | None:
+    """How many features the model will have; None where all are taken without being asked for."""
+    from nfs_dask.estimators.hybrid import HybridNB
+    from nfs_dask.selection import number_to_keep
+
+    if estimator.k is None:
+        return None
+    if isinstance(estimator, HybridNB):  # its k counts words, which are in every region
+        settings = estimator.settings(dataset)
+        return dataset.n_features if settings.k is None else settings.k * settings.n_regions
+    return number_to_keep(estimator.k, dataset.n_features)
+
+
 def _show(plan: Plan | Schedule, values: dict[str, Any], n_features: int, console: Console) -> None:
     if values["k"] is not None:
         console.print(f"Method    {values['method']}, k = {values['k']:,} of {n_features:,} features")
     console.print(printable(str(plan)))
     if values["kept"]:
-        console.print("Kept      these statistics lie beside the data already: a fit reads no documents")
+        rest = "reads the documents for features only" if values["method"] == "hybrid" else "reads no documents"
+        console.print(f"Kept      these statistics lie beside the data already: a fit {rest}")

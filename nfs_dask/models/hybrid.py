@@ -36,7 +36,8 @@ class HybridModel(Model):
 
     @property
     def measure(self) -> str:
-        return "log likelihood"
+        """With fewer words than there are, of the multinomial model which chose them."""
+        return "log likelihood" if len(self.support) == self.n_features else "multinomial log likelihood"
 
     @property
     def has_probabilities(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from nfs_dask.block import Array
 from nfs_dask.engine.base import Engine
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.files import make_estimator
+from nfs_dask.estimators.files import METHODS, make_estimator
 from nfs_dask.estimators.inputs import numeric, open_labelled
 from nfs_dask.paths.rules import Rules
 from nfs_dask.paths.solving import solve_path
@@ -22,6 +22,7 @@ from nfs_dask.sources.base import Source, is_shipped
 
 logger = logging.getLogger("nfs_dask")
 
+RANKING = ("multinomial", "bernoulli", "l2", "mahalanobis", "l1")  # methods that a path is made of
 POINTS = 200  # values of k over wide data, unless some are named
 POINTS_ALONE = 50  # the same where each k is solved by itself: multinomial models of more than two classes
 MOST_ALL = 3_000  # up to so many features, every k is solved for
@@ -79,6 +80,11 @@ def path(
     >>> path.ks.tolist(), path.value.round(3).tolist(), path.support(2).tolist()
     ([1, 2, 3], [0.0, 1.621, 1.803], [0, 1])
     """
+    if method in METHODS and method not in RANKING:
+        raise InputError(
+            f"method={method!r} does not rank features, so that there is no path; give one of "
+            f"{', '.join(map(repr, RANKING))}, or try several k with nfs_dask.cross_validate"
+        )
     X = numeric(X)
     given = {"binarize": binarize, "covariance": covariance, "variance_floor": variance_floor}
     given |= {"alpha": None if alpha == 1.0 else alpha}
