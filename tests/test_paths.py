@@ -269,6 +269,16 @@ def test_a_path_travels_without_the_data() -> None:
     there = pickle.loads(content)
     assert there.names(20) == path.names(20)
     assert str(there) == str(path)
+    many = pickle.loads(pickle.dumps(nfs.path(X, "multinomial", [5, 20, 100], y=y)))
+    assert many.choose("elbow") in (5, 20, 100)
+    with pytest.raises(InputError, match="did not travel"):
+        many.choose("cv")
+
+
+def test_a_path_of_a_store_knows_where_its_data_are(tmp_path: Path) -> None:
+    X, y = data()
+    path = pickle.loads(pickle.dumps(nfs.path(nfs.ingest(X, tmp_path / "s.zarr", labels=y), "multinomial", [2, 5, 9])))
+    assert path.choose("cv", folds=3) in (2, 5, 9)
 
 
 def test_html_is_a_table_and_nothing_else() -> None:

@@ -24,6 +24,7 @@ from nfs_dask.paths.choosing import elbow, smallest_error
 from nfs_dask.paths.errors import bernoulli_error, centers_error
 from nfs_dask.paths.table import Path
 from nfs_dask.procedures.recipes import CountsRecipe, MomentsRecipe
+from nfs_dask.sources.base import is_shipped
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.lengths import lengths_in
 from nfs_dask.statistics.moments import ClassMoments, moments
@@ -36,23 +37,37 @@ VALIDATING: tuple[Validating, ...] = ("1se", "cv")
 
 @dataclass(frozen=True)
 class Rules:
-    """What a path was made of."""
+    """What a path was made of. Data in memory, and collections, do not travel with it."""
 
-    given: tuple[Any, Any, Any]  # X, y and sample weights, as the user gave them
-    dataset: Dataset
+    given: tuple[Any, Any, Any] | None  # X, y and sample weights, as the user gave them; None: they were left behind
+    dataset: Dataset | None
     method: str
     estimator: SparseClassifier  # of all parameters but k, not fitted
+
+    def __reduce__(self) -> Any:
+        stays = self.dataset is None or is_shipped(self.dataset.source)
+        given, dataset = (None, None) if stays else (self.given, self.dataset)
+        return type(self), (given, dataset, self.method, self.estimator)
 
     def choose(self, path: Path, rule: str, **options: Any) -> Chosen:
         """The k of a path that a rule chooses; see `Path.choose`."""
         if rule not in RULES:
             raise InputError(f"rule={rule!r}; give one of {', '.join(map(repr, RULES))}")
+        if rule != "elbow" and self.given is None:
+            raise InputError(
+                f'choose("{rule}") reads the data, which did not travel with this path; make it anew where they are'
+            )
         if rule in VALIDATING:
             return self._validate(path, rule, **options)
         choose = self._elbow if rule == "elbow" else self._error
         if given := [name for name, value in options.items() if value is not None and name not in ("ks", "engine")]:
             raise InputError(f"{given[0]} is for cross-validation, and the rule is {rule!r}; leave it out")
         return choose(path, options.get("ks"), options.get("engine"))
+
+    @property
+    def _data(self) -> Dataset:
+        assert self.dataset is not None
+        return self.dataset
 
     def _elbow(self, path: Path, ks: Any, engine: Engine | None) -> Chosen:
         if ks is not None:
@@ -69,6 +84,7 @@ class Rules:
         alphas: Iterable[float] | None = None,
         engine: Engine | None = None,
     ) -> Chosen:
+        assert self.given is not None
         X, y, weights = self.given
         parameters = {**path.parameters}
         alpha = parameters.pop("alpha", 1.0)
@@ -103,18 +119,20 @@ class Rules:
 
     def _naive_bayes_errors(self, ks: Array, engine: Engine | None) -> Array:
         assert isinstance(self.estimator, SparseNaiveBayes)
-        counting = replace(self.estimator.statistic(self.dataset), with_lengths=self.method == "multinomial")
-        panels = self.dataset.reduce(counting, engine).panels
-        recipe = CountsRecipe(counting, self.estimator.settings(self.dataset))
-        fit = recipe.fitting(self.dataset.known_classes(), panels)
+        dataset = self._data
+        counting = replace(self.estimator.statistic(dataset), with_lengths=self.method == "multinomial")
+        panels = dataset.reduce(counting, engine).panels
+        recipe = CountsRecipe(counting, self.estimator.settings(dataset))
+        fit = recipe.fitting(dataset.known_classes(), panels)
         models = (fit(k, float(self.estimator.alpha)) for k in ks.tolist())
         return np.array([_naive_bayes_error(model, panels) for model in models])
 
     def _centers_errors(self, ks: Array, engine: Engine | None) -> Array:
         assert isinstance(self.estimator, SparseCentroid)
-        classes = self.dataset.known_classes()
-        panels = self.dataset.reduce(ClassMoments(len(classes), squares=True), engine).panels
-        fit = MomentsRecipe(self.estimator.settings(self.dataset)).fitting(classes, panels)
+        dataset = self._data
+        classes = dataset.known_classes()
+        panels = dataset.reduce(ClassMoments(len(classes), squares=True), engine).panels
+        fit = MomentsRecipe(self.estimator.settings(dataset)).fitting(classes, panels)
         return np.array([_centers_error(fit(k, None), panels) for k in ks.tolist()])
 
 
