@@ -115,6 +115,8 @@ def _by_gain(counts: Counts, settings: Settings) -> tuple[Array, Array]:
     """The support of a sparse multinomial model, and its positions by falling gain; of equal ones the lower first."""
     model = fit_multinomial(counts, settings)
     assert model.evidence.point is not None
+    if not len(model.support):  # of empty documents only
+        return np.arange(settings.k), np.arange(settings.k)
     gain = gains(counts.seen_totals.at(model.support) + settings.alpha, model.evidence.point[counts.seen])
     return model.support, np.argsort(-gain, kind="stable")
 

@@ -15,7 +15,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from nfs_dask import HybridNB, SerialEngine, SparseBernoulliNB, SparseCentroid, SparseMultinomialNB
+from nfs_dask import ErrorRateSelector, HybridNB, SerialEngine, SparseBernoulliNB, SparseCentroid, SparseMultinomialNB
 
 ESTIMATORS = [
     SparseBernoulliNB(binarize=0.5),
@@ -39,6 +39,14 @@ ESTIMATORS = [
     HybridNB(),
     HybridNB(k=0.5, normalize=False),
     HybridNB(prior="fixed", tables="separate"),
+    ErrorRateSelector(),
+    ErrorRateSelector("all"),
+    ErrorRateSelector(0.5, search="best-individual"),
+    ErrorRateSelector(search="forward", n_tokens=5),
+    ErrorRateSelector(0.5, search="plus-minus"),
+    ErrorRateSelector(search="plus-minus", add=1, drop=2),
+    ErrorRateSelector(0.5, search="floating"),
+    ErrorRateSelector(2, search="bounded"),
 ]
 
 
