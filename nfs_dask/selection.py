@@ -4,9 +4,27 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from nfs_dask.block import Array
 from nfs_dask.errors import DataWarning, InputError, warn
+
+
+def numbers_to_keep(ks: Any, n_features: int) -> Array:
+    """The numbers of features that a list of k asks for, ascending int64, each once.
+
+    >>> numbers_to_keep([10, "all", 0.1, 20], 200).tolist()
+    [10, 20, 200]
+    """
+    if isinstance(ks, str) or not isinstance(ks, Iterable):
+        raise InputError(f'ks={ks!r} is not a list; write several k, such as [10, 0.01, "all"]')
+    found = np.unique([number_to_keep(k, n_features) for k in ks]).astype(np.int64)
+    if not len(found):
+        raise InputError("ks is empty; name at least one k")
+    return found
 
 
 def number_to_keep(k: Any, n_features: int) -> int:

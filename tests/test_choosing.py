@@ -80,6 +80,17 @@ def test_predicted_errors_are_near_those_of_many_new_documents(method: str, n_cl
     np.testing.assert_allclose(predicted[2:], real[2:], atol=0.035 if n_classes == 2 else 0.06)
 
 
+def test_shares_and_all_are_looked_at_too() -> None:
+    X, y = counts(120)
+    path = path_of("multinomial", X, y)
+    for rule in ("error", "cv"):
+        chosen = path.choose(rule, ks=["all", 0.1, 2])
+        assert [row["k"] for row in chosen.table] == [2, 6, 60]
+        for wrong in (10, "all", []):
+            with pytest.raises(InputError, match="ks"):
+                path.choose(rule, ks=wrong)
+
+
 def test_predicted_errors_of_weights_and_alpha() -> None:
     X, y = counts(600)
     weights = np.random.default_rng(1).integers(1, 4, 600)

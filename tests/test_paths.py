@@ -217,6 +217,8 @@ def test_refusals_say_what_to_do() -> None:
     X, y = data()
     for wrong, message in (
         (lambda: nfs.path(X, "magic", y=y), "'multinomial', 'bernoulli'"),
+        (lambda: nfs.path(X, "hybrid", y=y), "does not rank features.*cross_validate"),
+        (lambda: nfs.path(X, "error", y=y), "does not rank features"),
         (lambda: nfs.path(X, "multinomial", y=y, binarize=0.0), "bernoulli"),
         (lambda: nfs.path(X, "multinomial", "all", y=y), "not a list"),
         (lambda: nfs.path(X, "multinomial", 10, y=y), "not a list"),

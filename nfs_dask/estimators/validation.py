@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
 from nfs_dask.errors import InputError
@@ -23,7 +20,7 @@ from nfs_dask.estimators.splitting import folds_of
 from nfs_dask.procedures.cross_validation import Grid, LongRecipe, Recipe, cross_validation
 from nfs_dask.procedures.recipes import CountsRecipe, GramRecipe, HybridRecipe, MediansRecipe, MomentsRecipe
 from nfs_dask.procedures.validation_table import CrossValidation
-from nfs_dask.selection import number_to_keep
+from nfs_dask.selection import numbers_to_keep
 
 
 def cross_validate(
@@ -85,7 +82,7 @@ def cross_validate(
     dataset.known_classes()
     recipe = _recipe(estimator, dataset, n_matrices)
     regions = recipe.settings.n_regions if isinstance(recipe, HybridRecipe) else 1
-    grid = Grid(_ks(ks, dataset.n_features // regions), _alphas(alphas, method), _shown(estimator))
+    grid = Grid(numbers_to_keep(ks, dataset.n_features // regions), _alphas(alphas, method), _shown(estimator))
     return cross_validation(dataset, folds_of(folds, dataset, y), recipe, grid, engine)
 
 
@@ -94,15 +91,6 @@ def _without_grid(parameters: dict[str, Any]) -> dict[str, Any]:
         if name in parameters:
             raise InputError(f"{name}={parameters[name]!r} is one value; validate several with {grid}=[...]")
     return parameters
-
-
-def _ks(ks: Any, n_features: int) -> Array:
-    if isinstance(ks, str) or not isinstance(ks, Iterable):
-        raise InputError(f'ks={ks!r} is not a list; write several k, such as [10, 0.01, "all"]')
-    found = np.unique([number_to_keep(k, n_features) for k in ks]).astype(np.int64)
-    if not len(found):
-        raise InputError("ks is empty; name at least one k")
-    return found
 
 
 def _alphas(alphas: Any, method: str) -> tuple[float | None, ...]:

@@ -17,7 +17,7 @@ from nfs_dask.estimators.inputs import numeric, open_labelled
 from nfs_dask.paths.rules import Rules
 from nfs_dask.paths.solving import solve_path
 from nfs_dask.paths.table import Named, Path
-from nfs_dask.selection import number_to_keep
+from nfs_dask.selection import numbers_to_keep
 from nfs_dask.sources.base import Source, is_shipped
 
 logger = logging.getLogger("nfs_dask")
@@ -120,12 +120,7 @@ def _shown(estimator: Any) -> dict[str, Any]:
 def _wanted(ks: Iterable[Any] | None, method: str, n_classes: int, n_features: int) -> Array:
     """The k to solve for, ascending, each once."""
     if ks is not None:
-        if isinstance(ks, str) or not isinstance(ks, Iterable):
-            raise InputError(f'ks={ks!r} is not a list; write several k, such as [10, 0.01, "all"]')
-        found = np.unique([number_to_keep(k, n_features) for k in ks]).astype(np.int64)
-        if len(found) == 0:
-            raise InputError("ks is empty; name at least one k, or leave it out for a path over all features")
-        return found
+        return numbers_to_keep(ks, n_features)
     alone = method == "multinomial" and n_classes > 2
     if n_features <= (MOST_ALL_ALONE if alone else MOST_ALL):
         return np.arange(1, n_features + 1)

@@ -24,6 +24,7 @@ from nfs_dask.paths.choosing import elbow, smallest_error
 from nfs_dask.paths.errors import bernoulli_error, centers_error
 from nfs_dask.paths.table import Path
 from nfs_dask.procedures.recipes import CountsRecipe, MomentsRecipe
+from nfs_dask.selection import numbers_to_keep
 from nfs_dask.sources.base import is_shipped
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.lengths import lengths_in
@@ -106,7 +107,7 @@ class Rules:
 
     def _error(self, path: Path, ks: Iterable[Any] | None, engine: Engine | None) -> Chosen:
         engine = self.estimator.engine if engine is None else engine
-        wanted = np.array(_several(path, ks), np.int64)
+        wanted = numbers_to_keep(_several(path, ks), path.n_features)
         if isinstance(self.estimator, SparseNaiveBayes):
             errors = self._naive_bayes_errors(wanted, engine)
         elif isinstance(self.estimator, SparseCentroid) and self.method != "l1" and self.estimator.covariance != "full":
@@ -136,9 +137,9 @@ class Rules:
         return np.array([_centers_error(fit(k, None), panels) for k in ks.tolist()])
 
 
-def _several(path: Path, ks: Iterable[Any] | None) -> list[Any]:
+def _several(path: Path, ks: Any) -> Any:
     """The k that are looked at: those asked for, else about twenty of the path."""
-    return path.ks[path.sample()].tolist() if ks is None else list(ks)
+    return path.ks[path.sample()].tolist() if ks is None else ks
 
 
 def _naive_bayes_error(model: Any, panels: Panels) -> float:
