@@ -25,7 +25,7 @@ def predict_error(
 
     Parameters
     ----------
-    P : (C, D) array, or a fitted SparseMultinomialNB or its model
+    P : (C, D) array, or a fitted SparseMultinomialNB or ErrorRateSelector, or its model
         Probability of each feature in each class, all positive, each row adding up to 1; or their natural logarithms,
         which are recognised by being negative.
     n_tokens : number, sequence of numbers, or dict

@@ -102,7 +102,7 @@ def show_fit(values: dict[str, Any], console: Console) -> None:
         for i, (name, weight) in enumerate(top)
     ]
     console.print(table("Features that speak for a class most", ["class", "feature", "weight"], rows))
-    sure = certificate(values["k"], values["features"], values["certified"], values["gap"])
+    sure = certificate(values["k"], values["features"], values["certified"], values["gap"], values["measure"])
     slopes = ", ".join(f"{region} {slope:.3g}" for region, slope in values.get("slopes", {}).items())
     counted = "statistics kept from before" if values["counts_reused"] else _passes(values["passes"], values["reads"])
     console.print(

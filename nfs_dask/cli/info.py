@@ -161,12 +161,13 @@ def _described(statistic: dict[str, Any]) -> str:
 
 def _show_model(summary: ModelSummary, console: Console) -> None:
     objective = f"{summary.measure} {summary.objective:,.3f}"
+    objective += certificate(summary.k, summary.features, summary.certified, summary.gap, summary.measure)
     idle = _IDLE.get(summary.method, set())
     given = {name: value for name, value in summary.parameters.items() if value is not None and name not in idle}
     lines = [
         ("model", summary.location),
         ("method", f"{summary.method}, {summary.k:,} of {summary.features:,} features"),
-        ("objective", objective + certificate(summary.k, summary.features, summary.certified, summary.gap)),
+        ("objective", objective),
         *([] if summary.slopes is None else [("theta", _listed(summary.slopes))]),
         ("parameters", _listed(given)),
         *_reading(summary.text, summary.features),

@@ -48,10 +48,12 @@ def answer(values: Mapping[str, Any], show: Callable[[Console], None]) -> None:
         show(_console())
 
 
-def certificate(k: int, features: int, certified: bool, gap: float) -> str:
+def certificate(k: int, features: int, certified: bool, gap: float, measure: str) -> str:
     """How sure a choice of k features is, as the end of a sentence; nothing where all were taken."""
     if k == features:
         return ""
+    if measure == "predicted error" and not certified:
+        return "; a search found this choice, and another one may be better"
     return "; no other choice of as many features is better" + ("" if certified else f" by more than {gap:.3g} nats")
 
 
