@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,13 @@ def numeric(X: Any) -> Any:
     """X itself, but an array of Python objects as numbers; texts are refused."""
     refuse_texts(X)
     if isinstance(X, np.ndarray) and X.dtype.kind == "O":
-        return X.astype(np.float64)
+        try:
+            return X.astype(np.float64)
+        except ValueError as error:
+            raise InputError(
+                f"X holds objects that are no numbers: {error}; convert them, encode categories as columns, or ingest "
+                "text with nfs_dask.ingest"
+            ) from error
     return X
 
 
@@ -156,6 +162,8 @@ def forced_columns(always: Any, source: Source) -> Array | None:
         return None
     if isinstance(always, str):
         raise InputError(f"always={always!r} is one name; give a list, always=[{always!r}]")
+    if not isinstance(always, Iterable):
+        raise InputError(f"always={always!r} is no list; give a list of names or indices of features")
     wanted = list(always)
     names = [one for one in wanted if isinstance(one, str)]
     found = _columns_named(names, source) if names else {}

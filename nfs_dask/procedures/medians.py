@@ -155,11 +155,12 @@ class _Search:
 def _all_columns(search: _Search) -> Medians:
     """Leave out the columns that are mostly zero, and take as many of the others at a time as there is room for."""
     source, signs = search.source, None
-    columns = np.arange(source.n_features, dtype=np.int64)
     if _is_sparse(source):
         panels = search.passes.reduce("signs", ClassSigns(search.n_classes), source).panels
         columns, signs = unsettled_columns(panels), panels.totals
         logger.info("%d of %d columns are mostly zero in every class", len(columns), source.n_features)
+    else:
+        columns = np.arange(source.n_features, dtype=np.int64)
     parts = []
     for group in _groups(search, source, columns):
         parts.append((group, _one_group(search, some_columns(source, group), signs)))

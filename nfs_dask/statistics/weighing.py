@@ -30,6 +30,7 @@ def add_rows(totals: dict[str, Array], block: Block) -> None:
     counts = (totals[name] for name in ("rows", "present", "fractional"))
     high, low = totals["weight"], totals["weight_low"]
     _add_class_weights(block.codes.astype(np.int64), row_weights(block), *counts, high, low)
+    _refuse_endless(high)
     high[:], low[:] = two_sum(high, low)
 
 
@@ -62,7 +63,15 @@ def check_representable(block: Block) -> None:
 
 def merged(left: State, right: State) -> State:
     """Both added up, pairs as pairs; a name that only one side has counts as zero on the other."""
-    return State(_merged(left.arrays, right.arrays), _merged(left.totals, right.totals))
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large comes out as no number, and is refused
+        state = State(_merged(left.arrays, right.arrays), _merged(left.totals, right.totals))
+    _refuse_endless(state.totals["weight"])
+    return state
+
+
+def _refuse_endless(weight: Array) -> None:
+    if not np.isfinite(weight).all():
+        raise InputError("sample weights add up to more than a float holds; scale them down")
 
 
 def _merged(left: Mapping[str, Array], right: Mapping[str, Array]) -> dict[str, Array]:

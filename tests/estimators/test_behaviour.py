@@ -70,6 +70,7 @@ def test_forced_features_count_in_k(estimator):
     [
         (["w99"], "always names 'w99', which is not the name of a feature"),
         ("w1", r"always='w1' is one name; give a list"),
+        (1, "always=1 is no list; give a list of names or indices"),
         ([0.5], r"always holds 0.5; give names or indices"),
         ([True], r"always holds True; give names or indices"),
         ([20], "always names feature 20, but there are features 0 to 19"),

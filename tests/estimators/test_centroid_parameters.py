@@ -89,6 +89,22 @@ def test_values_that_are_no_numbers_are_refused(method, bad):
 
 
 @each_method
+def test_objects_that_are_no_numbers_are_refused(method):
+    with pytest.raises(InputError, match="objects that are no numbers: could not convert string to float: 'x'"):
+        SparseCentroid(1, **METHODS[method]).fit(np.array([[1, "x"], [2, 3]] * 2, dtype=object), [0, 0, 1, 1])
+
+
+@each_method
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_weights_beyond_doubles_are_refused(method, as_sparse):
+    X = np.eye(20) * 1e-300
+    with pytest.raises(InputError, match="weights.*down"):
+        SparseCentroid(1, **METHODS[method]).fit(
+            sparse.csr_array(X) if as_sparse else X, np.arange(20) % 2, sample_weight=np.full(20, 1.5e308)
+        )
+
+
+@each_method
 def test_a_fit_needs_documents_of_each_class(method):
     estimator = SparseCentroid(1, **METHODS[method])
     with pytest.raises(InputError, match=r"are \[0\]; a classifier needs documents of at least two classes"):
