@@ -158,7 +158,8 @@ def _all_columns(search: _Search) -> Medians:
     if _is_sparse(source):
         panels = search.passes.reduce("signs", ClassSigns(search.n_classes), source).panels
         columns, signs = unsettled_columns(panels), panels.totals
-        logger.info("%d of %d columns are mostly zero in every class", len(columns), source.n_features)
+        settled = source.n_features - len(columns)
+        logger.info("%d of %d columns are mostly zero in every class", settled, source.n_features)
     else:
         columns = np.arange(source.n_features, dtype=np.int64)
     parts = []
