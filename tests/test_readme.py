@@ -14,6 +14,8 @@ from nfs_dask.cli.main import cli
 README = Path(__file__).parent.parent / "README.md"
 TEXTS = README.parent / "docs" / "texts.md"
 CENTERS = README.parent / "docs" / "centers.md"
+HYBRID = README.parent / "docs" / "hybrid.md"
+CHOOSING = README.parent / "docs" / "choosing.md"
 
 
 def blocks(language, page=README):
@@ -86,8 +88,33 @@ def test_the_page_about_centers_runs_and_says_what_is_printed(tmp_path, monkeypa
     assert_printed(CENTERS, capsys.readouterr().out + shown)
 
 
+def test_the_page_about_the_hybrid_runs_and_says_what_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_python(HYBRID)
+    used, shown = run_commands(HYBRID)
+    assert set(used) >= {"plan", "fit", "info", "evaluate", "predict"}
+    assert_printed(HYBRID, capsys.readouterr().out + shown)
+
+
+def test_the_page_about_choosing_runs_and_says_what_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_python(CHOOSING)
+    used, shown = run_commands(CHOOSING)
+    assert set(used) >= {"path", "fit", "evaluate"}
+    assert_printed(CHOOSING, capsys.readouterr().out + shown)
+
+
 @pytest.mark.parametrize(
-    "name", ["CONTRIBUTING.md", "CHANGELOG.md", "docs/texts.md", "docs/centers.md", "docs/design.md"]
+    "name",
+    [
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "docs/texts.md",
+        "docs/centers.md",
+        "docs/hybrid.md",
+        "docs/choosing.md",
+        "docs/design.md",
+    ],
 )
 def test_pages_it_links_to_are_there(name):
     assert f"]({name})" in README.read_text()

@@ -84,6 +84,11 @@ class HybridNB(SparseClassifier):
     The data are read twice, and what is kept of the first reading, the counts, is shared with `SparseMultinomialNB`.
     Documents cannot be added to a fitted model, as each of them changes the features of all others.
 
+    Below about fifty documents theta is unreliable: without one of few documents, what is left of its class looks less
+    like it than the other classes do. A negative theta_r is the sign; take `SparseMultinomialNB`, or more documents.
+    A document leaves the counts, and not the vocabulary, which is that of all training texts: its own rare words are in
+    its features, where those of new documents are passed over.
+
     The support is the columns of the chosen words in all regions. A document of weight w takes min(w, 1) of itself out
     of the table. Regions without words say nothing.
 
