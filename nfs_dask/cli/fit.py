@@ -40,13 +40,14 @@ def fit(
 ) -> None:
     """Choose features of STORE, fit a classifier to them, and write it to MODEL.
 
-    Most methods read the data once, medians (l1) of more than a few rows twice and a part. What they find is kept:
-    another k or alpha reads no documents.
+    Most methods read the data once, medians (l1) of more than a few rows twice and a part, a hybrid twice. What they
+    find is kept: another k or alpha reads no documents, of a hybrid all of them once.
 
     \b
     nfs-dask fit mail.zarr spam.model --method multinomial -k 100
     nfs-dask fit mail.zarr spam.model -k 0.001 --alpha 0.1 --workers 2 --memory-limit 1GiB
     nfs-dask fit genes.h5ad tissue.model --label-column tissue --method l1 -k 50
+    nfs-dask fit letters.zarr letters.model --method hybrid
     nfs-dask fit s3://bucket/mail.zarr s3://bucket/spam.model -k 1000 --run s3://bucket/run
     """
     if run is not None and resume is not None:
