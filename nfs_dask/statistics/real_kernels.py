@@ -239,7 +239,7 @@ def merge_triples(
 
 
 @kernel
-def whole_variances(sums, squares, weight, out):
+def whole_variances(sums: Array, squares: Array, weight: Array, out: Array) -> None:
     """Rows of ``out``: the sum of class variances, the variance within classes, and that about the mean of all rows.
 
     Of whole numbers: what would cancel does so in integers, and sums of what is left have no smaller terms than these.
