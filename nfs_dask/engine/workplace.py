@@ -4,6 +4,7 @@ With a run folder, everything a pass has finished stays until the pass is comple
 Without one, temporary files go beside the data, or to ``spool``, and are removed when the pass ends, however it ends.
 
     run.json                 the data this run belongs to
+    resources-<name>.json    what a procedure of several passes has been planned for
     <pass>/plan.json         the plan, kept by whoever resumes
     <pass>/checkpoints/      unfinished and finished dense runs
     <pass>/spool/            finished batches of a scatter pass
@@ -23,12 +24,12 @@ import tempfile
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from nfs_dask.engine.plan import Plan
+from nfs_dask.engine.plan import Plan, Resources
 from nfs_dask.errors import InputError, NfsDaskError, ResumeError, StoreError
 from nfs_dask.sources.base import Source, origin_of
 from nfs_dask.statistics.base import Statistic
@@ -164,6 +165,22 @@ def pass_name(statistic: Statistic, source: Source) -> str:
         return statistic.name
     identity = json.dumps([statistic.describe(), source.fingerprint], sort_keys=True)
     return f"{statistic.name}-{hashlib.blake2b(identity.encode(), digest_size=6).hexdigest()}"
+
+
+def resources_of_run(run: str | None, name: str, source: Source, measure: Callable[[], Resources]) -> Resources:
+    """What a procedure may count on: as it is measured or, in a run, as it was when the procedure began.
+
+    By it a procedure decides how much each pass is about, and workers never take the same to the byte again. Passes
+    that are to be resumed have to be asked for as they were.
+    """
+    if run is None:
+        return measure()
+    folder, noted = Folder.of(run), f"resources-{name}.json"
+    _enter_run(folder, origin_of(source))
+    if not folder.exists(noted):
+        folder.write(noted, json.dumps(dataclasses.asdict(measure())).encode())
+    with reading(folder, noted) as content:
+        return Resources(**content)
 
 
 def _usual_places(beside: Folder | None) -> list[Folder | None]:

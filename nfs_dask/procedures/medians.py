@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -108,7 +108,8 @@ def median_plans(dataset: Dataset, engine: Engine | None = None) -> list[Plan]:
     """
     n_classes, source = len(dataset.known_classes(1)), dataset.source
     with choose_engine(engine, source).session() as session:
-        search = _Search(Passes(dataset, session), n_classes)
+        planning: Any = session
+        search = _Search(Passes(dataset, replace(planning, run=None)), n_classes)  # no run is begun by planning one
         if _is_sparse(source):
             return [search.passes.plan(ClassSigns(n_classes), source)]
         groups = _groups(search, source, np.arange(source.n_features, dtype=np.int64))
@@ -149,7 +150,7 @@ class _Search:
 
     @cached_property
     def _resources(self) -> Resources:
-        return self.passes.plan(RowSample(self.n_classes, 1), self.source).resources
+        return self.passes.resources(RowSample(self.n_classes, 1), self.source)
 
 
 def _all_columns(search: _Search) -> Medians:

@@ -9,7 +9,8 @@ from typing import Any
 
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine, Reduction
-from nfs_dask.engine.plan import Plan
+from nfs_dask.engine.plan import Plan, Resources
+from nfs_dask.engine.workplace import resources_of_run
 from nfs_dask.sources.base import Source
 from nfs_dask.statistics.base import Statistic
 
@@ -50,6 +51,10 @@ class Passes:
     def plan(self, statistic: Statistic, source: Source | None = None) -> Plan:
         """What `reduce` would do."""
         return self._over(source).plan(statistic, self._engine_for(statistic))
+
+    def resources(self, statistic: Statistic, source: Source) -> Resources:
+        """What passes like this one may count on; the same whenever a run is resumed."""
+        return resources_of_run(self.engine.run, statistic.name, source, lambda: self.plan(statistic, source).resources)
 
     def record(self, name: str, plan: Plan | None, seconds: float, share: float) -> None:
         """Note what was done."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import pytest
 from nfs_dask.block import Block
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.distributed import DaskEngine
+from nfs_dask.engine.plan import Resources
 from nfs_dask.engine.runs import read_run
-from nfs_dask.engine.serial import SerialEngine
+from nfs_dask.engine.serial import SerialEngine, SerialExecutor
 from nfs_dask.errors import ResumeError
 from nfs_dask.procedures import room
-from nfs_dask.procedures.medians import MedianResult, class_medians
+from nfs_dask.procedures.medians import MedianResult, class_medians, median_plans
+from nfs_dask.procedures.room import Room
 from nfs_dask.sources.open import open_source
 from nfs_dask.storage.layout import Layout
 from nfs_dask.storage.writer import write_store
@@ -110,6 +113,36 @@ def test_a_run_goes_on_in_the_pass_that_was_interrupted(
     again = class_medians(Dataset(bad), engine)
     assert again.reads == 0
     assert_same(again, undisturbed)
+
+
+def test_a_run_goes_on_with_as_much_room_as_it_began_with(
+    source: Any, marks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory that is free is never the same twice, and how many rows are drawn depends on it."""
+    undisturbed = class_medians(Dataset(source))
+    measure, free = SerialExecutor.resources, count(5000, -100)
+
+    def less_each_time(self: SerialExecutor, *args: Any, **options: Any) -> Resources:
+        return replace(measure(self, *args, **options), warm=next(free))
+
+    def of_what_is_free(n_classes: int, source: Any, resources: Resources) -> Room:
+        return Room(n_classes, resources.warm, source.weighted)
+
+    monkeypatch.setattr(SerialExecutor, "resources", less_each_time)
+    monkeypatch.setattr(Room, "of", of_what_is_free)
+    engine = SerialEngine(run=str(tmp_path / "run"))
+    bad = Later(source, "raise", at_block=12, marks=marks, occasion=3)
+    with pytest.raises(OSError, match="enough"):
+        class_medians(Dataset(bad), engine)
+    assert len(read_run(tmp_path / "run").passes) == 3
+    result = class_medians(Dataset(bad), engine)
+    assert [one.plan is None for one in result.passes[:3]] == [True, True, False]
+    assert_same(result, undisturbed)
+
+
+def test_a_plan_begins_no_run(source: Any, tmp_path: Path) -> None:
+    assert len(median_plans(Dataset(source), SerialEngine(run=str(tmp_path / "run")))) == 3
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_knows_its_data(source: Any, tmp_path: Path) -> None:
