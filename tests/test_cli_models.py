@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import os
+import stat
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +162,17 @@ def test_an_ingest_cleans_up_after_one_that_died(tmp_path: Path) -> None:
     (tmp_path / "s.zarr" / "nfs_dask" / "writing").write_text("{}")  # the claim of a writer that was killed
     assert "--clean-up" in run(*ingested, tmp_path / "s.zarr", "--append", code=3).stderr
     assert as_json(*ingested, tmp_path / "s.zarr", "--append", "--clean-up")["rows"] == 8
+
+
+def test_a_pipe_is_written_to_and_stays_one(store: Path, tmp_path: Path) -> None:
+    run("fit", store, tmp_path / "m", "-k", 20)
+    run("predict", tmp_path / "m", store, "--out", tmp_path / "whole.csv")
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    run("predict", tmp_path / "m", store, "--out", pipe)
+    reader.join(30)
+    assert read == [(tmp_path / "whole.csv").read_text()]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    run("predict", tmp_path / "m", store, "--out", tmp_path, code=3)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, kept, model_options, numbers
-from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.output import answer, json_option, keeps, output_file, printable, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,18 +81,16 @@ def path(
             chosen = found.choose(rule, ks=looked_at, folds=folds, alphas=numbers(alphas, "--alphas"), engine=engine)
     values = found.to_json() | {"out": out} | ({} if chosen is None else {"chosen": chosen.to_json()})
     if out is not None:
-        _write_csv(FilePath(out), values["path"])
+        _write_csv(out, values["path"])
     answer(values, lambda console: _show(found, out, chosen, console))
 
 
-def _write_csv(place: FilePath, rows: list[dict[str, Any]]) -> None:
-    from nfs_dask.storage.folder import Folder
-
+def _write_csv(place: str, rows: list[dict[str, Any]]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    with Folder.of(place.parent).create(place.name) as file:
+    with output_file(place) as file:
         file.write(text.getvalue().encode())
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
-from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.output import answer, json_option, keeps, output_file, printable, table
 from nfs_dask.cli.texts import Location, document_options
 from nfs_dask.errors import DataWarning, warn
 
@@ -54,7 +53,7 @@ def predict(
     with _verdicts(estimator, sources, columns, cluster) as verdicts:
         parts = map(tally.add, verdicts)
         if out is not None:
-            _write_csv(Path(out), tally.lines(parts))
+            _write_csv(out, tally.lines(parts))
         found = list(parts)  # empty where they have been written
     values: dict[str, Any] = {"n": tally.n, "predicted": tally.predicted, "left_out": tally.left_out, "out": out}
     if out is None:
@@ -149,10 +148,8 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text
 
 
-def _write_csv(path: Path, lines: Iterable[str]) -> None:
-    from nfs_dask.storage.folder import Folder
-
-    with Folder.of(path.parent).create(path.name) as file:
+def _write_csv(place: str, lines: Iterable[str]) -> None:
+    with output_file(place) as file:
         for line in lines:
             file.write(line.encode() + b"\n")
 
