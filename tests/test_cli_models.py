@@ -125,6 +125,14 @@ def test_bad_input_has_its_exit_code(store: Path, tmp_path: Path) -> None:
     assert "400" in run("evaluate", tmp_path / "m", other, code=3).stderr
 
 
+def test_a_model_that_could_not_be_written_is_refused_before_anything_is_read(store: Path, tmp_path: Path) -> None:
+    place = tmp_path / "notes"
+    place.write_text("mine")
+    refused = run("fit", store, place, "--run", tmp_path / "run", code=3)
+    assert "is not a model; name a new place" in refused.stderr
+    assert not (tmp_path / "run").exists() and place.read_text() == "mine"
+
+
 def test_odd_labels_and_names_come_through(tmp_path: Path) -> None:
     labels = np.array(['<script>alert("x")</script>', "a label, with spaces\nand lines"])
     X = sp.csr_matrix(np.array([[3, 0, 1], [2, 1, 0], [0, 3, 1], [0, 2, 2]] * 5))

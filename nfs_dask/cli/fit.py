@@ -53,10 +53,12 @@ def fit(
     if run is not None and resume is not None:
         raise click.UsageError("--run begins a new run and --resume goes on with an old one; give one of them")
     from nfs_dask.dataset import open_dataset
+    from nfs_dask.storage.models import check_place
     from nfs_dask.summary import slopes_of
 
     keeps(f"what was counted is kept, go on with --resume {run or resume}" if run or resume else "no model was written")
     _check_run(run, resume)
+    check_place(model)
     started = time.perf_counter()
     dataset = open_dataset(store, labels=label_column, reuse=not no_cache)
     with cluster.engine(dataset.source, run or resume) as engine:

@@ -72,6 +72,11 @@ def read_model(location: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]
         ) from error
 
 
+def check_place(location: str | os.PathLike[str]) -> None:
+    """Refuse a place that holds anything but a model: what `save_model` would do when all work is done."""
+    _old_parts(Folder.of(location))
+
+
 def is_model(location: str | os.PathLike[str]) -> bool:
     """Whether a model, of any version, lies there."""
     folder = Folder.of(location)
