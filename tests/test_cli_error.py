@@ -53,9 +53,11 @@ def test_fit_is_that_of_the_library(store: Path, tmp_path: Path, search: str) ->
 
 def test_options_are_parameters(store: Path, tmp_path: Path) -> None:
     steps = ("--search", "plus-minus", "--add", 1, "--drop", 3)
-    run("fit", store, tmp_path / "m", "--method", "error", "-k", 4, *steps, "--n-tokens", "8,20", "--no-fit-prior")
+    priors = ("--unbalanced", "--class-prior", "0.2,0.5,0.3")
+    run("fit", store, tmp_path / "m", "--method", "error", "-k", 4, *steps, "--n-tokens", "8,20", *priors)
     loaded = nfs.load_model(tmp_path / "m")
-    expected = ErrorRateSelector(4, search="plus-minus", add=1, drop=3, n_tokens=[8, 20], fit_prior=False)
+    expected = ErrorRateSelector(4, search="plus-minus", add=1, drop=3, n_tokens=[8, 20])
+    expected.set_params(balanced=False, class_prior=[0.2, 0.5, 0.3])
     assert loaded.get_params() == expected.get_params()
     assert loaded.objective_ == pytest.approx(expected.fit(*counts()).error_, rel=1e-12)
 
@@ -110,7 +112,7 @@ def test_raw_texts(tmp_path: Path) -> None:
 
 
 def test_options_of_other_methods_are_wrong_usage(store: Path, tmp_path: Path) -> None:
-    for option in (("--search", "forward"), ("--add", 3), ("--drop", 2), ("--n-tokens", 10)):
+    for option in (("--search", "forward"), ("--add", 3), ("--drop", 2), ("--n-tokens", 10), ("--unbalanced",)):
         message = run("fit", store, tmp_path / "m", *option, code=2).stderr
         assert f"{option[0]} is for --method error; multinomial has no such parameter" in message
     for option in (("--always", "word1"), ("--solver", "cuts")):

@@ -211,13 +211,14 @@ _METHOD = (
     click.option("--search", type=click.Choice(SEARCHES), help="Error: how to look for features.  [default: ranked]"),
     click.option("--add", type=click.IntRange(0), metavar="N", help="Error: features plus-minus adds.  [default: 2]"),
     click.option("--drop", type=click.IntRange(0), metavar="N", help="Error: and takes away again.  [default: 1]"),
+    click.option("--unbalanced", is_flag=True, help="Error: predict it under the priors, and not under equal ones."),
     click.option("--n-tokens", metavar="M,M,...", help="Error: lengths of documents.  [default: as those of the fit]"),
 )
 
 
 _SHARED = ("alpha", "binarize", "covariance", "variance_floor")
 _NAMED = (*_SHARED, "solver", "regions", "ridge", "prior", "tables", "search", "add", "drop")
-_FLAGS = {"fit_prior": "--no-fit-prior", "normalize": "--no-normalize", "k": "-k"}
+_FLAGS = {"fit_prior": "--no-fit-prior", "normalize": "--no-normalize", "balanced": "--unbalanced", "k": "-k"}
 
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -240,6 +241,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
         parameters["class_prior"] = numbers(arguments.pop("class_prior"), "--class-prior")
         parameters["fit_prior"] = False if arguments.pop("no_fit_prior") else None
         parameters["normalize"] = False if arguments.pop("no_normalize") else None
+        parameters["balanced"] = False if arguments.pop("unbalanced") else None
         parameters["n_tokens"] = numbers(arguments.pop("n_tokens"), "--n-tokens")
         parameters["always"] = list(arguments.pop("always")) or None
         k = arguments.pop("k")

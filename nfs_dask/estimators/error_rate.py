@@ -11,18 +11,19 @@ import numpy as np
 from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
-from nfs_dask.errors import InputError
+from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.estimators.inputs import check_fitted, check_one_of
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
-from nfs_dask.estimators.searching import SEARCHES, Search, lone_errors, select
+from nfs_dask.estimators.searching import SEARCHES, Documents, Search, Selection, lone_errors, select
 from nfs_dask.models.bayes import NaiveBayesModel
-from nfs_dask.naive_bayes import Counts, Settings
+from nfs_dask.naive_bayes import Counts, Settings, log_prior
 from nfs_dask.solvers.error import ErrorEstimate, Lengths
 from nfs_dask.sources.base import Source
 from nfs_dask.statistics.counts import ClassCounts, sums
 from nfs_dask.statistics.lengths import lengths_in
 
 TRAINING = "training"
+BELIEVED = 0.9  # predicted errors below this share of what is sure to be wrong are warned of
 
 
 class ErrorRateSelector(SparseNaiveBayes):
@@ -46,10 +47,13 @@ class ErrorRateSelector(SparseNaiveBayes):
         How long documents are that will be classified: as those of the fit, or as for `predict_error`.
     alpha : float, default=1.0
         Smoothing, added to the total of each feature in each class; above 0.
+    balanced : bool, default=True
+        Whether errors are predicted as if all classes were as likely as each other; else they have the priors of the
+        classifier. See the notes.
     fit_prior : bool, default=True
-        Estimate the priors of the classes from the documents; else they are equal.
+        Estimate the priors of the classifier from the documents; else they are equal.
     class_prior : (C,) probabilities, optional
-        Priors in the order of ``classes_`` instead.
+        Priors of the classifier in the order of ``classes_`` instead.
     engine : SerialEngine or DaskEngine, optional
         Where passes run. None: here for data in memory; the current Dask client, if there is one, for others.
 
@@ -84,8 +88,14 @@ class ErrorRateSelector(SparseNaiveBayes):
 
     Notes
     -----
-    A set of features is tried in O(1) for each pair of classes and length, and bounds pass most candidates over; what
-    is found does not depend on that. Equal errors go to the lower feature.
+    A set of features is tried in O(1) for each pair of classes and each length, and bounds pass most candidates over;
+    what is found does not depend on that. Equal errors go to the lower feature. Long searches are faster with a single
+    length, such as the mean, as those of the fit may be hundreds.
+
+    Sums over few or rare features are far from normal. Where priors differ, even by little, that rewards features which
+    hardly ever occur: normally distributed, they would outweigh the priors often. So errors are balanced unless told
+    otherwise; the classifier has its own priors. A warning says if more documents have none of the features, and are
+    decided wrongly, than are predicted to be wrong.
 
     Features absent from all documents are never chosen, unless all are. Counts of more than 1 GiB stay in panels on
     disk; of these, whole numbers can be searched through, and others be ranked.
@@ -120,6 +130,7 @@ class ErrorRateSelector(SparseNaiveBayes):
         drop: int = 1,
         n_tokens: Any = TRAINING,
         alpha: float = 1.0,
+        balanced: bool = True,
         fit_prior: bool = True,
         class_prior: Any = None,
         engine: Engine | None = None,
@@ -130,6 +141,7 @@ class ErrorRateSelector(SparseNaiveBayes):
         self.drop = drop
         self.n_tokens = n_tokens
         self.alpha = alpha
+        self.balanced = balanced
         self.fit_prior = fit_prior
         self.class_prior = class_prior
         self.engine = engine
@@ -177,12 +189,13 @@ class ErrorRateSelector(SparseNaiveBayes):
         Lengths.of(self.n_tokens)
         return self.n_tokens
 
-    def _lengths(self, counts: Counts) -> Any:
-        """The lengths that were given, or those of the fit."""
-        if not self._of_training:
-            return self._given_lengths()
-        assert counts.lengths is not None
-        return lengths_in(counts.lengths)
+    def _documents(self, counts: Counts, logs: Array) -> Documents:
+        """Whose errors are predicted; ``logs`` of the priors of the classifier."""
+        n_tokens = self._given_lengths()
+        if n_tokens is None:
+            assert counts.lengths is not None
+            n_tokens = lengths_in(counts.lengths)
+        return Documents(n_tokens, None if self.balanced else np.exp(logs)[counts.seen])
 
     def _statistic(self, n_classes: int, source: Source) -> ClassCounts:
         return ClassCounts(n_classes, with_lengths=self._of_training)
@@ -201,13 +214,26 @@ class ErrorRateSelector(SparseNaiveBayes):
         return sums(arrays)
 
     def _model(self, counts: Counts, settings: Settings) -> NaiveBayesModel:
-        found = select(counts, settings, self._search(), self._lengths(counts))
+        found = select(counts, settings, self._search(), self._documents(counts, log_prior(counts, settings)))
+        self._warn_if_wrong(found)
         self.order_, self.errors_, self.estimate_ = found.order, found.errors, found.estimate
         return found.model
 
+    def _warn_if_wrong(self, found: Selection) -> None:
+        """Of predictions that cannot be true, as far as that can be told without a test."""
+        predicted, least = found.estimate.error, found.least
+        if predicted >= BELIEVED * least:
+            return
+        remedy = "take" if self.balanced else "take balanced=True,"
+        warn(
+            f"the predicted error is {predicted:.3g}, but {least:.3g} of all documents have none of the selected "
+            "features and are decided wrongly: these are too few or too rare for the normal distribution; "
+            f"{remedy} a larger k, or search='ranked'",
+            DataWarning,
+        )
+
     def _scores(self, counts: Counts) -> Array:
-        settings = Settings(len(self.model_.support), self.model_.alpha, class_prior=np.exp(self.class_log_prior_))
-        return lone_errors(counts, settings, self._lengths(counts))
+        return lone_errors(counts, self.model_.alpha, self._documents(counts, self.class_log_prior_))
 
     def _parameters(self) -> dict[str, Any]:
         parameters = super()._parameters()

@@ -13,7 +13,7 @@ from nfs_dask.errors import InputError, PlanError
 from nfs_dask.estimators.base import MOST_COUNTS
 from nfs_dask.models.base import Evidence
 from nfs_dask.models.bayes import NaiveBayesModel
-from nfs_dask.naive_bayes import Counts, Settings, fit_multinomial, log_prior, merged_multinomial
+from nfs_dask.naive_bayes import Counts, Settings, fit_multinomial, merged_multinomial
 from nfs_dask.progress import Progress
 from nfs_dask.solvers.bounded import MOST_FEATURES, bounded
 from nfs_dask.solvers.error import ErrorEstimate, ErrorProblem, estimate
@@ -61,6 +61,14 @@ class Search:
 
 
 @dataclass(frozen=True)
+class Documents:
+    """Whose errors are predicted."""
+
+    n_tokens: Any  # how long they are, as `Lengths.of` takes it
+    prior: Array | None = None  # (C,) of the classes seen; None: equal
+
+
+@dataclass(frozen=True)
 class Selection:
     """What a search has found, and the multinomial model of these features and the rest."""
 
@@ -68,6 +76,7 @@ class Selection:
     order: Array | None  # features in the order they were taken, where each set is part of the next
     errors: dict[int, float]  # smallest error seen with each number of features
     estimate: ErrorEstimate
+    least: float  # the error is no smaller: documents without any of the features, which are decided wrongly
 
 
 @dataclass(frozen=True)
@@ -78,35 +87,37 @@ class _Pool:
     problem: ErrorProblem
 
 
-def select(counts: Counts, settings: Settings, search: Search, n_tokens: Any) -> Selection:
-    """The features that a search finds, where documents are as long as ``n_tokens`` says.
+def select(counts: Counts, settings: Settings, search: Search, documents: Documents) -> Selection:
+    """The features that a search finds.
 
     Features absent from all documents are not chosen, unless all are.
     """
     if search.name == RANKED:
         support, order = _by_gain(counts, settings)
-        pool = _pool(counts, settings, n_tokens, support)
+        pool = _pool(counts, settings.alpha, documents, support)
         found = ranked(pool.problem, len(support), order)
     else:
-        pool = _pool(counts, settings, n_tokens, _candidates(counts.seen_totals, settings.k, search))
+        pool = _pool(counts, settings.alpha, documents, _candidates(counts.seen_totals, settings.k, search))
         found = search.run(pool.problem, settings.k, np.arange(len(pool.columns)))
         support = pool.columns[found.features]
     evidence = _evidence(found, settings.k, counts.totals.n_features)
+    shares = _shares(pool.problem, found.features)
     return Selection(
-        model=merged_multinomial(counts, settings, support, _shares(pool.problem, found.features), evidence),
+        model=merged_multinomial(counts, settings, support, shares, evidence),
         order=None if found.order is None else pool.columns[found.order],
         errors=dict(zip(found.sizes.tolist(), found.errors.tolist(), strict=True)),
         estimate=estimate(pool.problem, found.features),
+        least=_least(pool.problem, shares[:, len(support) :].sum(axis=1)),
     )
 
 
-def lone_errors(counts: Counts, settings: Settings, n_tokens: Any) -> Array:
+def lone_errors(counts: Counts, alpha: float, documents: Documents) -> Array:
     """What each feature alone takes off the error of keeping none, (m,); 0 for those absent from all documents."""
     cells, where = counts.seen_totals.grouped()
-    problem = _pool(counts, settings, n_tokens, np.zeros(1, np.int64)).problem
+    problem = _pool(counts, alpha, documents, np.zeros(1, np.int64)).problem
     nothing = KeptSet(problem)
-    mass = (cells.totals * cells.sizes).sum(axis=1) + settings.alpha * counts.totals.n_features
-    points = np.ascontiguousarray(((cells.totals + settings.alpha) / mass[:, None]).T)
+    mass = (cells.totals * cells.sizes).sum(axis=1) + alpha * counts.totals.n_features
+    points = np.ascontiguousarray(((cells.totals + alpha) / mass[:, None]).T)
     less = np.where(cells.totals.any(axis=0), nothing.error - nothing.errors_with(points), 0.0)
     return less if where is None else np.concatenate([part for _, part in where.spread(less)])
 
@@ -121,17 +132,16 @@ def _by_gain(counts: Counts, settings: Settings) -> tuple[Array, Array]:
     return model.support, np.argsort(-gain, kind="stable")
 
 
-def _pool(counts: Counts, settings: Settings, n_tokens: Any, columns: Array) -> _Pool:
+def _pool(counts: Counts, alpha: float, documents: Documents, columns: Array) -> _Pool:
     """The problem of choosing among some features."""
-    totals, alpha = counts.seen_totals, settings.alpha
+    totals, prior = counts.seen_totals, documents.prior
     kept, mass, n_others = totals.at(columns), _masses(totals), totals.n_features - len(columns)
     smoothed = kept + alpha
     if n_others:  # of real values, rounding could take more than there is
         others = np.maximum(mass - kept.sum(axis=1), 0) + alpha * n_others
         smoothed = np.append(smoothed, others[:, None], axis=1)
-    prior = np.exp(log_prior(counts, settings)[counts.seen])
     shares = smoothed / smoothed.sum(axis=1, keepdims=True)
-    return _Pool(columns, ErrorProblem.of(shares, n_tokens, prior / prior.sum()))
+    return _Pool(columns, ErrorProblem.of(shares, documents.n_tokens, None if prior is None else prior / prior.sum()))
 
 
 def _masses(totals: Totals) -> Array:
@@ -177,6 +187,12 @@ def _shares(problem: ErrorProblem, kept: Array) -> Array:
     others = np.delete(np.arange(problem.n_features), kept)
     rest = problem.P[:, others].sum(axis=1, keepdims=True)
     return np.append(problem.P[:, kept], rest[:, : len(others)], axis=1)
+
+
+def _least(problem: ErrorProblem, rest: Array) -> float:
+    """How many documents have none of the features and are decided wrongly; without them, length alone decides."""
+    alike = problem.prior[:, None] * rest[:, None] ** problem.lengths.values
+    return float((alike.sum(axis=0) - alike.max(axis=0)) @ problem.lengths.shares)
 
 
 def _evidence(found: SearchResult, k: int, n_features: int) -> Evidence:

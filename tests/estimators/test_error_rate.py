@@ -42,13 +42,13 @@ def corpus(n_classes: int = 2, n_features: int = 12, n_rows: int = 300, seed: in
     return rng.poisson(rates[y]), np.array(["a", "b", "c", "d"])[y]
 
 
-def wide_corpus(n_rows: int = 200, n_features: int = 3000) -> tuple[Any, Any]:
+def wide_corpus(n_rows: int = 200, n_features: int = 3000, length: float = 40, spread: float = 0.7) -> tuple[Any, Any]:
     """Most features are rare, and many are equal."""
     rng = np.random.default_rng(3)
     y = np.append([0, 1], rng.integers(2, size=n_rows - 2))
     frequencies = 1 / np.arange(1, n_features + 1)
-    shares = frequencies * np.exp(rng.normal(0, 0.7, (2, n_features)))
-    shares *= 40 / shares.sum(axis=1, keepdims=True)
+    shares = frequencies * np.exp(rng.normal(0, spread, (2, n_features)))
+    shares *= length / shares.sum(axis=1, keepdims=True)
     return sparse.csr_array(rng.poisson(shares[y])[:, rng.permutation(n_features)]), y
 
 
@@ -62,10 +62,12 @@ def lengths_of(X: Any) -> Any:
     return np.asarray(X.sum(axis=1)).ravel()
 
 
+def prior_of(y: Any) -> Any:
+    return np.unique(y, return_counts=True)[1] / len(y)
+
+
 def error_with(X: Any, y: Any, features: Any, alpha: float = 1.0) -> float:
-    prior = np.unique(y, return_counts=True)[1] / len(y)
-    P = shares_of(X, y, alpha)
-    return nfs.predict_error(P, n_tokens=lengths_of(X), prior=prior, features=features).error
+    return nfs.predict_error(shares_of(X, y, alpha), n_tokens=lengths_of(X), features=features).error
 
 
 # What is selected
@@ -81,7 +83,7 @@ def test_the_error_is_predicted_of_the_features_it_selects(search: str, n_classe
     assert selector.error_ == pytest.approx(error_with(X, y, support, 0.5), rel=1e-12)
     assert selector.estimate_.error == selector.objective_ == selector.error_
     assert selector.errors_[4] <= selector.error_ * (1 + 1e-9)
-    of_model = nfs.predict_error(selector, n_tokens=lengths_of(X))
+    of_model = nfs.predict_error(selector, n_tokens=lengths_of(X), prior=np.full(n_classes, 1 / n_classes))
     assert of_model.error == pytest.approx(selector.error_, rel=1e-12)
     np.testing.assert_allclose(of_model.mean, selector.estimate_.mean, rtol=1e-9, atol=1e-12)
 
@@ -130,8 +132,7 @@ def test_searches_through_distinct_features_find_what_searches_through_all_find(
     """Of equal features only as many are looked at as a set can hold."""
     X, y = wide_corpus(n_features=600)
     X = X if values == "counts" else X * 0.37
-    prior = np.unique(y, return_counts=True)[1] / len(y)
-    problem = ErrorProblem.of(shares_of(X, y), 40, prior)
+    problem = ErrorProblem.of(shares_of(X, y), 40)
     present = np.flatnonzero(np.asarray(X.sum(axis=0)).ravel())
     searches: dict[str, Any] = {
         "best-individual": (best_individual(problem, 20, present), {}),
@@ -147,7 +148,7 @@ def test_searches_through_distinct_features_find_what_searches_through_all_find(
 
 def test_taking_away_starts_with_all_features() -> None:
     X, y = corpus(n_features=20)
-    problem = ErrorProblem.of(shares_of(X, y), 15, np.unique(y, return_counts=True)[1] / len(y))
+    problem = ErrorProblem.of(shares_of(X, y), 15)
     direct = plus_minus(problem, 5, 1, 2, np.arange(19))
     found = ErrorRateSelector(5, search="plus-minus", add=1, drop=2, n_tokens=15).fit(X, y)
     assert found.get_support(indices=True).tolist() == direct.features.tolist()
@@ -159,7 +160,7 @@ def test_branch_and_bound_counts_equal_features_once() -> None:
     X = np.hstack([X, np.repeat(X[:, :1], 80, axis=1)])
     found = ErrorRateSelector(3, search="bounded", n_tokens=15).fit(X, y)
     some = np.append(np.arange(8), [9, 10])
-    rest = ErrorProblem.of(shares_of(X, y), 15, np.unique(y, return_counts=True)[1] / len(y))
+    rest = ErrorProblem.of(shares_of(X, y), 15)
     assert found.error_ == pytest.approx(bounded(rest, 3, some).error, rel=1e-12)
     assert found.certified_
 
@@ -176,7 +177,7 @@ def test_what_is_in_no_document_is_not_selected_unless_all_are(search: str) -> N
     np.testing.assert_allclose(whole.predict_proba(X), MultinomialNB().fit(X, y).predict_proba(X), rtol=1e-11)
     empty = ErrorRateSelector(2, search=search).fit(np.zeros_like(X), y)
     assert len(empty.get_support(indices=True)) == 2
-    assert empty.error_ == pytest.approx(np.unique(y, return_counts=True)[1].min() / len(y))
+    assert empty.error_ == pytest.approx(0.5)
 
 
 @each_search
@@ -184,20 +185,22 @@ def test_priors_and_lengths_count(search: str) -> None:
     X, y = corpus(3, n_features=10)
     P = shares_of(X, y)
     for lengths in (3, [2, 9], {2: 1.0, 30: 3.0}):
-        given = ErrorRateSelector(3, search=search, n_tokens=lengths, class_prior=[3.0, 1.0, 1.0]).fit(X, y)
+        priors: dict[str, Any] = {"balanced": False, "class_prior": [3.0, 1.0, 1.0]}
+        given = ErrorRateSelector(3, search=search, n_tokens=lengths, **priors).fit(X, y)
         support = given.get_support(indices=True)
         expected = nfs.predict_error(P, n_tokens=lengths, prior=[0.6, 0.2, 0.2], features=support)
         assert given.error_ == pytest.approx(expected.error, rel=1e-12)
-    equal = ErrorRateSelector(3, search=search, n_tokens=5, fit_prior=False).fit(X, y)
-    expected = nfs.predict_error(P, n_tokens=5, features=equal.get_support(indices=True))
-    assert equal.error_ == pytest.approx(expected.error, rel=1e-12)
+    fitted = ErrorRateSelector(3, search=search, balanced=False).fit(X, y)
+    assert nfs.predict_error(fitted, n_tokens=lengths_of(X)).error == pytest.approx(fitted.error_, rel=1e-12)
+    equal = ErrorRateSelector(3, search=search, balanced=False, fit_prior=False).fit(X, y)
+    assert equal.error_ == pytest.approx(ErrorRateSelector(3, search=search).fit(X, y).error_, rel=1e-12)
 
 
 def test_scores_are_what_a_feature_alone_takes_off_the_error() -> None:
-    for n_classes, scale in ((2, 1), (3, 1), (2, 0.7)):
+    for n_classes, scale, balanced in ((2, 1, True), (3, 1, False), (2, 0.7, True)):
         X, y = corpus(n_classes, n_features=8)
-        selector = ErrorRateSelector(3, n_tokens=12).fit(X * scale, y)
-        prior, P = np.unique(y, return_counts=True)[1] / len(y), shares_of(X * scale, y)
+        selector = ErrorRateSelector(3, n_tokens=12, balanced=balanced).fit(X * scale, y)
+        prior, P = None if balanced else prior_of(y), shares_of(X * scale, y)
         none = nfs.predict_error(P, n_tokens=12, prior=prior, features=[]).error
         alone = [nfs.predict_error(P, n_tokens=12, prior=prior, features=[d]).error for d in range(7)]
         np.testing.assert_allclose(selector.scores_, [*(none - np.array(alone)), 0.0], atol=1e-12)
@@ -227,7 +230,7 @@ def test_all_other_features_count_as_one(n_classes: int) -> None:
     P = shares_of(X, y, 0.3)
     logs = np.log(np.append(P[:, support], 1 - P[:, support].sum(axis=1, keepdims=True), axis=1))
     rows = np.append(X[:, support], X.sum(axis=1, keepdims=True) - X[:, support].sum(axis=1, keepdims=True), axis=1)
-    joint = np.log(np.unique(y, return_counts=True)[1] / len(y)) + rows @ logs.T
+    joint = np.log(prior_of(y)) + rows @ logs.T
     np.testing.assert_allclose(selector.predict_joint_log_proba(X), joint, rtol=1e-11)
     np.testing.assert_array_equal(selector.predict(X), selector.classes_[joint.argmax(axis=1)])
     linear = selector.coef_ @ X.T + selector.intercept_[:, None]
@@ -253,6 +256,19 @@ def test_what_forward_search_finds_needs_the_count_of_all_others() -> None:
     for k in (1, 2, 5):
         selector = ErrorRateSelector(k, search="forward").fit(X, y)
         assert 1 - selector.score(X, y) == pytest.approx(selector.error_, abs=0.03)
+
+
+def test_unequal_priors_reward_features_that_hardly_occur_and_that_is_said() -> None:
+    X, y = wide_corpus(2000, 1000, length=15, spread=0.3)
+    keep = (y == 0) | (np.arange(2000) % 10 > 0)
+    X, y = X[keep], y[keep]
+    with pytest.warns(nfs.DataWarning, match=r"of all documents have none of .*; take balanced=True, a larger k"):
+        fooled = ErrorRateSelector(10, search="forward", balanced=False).fit(X, y)
+    selector = ErrorRateSelector(10, search="forward").fit(X, y)
+    assert 1 - selector.score(X, y) == pytest.approx(selector.error_, abs=0.03)
+    assert 1 - fooled.score(X, y) > fooled.error_ + 0.1
+    frequencies = np.asarray((X > 0).mean(axis=0)).ravel()
+    assert frequencies[fooled.get_support()].max() < 0.02 < frequencies[selector.get_support()].min()
 
 
 # What it takes

@@ -207,7 +207,9 @@ def test_models_from_before_there_were_centers_are_read(tmp_path: Path) -> None:
 def test_a_method_from_the_future_is_named(tmp_path: Path) -> None:
     save_model(MODEL, {}, tmp_path / "m")
     edit(lambda h: h.update(method="cosine"))(tmp_path / "m")
-    with pytest.raises(StoreError, match=r"method 'cosine'; this version knows bernoulli, multinomial, error, l1, .*upgrade"):
+    with pytest.raises(
+        StoreError, match=r"method 'cosine'; this version knows bernoulli, multinomial, error, .*upgrade"
+    ):
         read_model(tmp_path / "m")
 
 
