@@ -18,7 +18,7 @@ features have the same bits for any number of panels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numba
@@ -37,7 +37,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.kernels import kernel
 from nfs_dask.lookup import Lookup
 
-FEW = 2048  # whole numbers whose logs are looked up: most counts of words are small
+FEW = 1 << 16  # counts below this have their logarithms looked up
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,7 @@ class RegionSums:
             first,
             counts,
             table.smoothing,
+            _logs_of_few(table.smoothing),
             self.nothing,
             self.places,
             self.logs,
@@ -188,6 +189,13 @@ def region_features(
     sums = RegionSums(block, table, leave_out=leave_out, trusted=trusted)
     sums.add(counts)
     return sums.features(normalize=normalize)
+
+
+@lru_cache(maxsize=4)
+def _logs_of_few(smoothing: float) -> Array:
+    """log(k + smoothing) for k = 0, 1, ...: most counts are among them, and looking one up costs less than a log."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.arange(FEW) + smoothing)
 
 
 def _checked(block: Block, table: RegionTable, trusted: bool) -> Block:
@@ -256,6 +264,7 @@ def _add_logs(
     first: int,
     counts: Array,
     smoothing: float,
+    few: Array,
     nothing: Any,
     places: Array,
     logs: Array,
@@ -263,15 +272,12 @@ def _add_logs(
     """logs[row, region, class] += value * log(count + smoothing) of each entry, without the row's own counts.
 
     A row's own count of a word is what the regions that share the table have of it: while one of them is walked, the
-    others follow. ``places`` say how far each has been walked by earlier panels, and then by this one. ``nothing`` is a
-    zero of the type that values add up in.
+    others follow. ``places`` say how far each has been walked by earlier panels, and then by this one. ``few`` are the
+    smoothed logarithms of 0, 1, 2, ... ``nothing`` is a zero of the type that values add up in.
     """
     n_classes, n_tables, width = counts.shape
     n_regions = logs.shape[1]
     together = n_regions // n_tables
-    few = np.empty(FEW)
-    for k in range(FEW):
-        few[k] = np.log(k + smoothing)
     at, other = np.empty(n_regions, np.int64), np.empty(n_regions, np.int64)
     for i in range(len(indptr) - 1):
         end = np.int64(indptr[i + 1])
@@ -309,7 +315,7 @@ def _add_logs(
                         # Whole numbers are subtracted as such, and what is left of rounded ones is never below 0.
                         count = np.float64(counts[c, t, word] - own) if share == 1.0 else count - share * own
                     whole = np.int64(count)
-                    is_few = 0 <= whole < FEW and whole == count
+                    is_few = 0 <= whole < len(few) and whole == count
                     log = few[whole] if is_few else np.log(max(count, 0.0) + smoothing)
                     logs[i, r, c] += value * log
 
