@@ -195,7 +195,8 @@ def region_features(
 def _logs_of_few(smoothing: float) -> Array:
     """log(k + smoothing) for k = 0, 1, ...: most counts are among them, and looking one up costs less than a log."""
     with np.errstate(divide="ignore"):
-        return np.log(np.arange(FEW) + smoothing)
+        logs: Array = np.log(np.arange(FEW) + smoothing)
+    return logs
 
 
 def _checked(block: Block, table: RegionTable, trusted: bool) -> Block:
