@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 import nfs_dask as nfs
 from nfs_dask.chosen import Chosen
 from nfs_dask.errors import InputError
-from nfs_dask.paths.choosing import smallest_error
+from nfs_dask.paths.choosing import elbow, smallest_error
 from nfs_dask.paths.errors import overall_error
 
 KS = [2, 5, 10, 30, 60]
@@ -89,6 +89,22 @@ def test_shares_and_all_are_looked_at_too() -> None:
         for wrong in (10, "all", []):
             with pytest.raises(InputError, match="ks"):
                 path.choose(rule, ks=wrong)
+
+
+def test_a_curve_without_a_bend_says_so() -> None:
+    ks = np.array([1, 2, 4, 8, 16])
+    gains = {"bent": np.array([1.0, 6.0, 8.0, 9.0, 9.5]), "even": np.log2(ks) + 1.0, "late": ks.astype(float)}
+    said = {name: elbow(made_up_path(ks, gain)).why_ for name, gain in gains.items()}
+    assert "hardly bends" not in said["bent"]
+    assert "hardly bends" in said["even"] and "hardly bends" in said["late"]
+
+
+def made_up_path(ks: np.ndarray, gains: np.ndarray) -> Any:
+    class MadeUp:
+        value = gains
+
+    MadeUp.ks = ks  # type: ignore[attr-defined]
+    return MadeUp
 
 
 def test_predicted_errors_of_weights_and_alpha() -> None:

@@ -11,6 +11,8 @@ from nfs_dask.chosen import Chosen
 from nfs_dask.errors import InputError
 from nfs_dask.paths.table import Path
 
+BEND = 0.05  # of all gain; a curve that is nowhere so far above its chord has no elbow to speak of
+
 
 def elbow(path: Path) -> Chosen:
     """The k where the curve of gains, over log k, is farthest above the line between its ends.
@@ -39,6 +41,8 @@ def elbow(path: Path) -> Chosen:
         f"{k:,} features have {share:.1%} of the gain of {int(ks[-1]):,}; here the curve over log k is farthest above "
         "the line between its ends, so that each further doubling brings less than the average one"
     )
+    if above[best] < BEND:
+        why += ". But it hardly bends: gains grow evenly with log k or faster, and another rule says more"
     return Chosen(k, rule="elbow", why=why, table=table, interval=(int(ks[near[0]]), int(ks[near[-1]])))
 
 

@@ -81,9 +81,11 @@ def path(
     ([1, 2, 3], [0.0, 1.621, 1.803], [0, 1])
     """
     if method in METHODS and method not in RANKING:
+        other = "fit an ErrorRateSelector, whose errors_ are of many k"
+        other = "try several k with nfs_dask.cross_validate" if method == "hybrid" else other
         raise InputError(
             f"method={method!r} does not rank features, so that there is no path; give one of "
-            f"{', '.join(map(repr, RANKING))}, or try several k with nfs_dask.cross_validate"
+            f"{', '.join(map(repr, RANKING))}, or {other}"
         )
     X = numeric(X)
     given = {"binarize": binarize, "covariance": covariance, "variance_floor": variance_floor}
