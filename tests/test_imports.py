@@ -22,7 +22,7 @@ LAYERS = [
     {"kernels", "doubles"},
     {"block"},
     {"text", "lookup"},
-    {"solvers", "progress", "selection", "chosen", "certificates", "coverage"},
+    {"solvers", "progress", "selection", "chosen", "tabular", "certificates", "coverage"},
     {"statistics"},
     {"models", "totals"},
     {"naive_bayes", "centers", "error_rates"},

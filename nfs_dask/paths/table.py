@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from nfs_dask.chosen import Chosen
 from nfs_dask.engine.base import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.path import TOLERANCE
+from nfs_dask.tabular import Tabular
 
 SHOWN = 20  # rows of a printed path
 
@@ -64,7 +64,7 @@ class Chooser(Protocol):
 
 
 @dataclass(frozen=True)
-class Path:
+class Path(Tabular):
     """Supports of many sizes; made by `path`.
 
     Gains are what a support adds to the log likelihood without features, in nats, or takes off the cost of centers.
@@ -253,19 +253,3 @@ class Path:
 
     def __repr__(self) -> str:
         return f"<Path of {self.headline}>"
-
-    def __str__(self) -> str:
-        cells = self.cells()
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([self.headline, *lines])
-
-    def _repr_html_(self) -> str:
-        head, *rows = ("".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) for tag, row in self._tagged())
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        caption = html.escape(self.headline)
-        return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-    def _tagged(self) -> list[tuple[str, list[str]]]:
-        head, *rows = self.cells()
-        return [("th", head), *(("td", row) for row in rows)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from nfs_dask.block import Array
 from nfs_dask.chosen import Chosen
 from nfs_dask.errors import InputError
 from nfs_dask.procedures.passes import Pass
+from nfs_dask.tabular import Tabular
 
 Rule = Literal["cv", "1se"]
 Measure = Literal["accuracy", "balanced", "log_loss"]
@@ -36,7 +36,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class CrossValidation:
+class CrossValidation(Tabular):
     """How good models of each k and each alpha are on documents they have not seen; made by `cross_validate`.
 
     Axes are folds (F), smoothings (A), numbers of features (K) and classes (C). Documents count once, whatever weights
@@ -227,19 +227,6 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         return f"<CrossValidation of {self.headline}>"
-
-    def __str__(self) -> str:
-        cells = self.cells()
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([self.headline, *lines])
-
-    def _repr_html_(self) -> str:
-        head, *rows = self.cells()
-        top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        caption = html.escape(self.headline)
-        return f"<table><caption>{caption}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
     def _cell(self, k: int, alpha: float | None) -> tuple[int, int]:
         """Where a k and an alpha are in the table."""
