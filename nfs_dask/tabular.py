@@ -6,6 +6,16 @@ import html
 from abc import ABC, abstractmethod
 
 
+def several(n: float, one: str, many: str) -> str:
+    """A number of things in words.
+
+    >>> several(1, "value", "values"), several(2.05, "read", "reads"), several(1200, "row", "rows")
+    ('1 value', '2.05 reads', '1,200 rows')
+    """
+    number = f"{n:,}" if isinstance(n, int) else f"{n:g}"
+    return f"{number} {one if n == 1 else many}"
+
+
 class Tabular(ABC):
     """Something that shows itself as a headline above a table."""
 

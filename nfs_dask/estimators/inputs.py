@@ -13,6 +13,7 @@ from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.textual import refuse_texts
+from nfs_dask.models.base import Model
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.collections import is_collection
 from nfs_dask.sources.matrices import as_rows
@@ -95,7 +96,24 @@ def check_features(estimator: Any, X: Any) -> None:
         return
     if not is_collection(X):
         as_rows(X)  # says what is wrong with things that have no rows and columns
+    model = estimator.model_
+    if hasattr(X, "columns") and not hasattr(estimator, "feature_names_in_") and model.names is not None:
+        _check_selected(model, X.columns)
+        X = np.empty((1, len(X.columns)))
     validate_data(estimator, _named(X), reset=False, skip_check_array=True)
+
+
+def _check_selected(model: Model, columns: Any) -> None:
+    """A model from a file knows the names of the features it selected, and these have to be where they were."""
+    if len(columns) != model.n_features:
+        return  # which says more
+    here = [str(columns[i]) for i in model.support.tolist()]
+    for column, name, wanted in zip(model.support.tolist(), here, model.feature_names, strict=True):
+        if name != wanted:
+            raise InputError(
+                f"column {column} of X is {name!r}, and the model was fitted with {wanted!r} there; give the columns "
+                "of the training data in their order"
+            )
 
 
 def _named(X: Any) -> Any:

@@ -13,7 +13,7 @@ from nfs_dask.chosen import Chosen
 from nfs_dask.engine.base import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.path import TOLERANCE
-from nfs_dask.tabular import Tabular
+from nfs_dask.tabular import Tabular, several
 
 SHOWN = 20  # rows of a printed path
 
@@ -227,8 +227,8 @@ class Path(Tabular):
     def headline(self) -> str:
         """What this is a path of, in one line."""
         return (
-            f"{', '.join([self.method, *self._settings()])}: {len(self.ks):,} values of k over {self.n_features:,} "
-            f"features, {self.n_rows:,} documents in {len(self.classes)} classes"
+            f"{', '.join([self.method, *self._settings()])}: {several(len(self.ks), 'value', 'values')} of k over "
+            f"{self.n_features:,} features, {self.n_rows:,} documents in {len(self.classes)} classes"
         )
 
     def _settings(self) -> list[str]:

@@ -13,7 +13,7 @@ from nfs_dask.block import Array
 from nfs_dask.chosen import Chosen
 from nfs_dask.errors import InputError
 from nfs_dask.procedures.passes import Pass
-from nfs_dask.tabular import Tabular
+from nfs_dask.tabular import Tabular, several
 
 Rule = Literal["cv", "1se"]
 Measure = Literal["accuracy", "balanced", "log_loss"]
@@ -197,11 +197,11 @@ class CrossValidation(Tabular):
     @property
     def headline(self) -> str:
         """What was validated, in one line."""
-        grid = f"{len(self.ks):,} values of k"
+        grid = f"{several(len(self.ks), 'value', 'values')} of k"
         grid += f" and {len(self.alphas)} of alpha" if len(self.alphas) > 1 else ""
         return (
             f"{self.method}: {grid}, validated on {self.documents.sum():,} documents in {self.n_folds} folds, "
-            f"{self.reads:g} reads of the data"
+            f"{several(self.reads, 'read', 'reads')} of the data"
         )
 
     def cells(self) -> list[list[str]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -10,9 +13,19 @@ import pandas as pd
 import pytest
 import sparse as pydata
 from scipy import sparse
+from sklearn.base import clone
 
 import nfs_dask as nfs
-from nfs_dask import DaskEngine, InputError, PlanError, SerialEngine, SparseBernoulliNB, SparseMultinomialNB
+from nfs_dask import (
+    DaskEngine,
+    InputError,
+    PlanError,
+    SerialEngine,
+    SparseBernoulliNB,
+    SparseCentroid,
+    SparseMultinomialNB,
+    load_model,
+)
 from nfs_dask.models.base import Evidence
 from nfs_dask.models.bayes import NaiveBayesModel
 
@@ -289,3 +302,21 @@ def test_sums_beyond_floats_are_refused(estimator):
         estimator.fit(X, y, sample_weight=np.full(20, 1.5e308))
     with np.errstate(over="ignore"), pytest.raises(InputError, match="scale them down"):
         SparseMultinomialNB(2).fit(X * 0.8e308, y)
+
+
+@pytest.mark.parametrize("made", [SparseMultinomialNB(2), SparseCentroid(2), SparseCentroid(2, metric="manhattan")])
+def test_a_loaded_model_knows_the_names_of_its_features(made: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.poisson(2, (60, 5)), columns=list("abcde"))
+    y = np.where(X["b"] + X["d"] > 4, "many", "few")
+    fitted = clone(made).fit(X, y)
+    fitted.save(tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))  # without a warning
+    np.testing.assert_array_equal(loaded.predict(X.to_numpy()), fitted.predict(X))
+    first, second = fitted.get_feature_names_out()
+    swapped = X.rename(columns={first: second, second: first})
+    with pytest.raises(InputError, match="in their order"):
+        loaded.predict(swapped)
+    with pytest.raises(ValueError, match="5 features"):
+        loaded.predict(X[["a", "b"]])
