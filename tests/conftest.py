@@ -21,6 +21,12 @@ settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Make warnings that lines of these tests cause errors; what pyproject.toml excepts is said behind this."""
+    names = "|".join(sorted(path.stem for path in Path(__file__).parent.rglob("*.py")))
+    config.getini("filterwarnings").insert(1, rf"error:::(.*\.)?({names})$")
+
+
 @pytest.fixture
 def full_disk() -> Callable[[int], AbstractContextManager[None]]:
     """While this lasts, no file of this process grows beyond so many bytes."""

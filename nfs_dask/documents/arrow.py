@@ -27,11 +27,11 @@ def check_schema(path: str, schema: Any, columns: TextColumns) -> None:
         if name is None:
             continue
         kind = schema.field(name).type
-        if not (_holds_nothing(kind) or allowed(_plain(kind))):
+        if not (_holds_nothing(kind) or allowed(plain(kind))):
             raise InputError(f"{path}: {option}={name!r} holds {kind}; give a column of {names}")
 
 
-def _plain(kind: Any) -> Any:
+def plain(kind: Any) -> Any:
     """The type of the values, where each is kept once and referred to by number."""
     import pyarrow as pa
 
@@ -45,10 +45,19 @@ def _holds_nothing(kind: Any) -> bool:
     return pa.types.is_null(kind)
 
 
-def _holds_strings(kind: Any) -> bool:
+def holds_strings(kind: Any) -> bool:
+    """Whether values of a type are strings, however they are laid out."""
     import pyarrow as pa
 
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def lie_in_a_row(kind: Any) -> bool:
+    """Whether texts of a type are one buffer of bytes and where each begins."""
+    import pyarrow as pa
+
+    sorts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_sort(kind) for is_sort in sorts)
 
 
 def _holds_bytes(kind: Any) -> bool:
@@ -59,7 +68,7 @@ def _holds_bytes(kind: Any) -> bool:
 
 
 def _holds_text(kind: Any) -> bool:
-    return _holds_strings(kind) or _holds_bytes(kind)
+    return holds_strings(kind) or _holds_bytes(kind)
 
 
 def _holds_numbers(kind: Any) -> bool:
@@ -72,7 +81,7 @@ def _holds_labels(kind: Any) -> bool:
     import pyarrow as pa
 
     plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-    return plain or _holds_strings(kind)
+    return plain or holds_strings(kind)
 
 
 def texts_of(array: Any, encoding: str) -> Column:
@@ -100,7 +109,7 @@ def labels_of(array: Any, path: str) -> Column:
 
     values = _decoded(array)
     present = _present(values)
-    if _holds_strings(values.type):
+    if holds_strings(values.type):
         return Column(_strings(values, path), present)
     if pa.types.is_boolean(values.type):
         return Column(_integers(values.cast(pa.int8())) != 0, present)

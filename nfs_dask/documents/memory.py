@@ -16,6 +16,7 @@ from nfs_dask.block import Array
 from nfs_dask.documents.arrow import texts_of
 from nfs_dask.documents.base import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
 from nfs_dask.documents.checking import BATCH_DOCUMENTS, Bad, Checker, Column, check_columns, is_missing
+from nfs_dask.documents.dtypes import lie_in_arrow
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
 
@@ -118,8 +119,7 @@ def _as_list(values: Any) -> Sequence[Any]:
 
 def _is_arrow(values: Any) -> bool:
     """Whether the strings of a Series lie in Arrow's memory."""
-    dtype = getattr(values, "dtype", None)
-    return is_series(values) and (getattr(dtype, "storage", "") == "pyarrow" or str(dtype).endswith("string[pyarrow]"))
+    return is_series(values) and lie_in_arrow(values.dtype)
 
 
 def _lengths(texts: Any) -> Array:

@@ -17,6 +17,7 @@ from nfs_dask.documents.base import DocumentSource, OnError, TextColumns
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.collections import TEXT, DaskDocuments, is_bag
 from nfs_dask.documents.decoding import check_encoding
+from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.documents.memory import MemoryDocuments, a_type, is_frame, is_series
 from nfs_dask.documents.places import looks_like_path, open_places, place_is_matrix
 from nfs_dask.errors import InputError
@@ -166,9 +167,10 @@ def _first_present(values: Any) -> Any:
 def _holds_texts(column: Any) -> bool:
     """Whether an array or a Series is strings, told by its type, or where that is any object by its first values."""
     dtype = getattr(column, "dtype", None)
-    if str(dtype) == "object":
-        return is_series(column) if is_collection(column) else isinstance(_first_present(column), str)
-    return getattr(dtype, "kind", "") in ("U", "T") or "string" in str(dtype)
+    told = False if dtype is None else are_strings(dtype)
+    if told is not None:
+        return told
+    return is_series(column) if is_collection(column) else isinstance(_first_present(column), str)
 
 
 def _check_all_paths(source: Sequence[Any]) -> None:

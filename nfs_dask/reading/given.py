@@ -12,6 +12,7 @@ from typing import Any
 
 from nfs_dask.documents.base import BATCH_NBYTES
 from nfs_dask.documents.collections import is_bag
+from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.errors import InputError
 from nfs_dask.sources.collections import is_collection
 from nfs_dask.text.strings import Strings
@@ -51,8 +52,7 @@ def text_columns(frame: Any) -> list[Any]:
 
 
 def _may_be_text(dtype: Any) -> bool:
-    """Whether values of a type may be strings: str, objects, and pandas' own strings and categories."""
-    return getattr(dtype, "kind", "O") in "OTU"
+    return are_strings(dtype) is not False
 
 
 def _is_document(value: Any) -> bool:

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from string_types import STRING_TYPES
 from taking import take
 
 from nfs_dask.documents import memory
@@ -20,14 +21,8 @@ FORMS = {
     "tuple": tuple,
     "numpy": np.array,
     "objects": lambda texts: np.array(texts, object),
-    "series": pd.Series,
     "odd index": lambda texts: pd.Series(texts, index=[7] * len(texts)),
-    "python strings": lambda texts: pd.Series(texts, dtype="string[python]"),
-    "arrow strings": lambda texts: pd.Series(texts, dtype="string[pyarrow]"),
-    "arrow": lambda texts: pd.Series(texts, dtype=pd.ArrowDtype(__import__("pyarrow").string())),
-    "large arrow": lambda texts: pd.Series(texts, dtype=pd.ArrowDtype(__import__("pyarrow").large_string())),
-    "chunks": lambda texts: pd.concat([pd.Series([text], dtype="string[pyarrow]") for text in texts]),
-    "categories": lambda texts: pd.Series(texts, dtype="category"),
+    **STRING_TYPES,
 }
 
 
@@ -46,7 +41,7 @@ def test_every_form(form, tiny):
     assert source.in_memory and not source.labelled and source.fingerprint is None
 
 
-@pytest.mark.parametrize("form", ["list", "objects", "series", "python strings", "arrow strings", "large arrow"])
+@pytest.mark.parametrize("form", ["list", "objects", *STRING_TYPES])
 def test_missing_documents_are_named(form, tiny):
     texts = [*TEXTS[:2], None, "", *TEXTS[2:], None, " \t"]
     taken = take(MemoryDocuments(FORMS[form](texts), SKIP))
@@ -98,7 +93,7 @@ def test_very_short_documents_are_cut_by_their_number(monkeypatch):
 
 
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.none(), min_size=1))
-@pytest.mark.parametrize("form", ["list", "arrow strings"])
+@pytest.mark.parametrize("form", ["list", "chunks"])
 def test_nothing_is_lost_or_moved(form, texts):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "BATCH_NBYTES", 40)
@@ -112,7 +107,7 @@ def test_nothing_is_lost_or_moved(form, texts):
 FRAME = pd.DataFrame(
     {
         "text": TEXTS,
-        "title": ["t1", None, "t3", "t4", "t5"],
+        "title": ["t1", "", "t3", "t4", "t5"],
         "class": ["ham", "spam", "ham", "spam", "spam"],
         "weight": [1, 2, 0, 4, 5],
         "stars": [5, 1, 2, 1, 1],
@@ -121,9 +116,12 @@ FRAME = pd.DataFrame(
 )
 
 
-@pytest.mark.parametrize("strings", ["object", "string[python]", "string[pyarrow]"])
+@pytest.mark.parametrize("strings", STRING_TYPES)
 def test_frames(strings, tiny):
-    frame = FRAME.astype({"text": strings, "title": strings, "class": strings})
+    texts = {
+        name: STRING_TYPES[strings]([text or None for text in FRAME[name]]).array for name in ("text", "title", "class")
+    }
+    frame = FRAME.assign(**texts)
     source = MemoryDocuments(frame, TextColumns(("text",), "class", "weight"))
     taken = take(source)
     assert source.labelled and source.weighted

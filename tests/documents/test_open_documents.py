@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 import os
 import tarfile
+from functools import partial
 from pathlib import Path
 
 import anndata
+import dask
 import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
@@ -15,6 +17,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
+from string_types import STRING_TYPES
 from taking import take
 
 from nfs_dask.documents.archives import ArchiveDocuments
@@ -22,6 +25,7 @@ from nfs_dask.documents.folders import FolderDocuments
 from nfs_dask.documents.memory import MemoryDocuments
 from nfs_dask.documents.open import is_documents, is_opened, open_documents
 from nfs_dask.errors import DataWarning, InputError, StoreError
+from nfs_dask.reading.given import holds_texts
 
 TEXTS = ["a fine film", "a dull film", "so so", "great"]
 LABELS = ["pos", "neg", "neg", "pos"]
@@ -152,15 +156,19 @@ def test_matrices_are_no_documents(form, here):
     assert not is_documents(MATRICES[form])
 
 
+def dask_series(make):
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dd.from_pandas(make(TEXTS), npartitions=2)
+
+
 IN_MEMORY = {
     "list": lambda: list(TEXTS),
     "tuple": lambda: tuple(TEXTS),
     "numpy": lambda: np.array(TEXTS),
     "objects": lambda: np.array(TEXTS, object),
-    "series": lambda: FRAME["text"],
-    "strings": lambda: FRAME["text"].astype("string[pyarrow]"),
+    **{name: partial(make, TEXTS) for name, make in STRING_TYPES.items()},
     "bag": lambda: db.from_sequence(TEXTS, npartitions=2),
-    "dask series": lambda: dd.from_pandas(FRAME["text"], npartitions=2),
+    **{f"dask, {name}": partial(dask_series, make) for name, make in STRING_TYPES.items() if name != "view arrow"},
 }
 
 
@@ -178,9 +186,12 @@ def test_documents_in_memory_and_in_dask(form):
                 open_documents(given, **{option: "text"})
 
 
+def frame_of(make):
+    return FRAME.assign(**{name: make(FRAME[name].tolist()).array for name in ("text", "title", "class")})
+
+
 FRAMES = {
-    "pandas": lambda: FRAME,
-    "strings": lambda: FRAME.convert_dtypes(),
+    **{name: partial(frame_of, make) for name, make in STRING_TYPES.items()},
     "dask": lambda: dd.from_pandas(FRAME, npartitions=2),
     "bag": lambda: db.from_sequence(FRAME.to_dict("records"), npartitions=2),
     "parquet": lambda: "table.parquet",
@@ -202,6 +213,16 @@ def test_columns_and_regions(form, here):
     assert source.region_names == ("subject", "body") and source.columns.n_regions == 2
     taken = take(source)
     assert taken.texts == both and taken.labels == LABELS
+
+
+@pytest.mark.parametrize("numbers", [[1.5, None], pd.array([1, None], "Int64"), pd.array([1, 2], "int64[pyarrow]")])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_numbers_and_their_categories_are_no_documents(numbers, lazy):
+    for dtype in (None, "category"):
+        series = pd.Series(numbers).astype(dtype or pd.Series(numbers).dtype)
+        given = dd.from_pandas(series, npartitions=1) if lazy else series
+        assert not is_documents(given) and not holds_texts(given)
+        assert not is_documents(given.to_frame("text")) and not holds_texts(given.to_frame("text"), ["text"])
 
 
 def test_missing_texts_do_not_make_a_matrix():

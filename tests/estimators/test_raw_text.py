@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from string_types import STRING_TYPES
 
 from nfs_dask import DataWarning, InputError, SparseBernoulliNB, SparseMultinomialNB, ingest, load_model
 from nfs_dask.reading import given
@@ -193,8 +194,7 @@ IN_MEMORY = {
     "tuple": tuple,
     "array": np.array,
     "objects": lambda texts: np.array(texts, object),
-    "Series": pd.Series,
-    "string Series": lambda texts: pd.Series(texts, dtype="string"),
+    **STRING_TYPES,
 }
 LAZY = {
     "bag": lambda texts: db.from_sequence(texts, npartitions=5),

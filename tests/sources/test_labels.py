@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from string_types import STRING_TYPES
 
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labels import encode, encode_as, merge_classes, sample_weights
@@ -48,6 +49,13 @@ def test_codes_are_those_of_numpy_unique(y):
     assert codes.tolist() == positions.tolist()
     assert codes.dtype == np.int32
     assert classes.dtype.kind != "O"
+
+
+@pytest.mark.parametrize("strings", STRING_TYPES)
+def test_every_type_of_strings(strings):
+    classes, codes = encode(STRING_TYPES[strings](["spam", "", None, "eggs", "spam"]))
+    assert classes.tolist() == ["", "eggs", "spam"] and classes.dtype.kind == "U"
+    assert codes.tolist() == [2, 0, -1, 1, 2]
 
 
 @pytest.mark.parametrize(
