@@ -229,8 +229,7 @@ def judge_pieces(task: JudgedPieces) -> tuple[Array, Array, Seen, Confidence | N
     model = task.reader.model
     labels, scores, seen = [], [np.zeros((0, model.n_classes))], Seen()
     for batch in chain.from_iterable(map(task.documents.batches, task.pieces)):
-        seen.seen += batch.seen
-        seen.note(batch.problems)
+        seen.note(batch)
         labels.append(encode(batch.labels, batch.n_documents))
         for block in task.reader.blocks_of([batch.document_by_document()]):
             scores.append(model.scores(block, trusted=True))

@@ -99,7 +99,8 @@ def ingest(
     block_bytes
         What a block of a new store takes in memory, such as "64MiB".
     on_error
-        What to do about an undecodable, empty, unlabelled or broken document: "fail", or "skip" it and say so.
+        What to do about an undecodable, missing, unlabelled or broken document: "fail", or "skip" it and say so. An
+        empty text is none of these: it is a document without words.
     append
         Add the rows to the store; texts are read with its own settings, which have to be given again, and its own
         vocabulary, whatever ``min_df``, ``max_df`` and ``max_features`` say.

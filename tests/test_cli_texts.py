@@ -238,7 +238,7 @@ def test_appended_documents_are_counted_under_the_terms_of_the_store(tmp_path: P
 def bad(tmp_path: Path) -> Path:
     """Five documents, of which the first and the last are good."""
     rows = [{"text": text, "folder": label} for text, label in zip(TEXTS[:2], LABELS, strict=False)]
-    lines = [rows[0], {"text": " \t", "folder": "ham"}, {"text": "no label"}]
+    lines = [rows[0], {"text": None, "folder": "ham"}, {"text": "no label"}]
     file = write_jsonl(tmp_path / "bad.jsonl", lines)
     file.write_text(file.read_text() + '{"text": \n' + json.dumps(rows[1]) + "\n")
     return file
@@ -248,7 +248,7 @@ def test_a_bad_document_is_named_with_file_and_line(tmp_path: Path, bad: Path) -
     arguments = ["ingest", bad, "--label-column", "folder", tmp_path / "mail.zarr"]
     error = run(*arguments, code=3)
     assert error.stdout == ""
-    assert f"Error: {bad}, line 2: the document has no text" in error.stderr
+    assert f"Error: {bad}, line 2: the text is missing" in error.stderr
     assert "--on-error skip" in error.stderr
     assert as_json(*arguments, code=3)["kind"] == "InputError"
     assert list(tmp_path.iterdir()) == [bad], "nothing is left behind"
@@ -260,12 +260,29 @@ def test_bad_documents_can_be_left_out_and_are_told(tmp_path: Path, bad: Path) -
     result = run("ingest", bad, "--label-column", "folder", "--on-error", "skip", "--json", store)
     report = json.loads(result.stdout)["report"]
     assert "3 of 5 documents were left out" in result.stderr
-    assert (report["documents_seen"], report["left_out"]) == (5, {"empty": 1, "label": 1, "broken": 1})
+    assert (report["documents_seen"], report["left_out"]) == (5, {"missing": 1, "label": 1, "broken": 1})
     assert [one["where"] for one in report["examples"]] == [f"{bad}, line {line}" for line in (2, 3, 4)]
     assert as_json("info", store)["text"]["report"] == report
     shown = run("info", store).stdout
-    assert "documents    5 seen, 3 left out: 1 broken, 1 empty, 1 without a label\n" in shown
+    assert "documents    5 seen, 3 left out: 1 broken, 1 without a label, 1 without a text\n" in shown
     assert all(f"{bad}, line {line}: " in shown for line in (2, 3, 4))
+
+
+def test_empty_documents_are_rows_and_are_told(tmp_path: Path) -> None:
+    texts = ["", *TEXTS, "  "]
+    store = tmp_path / "mail.zarr"
+    result = run("ingest", write_csv(tmp_path / "mail.csv", texts, ["ham", *LABELS, "ham"]), store)
+    assert result.stdout.endswith("\n2 documents are empty\n")
+    assert_made_by(store, CountVectorizer(), texts)
+    assert "documents    10 seen, none left out; 2 empty\n" in run("info", store).stdout
+    run("ingest", tmp_path / "mail.csv", "--label-column", "folder", tmp_path / "labels.zarr")
+    model = tmp_path / "spam.model"
+    run("fit", tmp_path / "labels.zarr", model)
+    values = as_json("predict", model, tmp_path / "mail.csv")
+    assert (values["rows"], values["labels"][0], values["labels"][-1]) == (list(range(10)), "ham", "ham")
+    assert values["probabilities"][0] == values["probabilities"][-1] == pytest.approx(0.6)
+    values = as_json("evaluate", model, tmp_path / "mail.csv", "--label-column", "folder")
+    assert (values["n"], values["left_out"]) == (10, 0)
 
 
 @pytest.mark.parametrize(
@@ -358,27 +375,28 @@ def test_what_models_say_of_raw_files(tmp_path: Path, model: Path) -> None:
 
 @told
 def test_rows_keep_their_numbers_where_documents_were_left_out(tmp_path: Path, model: Path) -> None:
-    texts = [TEXTS[1], "", TEXTS[0], " "]
-    files = [write_csv(tmp_path / f"new-{i}.csv", texts, ["?"] * 4, text="body") for i in range(2)]
+    texts = [TEXTS[1], None, TEXTS[0], None]
+    files = [write_jsonl(tmp_path / f"new-{i}.jsonl", [{"body": text} for text in texts]) for i in range(2)]
     options = ["--text-column", "body", "--on-error", "skip"]
     result = run("predict", model, *files, *options)
     assert [line.partition(",")[0] for line in result.stdout.splitlines()[1:]] == ["0", "2", "4", "6"]
-    assert f"4 documents were left out; the first: {files[0]}, line 3" in result.stderr
+    assert f"4 documents were left out; the first: {files[0]}, line 2" in result.stderr
     values = as_json("predict", model, *files, *options)
     assert (values["rows"], values["left_out"]) == ([0, 2, 4, 6], 4)
     assert values["labels"] == ["spam, cheap", "ham"] * 2
     error = run("predict", model, *files, *options[:2], "--out", tmp_path / "classes.csv", code=3).stderr
-    assert f"{files[0]}, line 3: " in error
+    assert f"{files[0]}, line 2: " in error
     assert not (tmp_path / "classes.csv").exists()
 
 
 @told
 def test_evaluating_tells_what_was_left_out_and_refuses_labels_of_another_kind(tmp_path: Path, model: Path) -> None:
-    file = write_csv(tmp_path / "test.csv", [*TEXTS, ""], [*LABELS, "ham"])
+    rows = [{"text": text, "folder": label} for text, label in zip([*TEXTS, None], [*LABELS, "ham"], strict=True)]
+    file = write_jsonl(tmp_path / "test.jsonl", rows)
     arguments = ["evaluate", model, file, "--label-column", "folder"]
-    assert f"{file}, line 10" in run(*arguments, code=3).stderr
+    assert f"{file}, line 9" in run(*arguments, code=3).stderr
     assert (
-        f"1 of 9 documents were left out: 1 empty. The first: {file}, line 10"
+        f"1 of 9 documents were left out: 1 without a text. The first: {file}, line 9"
         in run(*arguments, "--on-error", "skip").stderr
     )
     values = as_json(*arguments, "--on-error", "skip")

@@ -118,7 +118,8 @@ def _of_texts(text: StoreTexts) -> list[tuple[str, str]]:
     left_out = report.get("left_out") or {}
     seen = report.get("documents_seen", text.documents)
     reasons = f", {sum(left_out.values()):,} left out: {in_words(left_out)}" if left_out else ", none left out"
-    lines.append(("documents", f"{seen:,} seen{reasons}"))
+    empty = f"; {report['empty']:,} empty" if report.get("empty") else ""
+    lines.append(("documents", f"{seen:,} seen{reasons}{empty}"))
     examples = report.get("examples", [])[:_MOST_EXAMPLES]
     lines += [("such as" if i == 0 else "", f"{one['where']}: {one['what']}") for i, one in enumerate(examples)]
     lines.append(("terms", _of_terms(text)))

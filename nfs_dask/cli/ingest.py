@@ -16,6 +16,8 @@ from nfs_dask.errors import InputError
 from nfs_dask.units import format_seconds
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from nfs_dask.block import Array
     from nfs_dask.engine.base import Engine
 
@@ -95,7 +97,13 @@ def ingest(
         "report": dataset.text.report if dataset.text is not None else None,
         "seconds": seconds,
     }
-    answer(values, lambda console: console.print(printable(f"{dataset!r}, written in {format_seconds(seconds)}")))
+    answer(values, lambda console: _show(values, f"{dataset!r}, written in {format_seconds(seconds)}", console))
+
+
+def _show(values: dict[str, Any], written: str, console: Console) -> None:
+    console.print(printable(written))
+    if empty := (values["report"] or {}).get("empty"):
+        console.print(f"{empty:,} {'document is' if empty == 1 else 'documents are'} empty")
 
 
 @contextmanager

@@ -42,7 +42,7 @@ _READING = (
         type=click.Choice(["fail", "skip"]),
         default="fail",
         show_default=True,
-        help="Undecodable, empty, unlabelled or broken documents: stop, or leave them out and say so.",
+        help="Undecodable, missing, unlabelled or broken documents: stop, or leave them out and say so.",
     ),
 )
 

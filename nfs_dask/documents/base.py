@@ -14,7 +14,7 @@ from nfs_dask.text.ordering import take
 from nfs_dask.text.strings import Strings
 
 OnError = Literal["fail", "skip"]
-ProblemKind = Literal["undecodable", "empty", "label", "weight", "broken"]
+ProblemKind = Literal["undecodable", "missing", "label", "weight", "broken"]
 
 BATCH_NBYTES = 4 << 20  # of text that a batch aims at: large enough for kernels, small beside any budget
 PIECE_NBYTES = 4 << 20  # of text that a piece aims at, where files can be cut: enough to keep two workers busy
@@ -43,6 +43,7 @@ class Batch:
     seen: int = 0  # documents looked at, those left out among them
     skipped: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # which of the seen were left out, ascending
     problems: tuple[Problem, ...] = ()  # one for each of the skipped
+    empty: int = 0  # documents of nothing but white space, in all their regions
 
     @property
     def n_documents(self) -> int:

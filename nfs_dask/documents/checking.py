@@ -1,5 +1,7 @@
 """The one place that decides about bad documents: what is wrong with them, and whether that ends the reading.
 
+A document whose text is missing is bad; one whose text is empty is a document without words, kept and counted.
+
 Readers hand over what they read, in vectors (`Checker.batch`) or document by document (`Builder`).
 """
 
@@ -19,6 +21,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
 
 BATCH_DOCUMENTS = 1 << 16  # most in a batch, so that neither very short documents nor their problems pile up
+MISSING_TEXT = "the text is missing (that of a document without words is '')"
 GOOD_WEIGHTS = "weights are finite numbers of zero or more"
 MOST_NAMED = 20  # columns in a message
 LONGEST_SHOWN = 40  # characters of a value in a message
@@ -61,7 +64,7 @@ class Checker:
         n = len(texts[0].values)
         cleared = tuple(_cleared(column) for column in texts)
         bad = dict(known or {})
-        for i, problem in self._found(cleared, labels, weights):
+        for i, problem in self._found(texts, cleared, labels, weights):
             bad.setdefault(i, problem)
         if bad and self.columns.on_error == "fail":
             first = min(bad)
@@ -69,28 +72,30 @@ class Checker:
         label_values = None if labels is None else labels.values
         weight_values = None if weights is None else _numbers(weights)
         if not bad:
-            return Batch(cleared, label_values, weight_values, seen=n)
+            return Batch(cleared, label_values, weight_values, seen=n, empty=_n_empty(cleared))
         skipped = np.array(sorted(bad), np.int64)
         good = np.ones(n, bool)
         good[skipped] = False
+        kept = tuple(_only(strings, good) for strings in cleared)
         return Batch(
-            tuple(_only(strings, good) for strings in cleared),
+            kept,
             label_values if label_values is None else _chosen(label_values, good),
             weight_values if weight_values is None else weight_values[good],
             seen=n,
             skipped=skipped,
             problems=tuple(Problem(bad[i].kind, where(i), bad[i].what) for i in skipped.tolist()),
+            empty=_n_empty(kept),
         )
 
     def _found(
-        self, texts: tuple[Strings, ...], labels: Column | None, weights: Column | None
+        self, texts: Sequence[Column], cleared: tuple[Strings, ...], labels: Column | None, weights: Column | None
     ) -> Iterator[tuple[int, Bad]]:
         """What is wrong with which document; the first that is said of a document counts."""
-        for strings in texts:
+        for strings in cleared:
             for i in invalid_utf8(strings):
                 yield i, Bad("undecodable", explain_undecodable(strings[i], self.columns.encoding))
-        for i in np.flatnonzero(np.logical_and.reduce([blank(strings) for strings in texts])).tolist():
-            yield i, Bad("empty", "the document has no text")
+        for i in _missing_texts(texts):
+            yield i, Bad("missing", MISSING_TEXT)
         if labels is not None:
             for i in np.flatnonzero(_missing_labels(labels)).tolist():
                 yield i, Bad("label", "the document has no label")
@@ -134,7 +139,7 @@ class Builder:
         self._clear()
 
     def _clear(self) -> None:
-        self._texts: list[list[bytes]] = [[] for _ in range(self._columns.n_regions)]
+        self._texts: list[list[bytes | None]] = [[] for _ in range(self._columns.n_regions)]
         self._labels: list[Any] = []
         self._weights: list[float] = []
         self._places: list[Any] = []
@@ -144,7 +149,7 @@ class Builder:
     def add(self, place: Any, texts: Sequence[str | bytes | None], label: Any = None, weight: Any = None) -> None:
         """A document: the text of each region, None where it is missing; bytes are UTF-8, not checked yet."""
         try:
-            encoded = [b"" if text is None else text.encode() if isinstance(text, str) else text for text in texts]
+            encoded = [text.encode() if isinstance(text, str) else text for text in texts]
             if isinstance(label, str):
                 label.encode()
         except UnicodeEncodeError as error:
@@ -167,10 +172,10 @@ class Builder:
         if self._columns.on_error == "fail":
             self.take()  # raises, for this document or a bad one before it
 
-    def _append(self, place: Any, encoded: list[bytes], label: Any, weight: float) -> None:
+    def _append(self, place: Any, encoded: Sequence[bytes | None], label: Any, weight: float) -> None:
         for region, text in zip(self._texts, encoded, strict=True):
             region.append(text)
-            self._nbytes += len(text)
+            self._nbytes += len(text or b"")
         self._places.append(place)
         self._labels.append(label)
         self._weights.append(weight)
@@ -183,7 +188,7 @@ class Builder:
     def take(self) -> Batch:
         """What was added since the last time."""
         places, where = self._places, self._where
-        texts = [Column(Strings.of(region)) for region in self._texts]
+        texts = [_column(region) for region in self._texts]
         labels = None if self._columns.label is None else Column(self._labels)
         weights = None if self._columns.weight is None else Column(self._weights)
         known = self._known
@@ -194,6 +199,24 @@ class Builder:
         """The last batch, if anything is in it."""
         if self._places:
             yield self.take()
+
+
+def _column(texts: Sequence[bytes | None]) -> Column:
+    strings = Strings.of(text or b"" for text in texts)
+    return Column(strings, np.array([text is not None for text in texts], bool) if None in texts else None)
+
+
+def _missing_texts(texts: Sequence[Column]) -> list[int]:
+    """Documents without a text in any region."""
+    present = [column.present for column in texts if column.present is not None]
+    if len(present) < len(texts):
+        return []
+    return np.flatnonzero(~np.logical_or.reduce(present)).tolist()
+
+
+def _n_empty(texts: Sequence[Strings]) -> int:
+    """How many documents have nothing but white space in all regions."""
+    return int(np.count_nonzero(np.logical_and.reduce([blank(strings) for strings in texts])))
 
 
 def _missing_labels(labels: Column) -> Array:

@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 from typing import Any, Literal, TypeAlias
 
 from nfs_dask.documents.base import Batch, TextColumns
-from nfs_dask.documents.checking import Bad, Builder, check_columns, is_missing
+from nfs_dask.documents.checking import MISSING_TEXT, Bad, Builder, check_columns, is_missing
 from nfs_dask.documents.memory import Rows, a_type, is_frame, text_or_none
 from nfs_dask.errors import InputError
 from nfs_dask.sources.collections import PANDAS_NBYTES, futures_in, is_collection, lazy_tasks
@@ -85,7 +85,7 @@ class DaskDocuments:
         read = _READERS[self._kind]
         for i, item in enumerate(partition.content):
             if not isinstance(item, str) and is_missing(item):
-                builder.bad(i, "empty", "there is no document")
+                builder.bad(i, "missing", MISSING_TEXT)
             else:
                 found = read(item, self.columns, partial(where, i))
                 if isinstance(found, Bad):

@@ -38,7 +38,8 @@ class Rows(Part):
 class DelimitedDocuments(FileDocuments):
     """Each row is a document. The delimiter is a tab in ``.tsv`` and ``.tab`` files, and a comma in others.
 
-    Blank lines between rows are passed over, as csv.DictReader does.
+    Blank lines between rows are passed over, as csv.DictReader does. CSV knows no missing values: an empty field is an
+    empty text, in quotes or not.
     """
 
     format = "csv"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from nfs_dask.documents.base import Batch, TextColumns
-from nfs_dask.documents.checking import Builder
+from nfs_dask.documents.checking import Builder, is_missing
 from nfs_dask.documents.cutting import FileDocuments, LineNumbers, Part, blocks_of, cut_lines
 from nfs_dask.documents.decoding import explain_undecodable
 from nfs_dask.errors import InputError
@@ -17,7 +17,10 @@ MOST_NAMED = 10  # fields in a message
 
 
 class JsonDocuments(FileDocuments):
-    """Each line is an object with the texts of a document; lines of nothing but white space are passed over."""
+    """Each line is an object with the texts of a document; lines of nothing but white space are passed over.
+
+    A text of null or NaN is missing.
+    """
 
     format = "jsonl"
 
@@ -56,7 +59,8 @@ class JsonDocuments(FileDocuments):
             return
         label = None if self.columns.label is None else found.get(self.columns.label)
         weight = None if self.columns.weight is None else found.get(self.columns.weight)
-        builder.add(number, [found[name] for name in self.columns.text], label, weight)
+        texts = [found[name] for name in self.columns.text]
+        builder.add(number, [text if isinstance(text, str) else None for text in texts], label, weight)
 
     def _wrong(self, found: Any) -> str | None:
         """Why the value of a line is no document."""
@@ -67,7 +71,7 @@ class JsonDocuments(FileDocuments):
             if name not in found:
                 there = ", ".join(map(repr, list(found)[:MOST_NAMED])) or "nothing"
                 return f"there is no field {name!r}; the line has {there}"
-            if not (found[name] is None or isinstance(found[name], str)):
+            if not (isinstance(found[name], str) or is_missing(found[name])):
                 return f"the field {name!r} is {_kind(found[name])}, not a string"
         if self.columns.label is not None and isinstance(found.get(self.columns.label), (dict, list)):
             return f"the label {self.columns.label!r} is {_kind(found[self.columns.label])}, not a string or a number"

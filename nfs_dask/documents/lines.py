@@ -20,7 +20,7 @@ class LineDocuments(FileDocuments):
     """Each line is a document, without labels.
 
     A line ends with a line feed, or with a carriage return and a line feed; other line ends of Unicode belong to the
-    text. The end of the last line may be missing.
+    text. The end of the last line may be missing. A blank line is a document without words.
     """
 
     format = "lines"

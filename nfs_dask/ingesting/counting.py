@@ -74,8 +74,7 @@ def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
     for batch in batches:
         if task.note_skipped:
             skipped.append(batch.skipped + piece.seen.seen)
-        piece.seen.seen += batch.seen
-        piece.seen.note(batch.problems)
+        piece.seen.note(batch)
         counter.add(batch.document_by_document())
         held.note(batch)
         if counter.nbytes + held.nbytes >= task.segment_nbytes:

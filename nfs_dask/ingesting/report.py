@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from nfs_dask.documents.base import Problem
+from nfs_dask.documents.base import Batch, Problem
 
 EXAMPLES = 20  # problems that are named one by one
 
 _WORDS = {
     "undecodable": "not valid text in the encoding",
-    "empty": "empty",
+    "missing": "without a text",
     "label": "without a label",
     "weight": "without a usable weight",
     "broken": "broken",
@@ -25,18 +25,22 @@ class Seen:
     """Documents of some pieces. Adding up is all it takes to have those of all."""
 
     seen: int = 0
+    empty: int = 0  # documents of nothing but white space
     left_out: Counter[str] = field(default_factory=Counter)  # by kind of problem
     examples: list[Problem] = field(default_factory=list)
     collisions: int = 0  # terms told apart whose hashes were equal
 
-    def note(self, problems: Iterable[Problem]) -> None:
-        for problem in problems:
+    def note(self, batch: Batch) -> None:
+        self.seen += batch.seen
+        self.empty += batch.empty
+        for problem in batch.problems:
             self.left_out[problem.kind] += 1
             if len(self.examples) < EXAMPLES:
                 self.examples.append(problem)
 
     def add(self, other: Seen) -> None:
         self.seen += other.seen
+        self.empty += other.empty
         self.left_out += other.left_out
         self.examples += other.examples[: EXAMPLES - len(self.examples)]
         self.collisions += other.collisions
@@ -44,6 +48,7 @@ class Seen:
     def to_json(self) -> dict[str, Any]:
         return {
             "documents_seen": self.seen,
+            "empty": self.empty,
             "left_out": dict(self.left_out),
             "examples": [asdict(problem) for problem in self.examples],
             "collisions": self.collisions,
@@ -52,7 +57,8 @@ class Seen:
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Seen:
         examples = [Problem(**problem) for problem in found["examples"]]
-        return cls(found["documents_seen"], Counter(found["left_out"]), examples, found["collisions"])
+        left_out = Counter(found["left_out"])
+        return cls(found["documents_seen"], found["empty"], left_out, examples, found["collisions"])
 
     def __str__(self) -> str:
         """What was left out, for people."""

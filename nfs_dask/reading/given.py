@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import Any
 
 from nfs_dask.documents.base import BATCH_NBYTES
+from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.collections import is_bag
 from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.errors import InputError
@@ -94,30 +95,39 @@ def batches(given: Any, regions: Sequence[str] = PLAIN, where: str = "document")
 def _texts(given: Any, regions: tuple[str, ...], where: str) -> Iterator[Any]:
     """All texts, document after document."""
     if is_frame(given):
-        yield from _across([given[region] for region in _columns(given, regions)])
+        yield from _filled(_across([given[region] for region in _columns(given, regions)]))
     elif len(regions) > 1 and isinstance(given, (list, tuple)) and _are_columns(given):
         if len(given) != len(regions):
             raise InputError(
                 f"{len(given)} lists of texts were given; give one for each region, {_listed(regions)}, or a tuple or "
                 "dict for each document"
             )
-        yield from _across(given)
+        yield from _filled(_across(given))
     else:
-        for number, document in enumerate(given):
-            yield from _regions_of(document, regions, where, number)
+        yield from _filled(_regions_of(document, regions, where, number) for number, document in enumerate(given))
 
 
 def _are_columns(given: Sequence[Any]) -> bool:
     return any(isinstance(part, list) or getattr(part, "ndim", 0) == 1 for part in given)
 
 
-def _across(columns: Sequence[Iterable[Any]]) -> Iterator[Any]:
+def _filled(documents: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """The texts of all documents; a region without a text is empty where another one has a text."""
+    for document in documents:
+        there = [isinstance(text, str) for text in document]
+        if any(there) and not all(there):
+            yield from ("" if is_missing(text) else text for text in document)
+        else:
+            yield from document
+
+
+def _across(columns: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
     """Rows of columns that are equally long."""
     missing = object()
     for number, row in enumerate(zip_longest(*columns, fillvalue=missing)):
         if any(text is missing for text in row):
             raise InputError(f"the lists of texts are not equally long: one has {number:,}, and others have more")
-        yield from row
+        yield row
 
 
 def _columns(frame: Any, regions: tuple[str, ...]) -> tuple[str, ...]:
@@ -129,7 +139,7 @@ def _columns(frame: Any, regions: tuple[str, ...]) -> tuple[str, ...]:
     return regions
 
 
-def _regions_of(document: Any, regions: tuple[str, ...], where: str, number: int) -> Iterator[Any]:
+def _regions_of(document: Any, regions: tuple[str, ...], where: str, number: int) -> tuple[Any, ...]:
     """The texts of one document, which has them by name or in the order of the regions."""
     if isinstance(document, Mapping):
         for region in regions:
@@ -137,17 +147,16 @@ def _regions_of(document: Any, regions: tuple[str, ...], where: str, number: int
                 raise InputError(
                     f"{where} {number:,} has no {region!r}; give a text, '' for none, for each of {_listed(regions)}"
                 )
-            yield document[region]
-    elif isinstance(document, tuple) and len(document) == len(regions):
-        yield from document
-    elif isinstance(document, str) and len(regions) == 1:
-        yield document
-    else:
-        found = f"a tuple of {len(document)}" if isinstance(document, tuple) else f"a {type(document).__name__}"
-        raise InputError(
-            f"{where} {number:,} is {found}; give a DataFrame with columns {_listed(regions)}, or for each document a "
-            "dict of these, or a tuple of its texts in this order"
-        )
+        return tuple(document[region] for region in regions)
+    if isinstance(document, tuple) and len(document) == len(regions):
+        return document
+    if isinstance(document, str) and len(regions) == 1:
+        return (document,)
+    found = f"a tuple of {len(document)}" if isinstance(document, tuple) else f"a {type(document).__name__}"
+    raise InputError(
+        f"{where} {number:,} is {found}; give a DataFrame with columns {_listed(regions)}, or for each document a "
+        "dict of these, or a tuple of its texts in this order"
+    )
 
 
 def _listed(regions: Sequence[str]) -> str:

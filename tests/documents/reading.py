@@ -22,6 +22,7 @@ class Found:
     weights: list[float] = field(default_factory=list)
     problems: list[tuple[str, str, str]] = field(default_factory=list)
     seen: int = 0
+    empty: int = 0
     n_batches: int = 0
 
 
@@ -47,6 +48,7 @@ def read(source: Any) -> Found:
                 found.weights += batch.weights.tolist()
             found.problems += [(problem.kind, problem.where, problem.what) for problem in batch.problems]
             found.seen += batch.seen
+            found.empty += batch.empty
             found.n_batches += 1
     return found
 

@@ -16,6 +16,7 @@ class Taken:
     whats: list[str] = field(default_factory=list)
     pieces: list[int] = field(default_factory=list)  # documents of each
     seen: int = 0
+    empty: int = 0
 
 
 def take(source: Any) -> Taken:
@@ -43,4 +44,5 @@ def take(source: Any) -> Taken:
             taken.whats += [problem.what for problem in batch.problems]
             taken.pieces[-1] += batch.n_documents
             taken.seen += batch.seen
+            taken.empty += batch.empty
     return taken

@@ -62,8 +62,8 @@ def kind_of(document):
     texts, label, weight = document
     if b"\xff" in texts:
         return "undecodable"
-    if not any(isinstance(text, str) and text.strip() for text in texts):
-        return "empty"
+    if texts == [None, None]:
+        return "missing"
     if not label:
         return "label"
     return "weight" if weight is None or not 0 <= weight < np.inf else None
@@ -91,6 +91,7 @@ def assert_filtered(batch, found):
     assert batch.weights.tolist() == [weight for _, _, weight in good]
     assert batch.seen == len(found)
     assert batch.skipped.tolist() == [i for i, kind in enumerate(kinds) if kind]
+    assert batch.empty == sum(not any((text or "").strip() for text in texts) for texts, _, _ in good)
     expected = [(kind, f"row {i}") for i, kind in enumerate(kinds) if kind]
     assert [(problem.kind, problem.where) for problem in batch.problems] == expected
 
@@ -116,6 +117,7 @@ def test_documents_one_by_one_are_checked_alike(found):
         assert [region.to_list() for region in batch.texts] == [[t[r] or "" for t, _, _ in good] for r in range(2)]
         assert batch.labels == [label for _, label, _ in good]
         assert batch.weights.tolist() == [weight for _, _, weight in good]
+        assert batch.empty == sum(not any((text or "").strip() for text in texts) for texts, _, _ in good)
     assert list(builder.rest()) == []
 
 
@@ -142,8 +144,8 @@ def test_the_first_bad_document_ends_the_reading():
 def test_a_builder_stops_at_the_first_bad_document_of_any_kind():
     builder = Builder(TextColumns(("text",)), lambda line: f"line {line}")
     builder.add(1, ["good"])
-    builder.add(2, [""])
-    with pytest.raises(InputError, match="^line 2: the document has no text"):
+    builder.add(2, [None])
+    with pytest.raises(InputError, match="^line 2: the text is missing"):
         builder.bad(3, "broken", "not an object")
 
 

@@ -45,15 +45,15 @@ def test_every_form(form, tiny):
 def test_missing_documents_are_named(form, tiny):
     texts = [*TEXTS[:2], None, "", *TEXTS[2:], None, " \t"]
     taken = take(MemoryDocuments(FORMS[form](texts), SKIP))
-    assert taken.texts == TEXTS and taken.seen == len(texts)
-    assert taken.problems == [("empty", f"document {i}") for i in (2, 3, 7, 8)]
-    with pytest.raises(InputError, match=r"document 2: the document has no text.*on_error"):
+    assert taken.texts == [text for text in texts if text is not None] and taken.seen == len(texts)
+    assert taken.problems == [("missing", f"document {i}") for i in (2, 7)] and taken.empty == 2
+    with pytest.raises(InputError, match=r"document 2: the text is missing.*on_error"):
         take(MemoryDocuments(FORMS[form](texts), TextColumns()))
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), np.nan, pd.NA, pd.NaT])
 def test_whatever_stands_for_missing(missing):
-    assert take(MemoryDocuments(["one", missing], SKIP)).problems == [("empty", "document 1")]
+    assert take(MemoryDocuments(["one", missing], SKIP)).problems == [("missing", "document 1")]
 
 
 def test_half_of_a_character_is_undecodable():
@@ -99,9 +99,9 @@ def test_nothing_is_lost_or_moved(form, texts):
         patch.setattr(memory, "BATCH_NBYTES", 40)
         patch.setattr(memory, "PIECE_BATCHES", 3)
         taken = take(MemoryDocuments(FORMS[form](texts), SKIP))
-    blank = [text is None or not text or text.isspace() for text in texts]
-    assert taken.texts == [text for text, is_blank in zip(texts, blank, strict=True) if not is_blank]
-    assert [where for _, where in taken.problems] == [f"document {i}" for i in np.flatnonzero(blank)]
+    assert taken.texts == [text for text in texts if text is not None]
+    assert taken.empty == sum(not text.strip() for text in taken.texts)
+    assert [where for _, where in taken.problems] == [f"document {i}" for i, text in enumerate(texts) if text is None]
 
 
 FRAME = pd.DataFrame(
@@ -131,10 +131,11 @@ def test_frames(strings, tiny):
     assert taken.labels == [5, 1, 2, 1, 1] and taken.weights == []
 
 
-def test_a_document_is_empty_if_all_its_regions_are():
-    frame = pd.DataFrame({"subject": ["a", None, None], "body": [None, "b", " "]})
+def test_a_document_is_empty_or_missing_if_all_its_regions_are():
+    frame = pd.DataFrame({"subject": ["a", None, None, None], "body": [None, "b", " ", None]})
     taken = take(MemoryDocuments(frame, TextColumns(("subject", "body"), on_error="skip")))
-    assert taken.texts == [("a", ""), ("", "b")] and taken.problems == [("empty", "document 2")]
+    assert taken.texts == [("a", ""), ("", "b"), ("", " ")] and taken.empty == 1
+    assert taken.problems == [("missing", "document 3")]
 
 
 @pytest.mark.parametrize("labels", [["x", None, "y"], [1.0, np.nan, 2.0], pd.array([1, None, 2], "Int64")])

@@ -132,7 +132,7 @@ def test_the_encoding_is_that_of_the_files(tmp_path):
 
 
 def test_bad_files_are_named(imdb, monkeypatch):
-    (imdb / "pos" / "0_7.txt").write_text(" \n")
+    (imdb / "pos" / "0_7.txt").write_bytes(b"\xff")
     (imdb / "pos" / "1_7.txt").write_text("long" * 100)
     monkeypatch.setattr(folders, "DOCUMENT_NBYTES", 200)
     source = FolderDocuments([f"{imdb}/pos"], SKIP)
@@ -140,10 +140,10 @@ def test_bad_files_are_named(imdb, monkeypatch):
     taken = take(source)
     assert taken.problems == [
         (kind, f"{imdb}/pos/{name}")
-        for kind, name in (("empty", "0_7.txt"), ("broken", "1_7.txt"), ("broken", "2_7.txt"))
+        for kind, name in (("undecodable", "0_7.txt"), ("broken", "1_7.txt"), ("broken", "2_7.txt"))
     ]
     assert "400 B" in taken.whats[1] and "gone since" in taken.whats[2]
-    with pytest.raises(InputError, match=r"0_7.txt: the document has no text.*on_error"):
+    with pytest.raises(InputError, match=r"0_7.txt: the byte 0xff.*on_error"):
         take(FolderDocuments([f"{imdb}/pos"], TextColumns()))
 
 
@@ -157,11 +157,11 @@ def test_names_that_are_no_utf8_can_be_told(tmp_path):
     folder = os.fsencode(tmp_path) + b"/gr\xfcn"
     os.mkdir(folder)
     for name in (b"1\xff.txt", b"2.txt"):
-        with open(folder + b"/" + name, "w") as file:
-            file.write("ok" if name == b"2.txt" else "")
+        with open(folder + b"/" + name, "wb") as file:
+            file.write(b"ok" if name == b"2.txt" else b"\xff")
     taken = take(FolderDocuments([str(tmp_path)], SKIP))
     assert taken.labels == [r"gr\xfcn"]
-    assert taken.problems == [("empty", rf"{tmp_path}/gr\xfcn/1\xff.txt")]
+    assert taken.problems == [("undecodable", rf"{tmp_path}/gr\xfcn/1\xff.txt")]
     taken.problems[0][1].encode()
 
 
@@ -217,13 +217,13 @@ def copy(folder, fs, target):
 
 def test_folders_behind_a_url(imdb, memory, monkeypatch):
     copy(imdb, memory, "/corpus")
-    memory.pipe_file("/corpus/pos/odd[1]*.txt", b"")
+    memory.pipe_file("/corpus/pos/odd[1]*.txt", b"\xff")
     monkeypatch.setattr(folders, "READ_FILES", 3)
     with pytest.warns(DataWarning, match="labeledBow.feat"):
         source = FolderDocuments(["memory://corpus"], SKIP)
     taken = take(source)
     assert (taken.texts, taken.labels) == expected(imdb)
-    assert taken.problems == [("empty", "memory://corpus/pos/odd[1]*.txt")]
+    assert taken.problems == [("undecodable", "memory://corpus/pos/odd[1]*.txt")]
     memory.rm("/corpus/neg/0_7.txt")
     assert take(source).problems[0] == ("broken", "memory://corpus/neg/0_7.txt")
     monkeypatch.setattr(folders, "DOCUMENT_NBYTES", 1)
@@ -233,9 +233,9 @@ def test_folders_behind_a_url(imdb, memory, monkeypatch):
 def test_folders_in_a_bucket(imdb, s3):
     copy(imdb / "pos", fsspec.filesystem("s3"), f"{s3}/corpus/pos")
     copy(imdb / "neg", fsspec.filesystem("s3"), f"{s3}/corpus/neg")
-    fsspec.filesystem("s3").pipe_file(f"{s3}/corpus/pos/empty.txt", b"")
+    fsspec.filesystem("s3").pipe_file(f"{s3}/corpus/pos/odd.txt", b"\xff")
     source = FolderDocuments([f"{s3}/corpus"], SKIP)
     taken = take(source)
     assert (taken.texts, taken.labels) == expected(imdb)
-    assert taken.problems == [("empty", f"{s3}/corpus/pos/empty.txt")]
+    assert taken.problems == [("undecodable", f"{s3}/corpus/pos/odd.txt")]
     assert source.fingerprint == FolderDocuments([f"{s3}/corpus"], SKIP).fingerprint

@@ -66,11 +66,11 @@ def test_every_cut_gives_what_pandas_reads(tmp_path, rows, group, data):
         shrink(patch, data.draw(st.integers(1, 400)), batch=data.draw(st.integers(1, 30)))
         source = ParquetDocuments((str(path),), TextColumns(("subject", "body"), "label", on_error="skip"))
         found = read(source)
-    blank = [not ((subject or "") + (body or "")).strip() for subject, body, _ in rows]
-    good = [row for row, empty in zip(rows, blank, strict=True) if not empty and row[2] is not None]
+    kinds = ["missing" if row[:2] == (None, None) else "label" if row[2] is None else None for row in rows]
+    good = [row for row, kind in zip(rows, kinds, strict=True) if kind is None]
     assert found.texts == [(subject or "", body or "") for subject, body, _ in good]
     assert found.labels == [label for _, _, label in good]
-    kinds = ["empty" if empty else "label" if row[2] is None else None for row, empty in zip(rows, blank, strict=True)]
+    assert found.empty == sum(not ((subject or "") + (body or "")).strip() for subject, body, _ in good)
     assert places(found) == [(kind, i) for i, kind in enumerate(kinds) if kind]
     assert all(where.startswith(f"{path}, row ") for _, where, _ in found.problems)
 
@@ -139,7 +139,7 @@ def test_rows_are_named_by_their_place_in_the_file(tmp_path, monkeypatch):
     shrink(monkeypatch, 150, batch=30)
     source = ParquetDocuments((str(path),), TextColumns(("text",), on_error="skip"))
     assert source.n_pieces == 6
-    assert places(read(source)) == [("empty", i) for i in range(3, 60, 7)]
+    assert places(read(source)) == [("missing", i) for i in range(3, 60, 7)]
 
 
 def test_row_groups_share_pieces_and_small_files_too(tmp_path, monkeypatch):

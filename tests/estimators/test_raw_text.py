@@ -169,7 +169,7 @@ def test_regions(settings, tmp_path):
         (["one text"], "document 0 is a str; give a DataFrame with columns 'subject', 'body'"),
         ([("a", "b"), ("a", "b", "c")], "document 1 is a tuple of 3"),
         ([{"subject": "a", "body": "b"}, {"subject": "a"}], "document 1 has no 'body'"),
-        ([("a", "b"), ("a", None)], "document 1, 'body' is None"),
+        ([("a", "b"), (None, None)], "document 1, 'subject' is None"),
         ([["a"], ["b"], ["c"]], "3 lists of texts were given; give one for each region"),
         ([["a", "b"], ["c"]], "not equally long: one has 1"),
         (pd.DataFrame({"subject": ["a"], "text": ["b"]}), "no column 'body'"),

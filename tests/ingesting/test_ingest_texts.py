@@ -189,7 +189,7 @@ def test_a_bag_is_counted_where_it_is(tmp_path, cluster):
 
 
 def test_bad_documents_fail_or_are_left_out_and_told(tmp_path):
-    lines = [{"text": "good day", "label": "a"}, {"text": " ", "label": "a"}, {"text": "bad day"}]
+    lines = [{"text": "good day", "label": "a"}, {"text": None, "label": "a"}, {"text": "bad day"}]
     file = tmp_path / "mail.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)) + '\n{"text": \n{"text": "more days", "label": "b"}\n')
     with pytest.raises(InputError, match=r"mail\.jsonl, line 2.*on_error=.skip"):
@@ -200,14 +200,14 @@ def test_bad_documents_fail_or_are_left_out_and_told(tmp_path):
     assert dataset.n_rows == 2
     report = dataset.text.report
     assert report["documents_seen"] == 5
-    assert report["left_out"] == {"empty": 1, "label": 1, "broken": 1}
+    assert report["left_out"] == {"missing": 1, "label": 1, "broken": 1}
     assert [problem["where"].rpartition(" ")[2] for problem in report["examples"]] == ["2", "3", "4"]
 
 
 def test_labels_given_for_all_documents_stay_with_theirs(tmp_path):
     with pytest.warns(DataWarning, match="1 of 3"):
         dataset = ingest(
-            ["one two", "", "three four"],
+            ["one two", None, "three four"],
             tmp_path / "s.zarr",
             labels=["x", "y", "z"],
             weights=[1, 2, 3],
@@ -291,8 +291,13 @@ def test_a_store_of_texts_is_a_store(tmp_path):
 
 @pytest.mark.parametrize(
     ("texts", "message"),
-    [([], "no documents|at least one"), (["...", "!"], "no term is left"), ([""], "no text")],
-    ids=["nothing", "no terms", "empty"],
+    [
+        ([], "no documents|at least one"),
+        (["...", "!"], "no term is left"),
+        ([""], "no term is left"),
+        ([None], "missing"),
+    ],
+    ids=["nothing", "no terms", "empty", "missing"],
 )
 def test_what_makes_no_store_is_refused(tmp_path, texts, message):
     with pytest.raises(InputError, match=message):

@@ -51,13 +51,13 @@ def test_is_refused_in_words(store: Path, given: dict[str, Any], message: str) -
 
 def test_missing_label_of_a_document_that_is_left_out_is_not_missed(store: Path) -> None:
     with pytest.warns(match="1 of 5 documents were left out"):
-        dataset = nfs.ingest(["", *TEXTS], store, labels=[None, *LABELS], on_error="skip")
+        dataset = nfs.ingest([None, *TEXTS], store, labels=[None, *LABELS], on_error="skip")
     assert stored.labels(dataset).tolist() == LABELS
 
 
 def test_missing_label_is_numbered_among_all_documents(store: Path) -> None:
     with pytest.raises(InputError, match="none for document 2;"):
-        nfs.ingest(["", *TEXTS], store, labels=["a", "a", None, "b", "a"], on_error="skip")
+        nfs.ingest([None, *TEXTS], store, labels=["a", "a", None, "b", "a"], on_error="skip")
 
 
 @pytest.mark.parametrize("what", ["label", "weight"])
