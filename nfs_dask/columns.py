@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array, Block, check_structure, check_values
+from nfs_dask.containers import library_of
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine
@@ -102,7 +103,7 @@ def _like(X: Any, csr: Csr, width: int, dense: bool = True) -> Any:
 
     indptr, indices, data = csr
     shape = (len(indptr) - 1, width)
-    library = type(X).__module__.partition(".")[0]
+    library = library_of(X)
     if library == "sparse":
         import sparse as pydata
 
@@ -116,7 +117,7 @@ def _like(X: Any, csr: Csr, width: int, dense: bool = True) -> Any:
 
 
 def _is_sparse(X: Any) -> bool:
-    return type(X).__module__.partition(".")[0] in ("scipy", "sparse") or _is_sparse_frame(X)
+    return library_of(X) in ("scipy", "sparse") or _is_sparse_frame(X)
 
 
 def _is_sparse_frame(X: Any) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from nfs_dask.containers import unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
 from nfs_dask.documents.open import is_documents, open_documents
 from nfs_dask.engine.base import Engine
@@ -69,9 +70,9 @@ def ingest(
     ----------
     source
         Documents: Parquet, CSV, JSON lines, lines of text, or folders and tar archives with a folder for each class,
-        as a path, URL or pattern, or a list of `Path`. Any other list or Series of strings is documents; so is a Dask
-        bag of strings, (text, label) pairs or dicts, and a DataFrame with ``text_column``. Or a matrix: in memory, a
-        Dask array, or files that `open_dataset` opens.
+        as a path, URL or pattern, or a list of `Path`. Any other list, array or Series of strings is documents; so is a
+        Dask bag of strings, (text, label) pairs or dicts, and a DataFrame or pyarrow Table with ``text_column``. Or a
+        matrix: in memory, a Dask array, or files that `open_dataset` opens.
     store
         A new path or URL; with ``append``, an existing store.
     labels, label_column
@@ -107,6 +108,7 @@ def ingest(
     engine
         Where the work runs; None chooses as for a pass.
     """
+    source = unwrapped(source, "source")
     target = Folder.of(store)
     layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
     where: dict[str, Any] = {

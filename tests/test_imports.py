@@ -18,7 +18,7 @@ PACKAGE = Path(nfs_dask.__file__).parent
 
 LAYERS = [
     {"errors", "_version"},
-    {"units"},
+    {"units", "containers"},
     {"kernels", "doubles"},
     {"block"},
     {"text", "lookup"},

@@ -12,9 +12,10 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import Any, Literal, TypeAlias
 
+from nfs_dask.containers import is_frame
 from nfs_dask.documents.base import Batch, TextColumns
 from nfs_dask.documents.checking import MISSING_TEXT, Bad, Builder, check_columns, is_missing
-from nfs_dask.documents.memory import Rows, a_type, is_frame, text_or_none
+from nfs_dask.documents.memory import Rows, a_type, text_or_none
 from nfs_dask.errors import InputError
 from nfs_dask.sources.collections import PANDAS_NBYTES, futures_in, is_collection, lazy_tasks
 

@@ -1,4 +1,4 @@
-"""Documents in memory: lists of strings, numpy arrays and pandas Series of them, and pandas DataFrames.
+"""Documents in memory: lists of strings, numpy arrays and Series of them, columns of pyarrow, and tables.
 
 They are cut by their characters, so that what is converted at a time stays small, however long a document is.
 """
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.containers import column_names, is_arrow, is_frame, is_series, iterated, python_values, type_of
 from nfs_dask.documents.arrow import texts_of
 from nfs_dask.documents.base import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
 from nfs_dask.documents.checking import BATCH_DOCUMENTS, Bad, Checker, Column, check_columns, is_missing
@@ -30,9 +31,9 @@ class Rows:
     """Documents side by side with their labels and weights."""
 
     columns: TextColumns
-    texts: tuple[Any, ...]  # for each region a list, tuple, numpy array or Series
-    labels: Any = None  # Series
-    weights: Any = None  # Series
+    texts: tuple[Any, ...]  # for each region a list, tuple or column
+    labels: Any = None  # column
+    weights: Any = None  # column
 
     @classmethod
     def of(cls, data: Any, columns: TextColumns) -> Rows:
@@ -43,7 +44,7 @@ class Rows:
                     f"documents of shape {data.shape}; give one string for each document, in one dimension"
                 )
             return cls(columns, (data,))
-        check_columns(f"the {type(data).__name__}", list(data.columns), columns)
+        check_columns(f"the {type(data).__name__}", column_names(data) or [], columns)
         side = [None if name is None else data[name] for name in (columns.label, columns.weight)]
         return cls(columns, tuple(data[name] for name in columns.text), *side)
 
@@ -68,7 +69,7 @@ class Rows:
 
 
 class MemoryDocuments:
-    """Documents of a list, a tuple, a numpy array, a pandas Series or a pandas DataFrame; numbered from 0."""
+    """Documents of a list, a tuple, a numpy array, a Series, a column of pyarrow, or a table; numbered from 0."""
 
     in_memory = True
     region_names: Sequence[str] = ()
@@ -93,33 +94,13 @@ class MemoryDocuments:
             yield self._rows.batch(start, stop, "document {}".format)
 
 
-def is_frame(data: Any) -> bool:
-    """Whether this is a DataFrame of pandas or Dask, told without importing them."""
-    return _is_a(data, "DataFrame")
-
-
-def is_series(data: Any) -> bool:
-    """Whether this is a Series of pandas or Dask."""
-    return _is_a(data, "Series")
-
-
-def _is_a(data: Any, name: str) -> bool:
-    return any(
-        cls.__name__ == name and cls.__module__.partition(".")[0] in ("pandas", "dask") for cls in type(data).__mro__
-    )
-
-
 def _part(values: Any, start: int, stop: int) -> Any:
-    return values.iloc[start:stop] if is_series(values) else values[start:stop]
-
-
-def _as_list(values: Any) -> Sequence[Any]:
-    return values if isinstance(values, (list, tuple)) else values.tolist()
+    return values.iloc[start:stop] if hasattr(values, "iloc") else values[start:stop]
 
 
 def _is_arrow(values: Any) -> bool:
-    """Whether the strings of a Series lie in Arrow's memory."""
-    return is_series(values) and lie_in_arrow(values.dtype)
+    """Whether the strings of a column lie in Arrow's memory."""
+    return (is_series(values) or is_arrow(values)) and lie_in_arrow(type_of(values))
 
 
 def _lengths(texts: Any) -> Array:
@@ -130,13 +111,13 @@ def _lengths(texts: Any) -> Array:
         import pyarrow.compute as pc
 
         return np.asarray(pc.fill_null(pc.binary_length(_to_arrow(texts)), 0)).astype(np.int64)
-    return np.fromiter((len(text) if isinstance(text, str) else 0 for text in texts), np.int64, len(texts))
+    return np.fromiter((len(text) if isinstance(text, str) else 0 for text in iterated(texts)), np.int64, len(texts))
 
 
 def _to_arrow(texts: Any) -> Any:
     import pyarrow as pa
 
-    return pa.array(texts.array)  # which may be of several chunks
+    return texts if is_arrow(texts) else pa.array(texts.array)  # which may be of several chunks
 
 
 def _texts(values: Any, where: Where, known: dict[int, Bad]) -> Column:
@@ -144,7 +125,7 @@ def _texts(values: Any, where: Where, known: dict[int, Bad]) -> Column:
     if _is_arrow(values):
         array = _to_arrow(values)
         return texts_of(array.combine_chunks() if hasattr(array, "chunks") else array, "utf-8")
-    texts = _as_list(values)
+    texts = python_values(values)
     if {str, np.str_}.issuperset(map(type, texts)):
         try:
             return Column(Strings.of(texts))
@@ -188,18 +169,24 @@ def a_type(value: Any) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
+def _is_numbers(column: Any) -> bool:
+    """Whether a column is a plain array of numbers without missing ones."""
+    dtype = getattr(column, "dtype", None)
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+
+
 def _labels(series: Any) -> Any:
     """Numbers as an array, anything else as a list."""
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
+    if _is_numbers(series):
         return series.to_numpy()
-    return series.tolist()
+    return python_values(series)
 
 
 def _numbers(series: Any, known: dict[int, Bad]) -> Array:
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
+    if _is_numbers(series):
         return series.to_numpy(np.float64)
     out = np.full(len(series), np.nan)
-    for i, value in enumerate(series.tolist()):
+    for i, value in enumerate(python_values(series)):
         if not is_missing(value):
             try:
                 out[i] = value

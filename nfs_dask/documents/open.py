@@ -13,12 +13,13 @@ from typing import Any, TypeGuard, get_args
 
 import numpy as np
 
+from nfs_dask.containers import column_names, is_column, is_frame, is_series, iterated, type_of, unwrapped
 from nfs_dask.documents.base import DocumentSource, OnError, TextColumns
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.collections import TEXT, DaskDocuments, is_bag
 from nfs_dask.documents.decoding import check_encoding
 from nfs_dask.documents.dtypes import are_strings
-from nfs_dask.documents.memory import MemoryDocuments, a_type, is_frame, is_series
+from nfs_dask.documents.memory import MemoryDocuments, a_type
 from nfs_dask.documents.places import looks_like_path, open_places, place_is_matrix
 from nfs_dask.errors import InputError
 from nfs_dask.sources.collections import is_collection
@@ -26,8 +27,8 @@ from nfs_dask.sources.collections import is_collection
 UTF8 = "utf-8"
 LOOKED_AT = 1_000  # values among which one is searched that is there
 ACCEPTED = (
-    "a path, URL or pattern of files, folders or archives; a list of pathlib.Path; a list, tuple, numpy array or "
-    "Series of strings; a pandas or Dask DataFrame with text_column=; a Dask bag or Series"
+    "a path, URL or pattern of files, folders or archives; a list of pathlib.Path; a list, tuple, numpy array, Series "
+    "or pyarrow column of strings; a DataFrame or pyarrow Table with text_column=; a Dask bag or Series"
 )
 
 
@@ -47,8 +48,8 @@ def open_documents(
     ----------
     source
         Files (Parquet, CSV, JSON lines, lines of text), folders or tar archives with a folder for each class: a path,
-        URL or pattern, or a list of `Path`. Or a list, tuple, numpy array or Series of strings; a pandas or Dask
-        DataFrame; a Dask bag of strings, (text, label) pairs or dicts.
+        URL or pattern, or a list of `Path`. Or a list, tuple, numpy array, Series or pyarrow column of strings; a
+        DataFrame or pyarrow Table; a Dask bag of strings, (text, label) pairs or dicts.
     text_column
         The column of texts; by default "text" where there are columns.
     regions
@@ -65,6 +66,7 @@ def open_documents(
     DocumentSource
         With ``region_names``, one for each region; none where documents are one text each.
     """
+    source = unwrapped(source, "source")
     if is_opened(source):
         if any((text_column, regions, label_column, weight_column)) or (encoding, on_error) != (UTF8, "fail"):
             raise InputError("these documents were opened already; say how to read them when they are opened")
@@ -87,6 +89,7 @@ def is_documents(
     source: Any, *, text_column: str | None = None, regions: Sequence[str] | Mapping[str, str] | None = None
 ) -> bool:
     """Whether a source is documents rather than a matrix. Naming a column of texts says so."""
+    source = unwrapped(source, "source")
     if is_opened(source) or text_column is not None or regions is not None:
         return True
     if isinstance(source, (str, os.PathLike)):
@@ -99,8 +102,8 @@ def is_documents(
     if is_bag(source):
         return True
     if is_frame(source):
-        return TEXT in list(source.columns) and _holds_texts(source[TEXT])
-    return getattr(source, "ndim", 0) == 1 and _holds_texts(source)
+        return TEXT in (column_names(source) or ()) and _holds_texts(source[TEXT])
+    return (is_column(source) or getattr(source, "ndim", 0) == 1) and _holds_texts(source)
 
 
 def _open(source: Any, columns: TextColumns) -> DocumentSource:
@@ -121,7 +124,7 @@ def _open(source: Any, columns: TextColumns) -> DocumentSource:
     _refuse_columns(source, columns)
     if is_series(source) and is_collection(source):
         return DaskDocuments(source, columns)
-    if is_series(source) or isinstance(source, (list, tuple, np.ndarray)):
+    if is_column(source) or isinstance(source, (list, tuple, np.ndarray)):
         _refuse_list_of_paths(source)
         return MemoryDocuments(source, columns)
     raise InputError(f"documents were given as {a_type(source)}; accepted are: {ACCEPTED}")
@@ -161,12 +164,15 @@ def _checked_on_error(on_error: Any) -> OnError:
 
 def _first_present(values: Any) -> Any:
     """The first of some values that is there."""
-    return next((value for value in islice(values, LOOKED_AT) if isinstance(value, str) or not is_missing(value)), None)
+    return next(
+        (value for value in islice(iterated(values), LOOKED_AT) if isinstance(value, str) or not is_missing(value)),
+        None,
+    )
 
 
 def _holds_texts(column: Any) -> bool:
     """Whether an array or a Series is strings, told by its type, or where that is any object by its first values."""
-    dtype = getattr(column, "dtype", None)
+    dtype = type_of(column)
     told = False if dtype is None else are_strings(dtype)
     if told is not None:
         return told
@@ -191,8 +197,8 @@ def _refuse_columns(source: Any, columns: TextColumns) -> None:
 
 
 def _refuse_list_of_paths(source: Any) -> None:
-    if len(source) and all(looks_like_path(text) for text in source):
+    if len(source) and all(looks_like_path(text) for text in iterated(source)):
         raise InputError(
-            f"the list holds paths, such as {next(iter(source))!r}, while strings in a list are documents; give files "
-            "as pathlib.Path, or as one pattern"
+            f"the list holds paths, such as {next(iterated(source))!r}, while strings in a list are documents; give "
+            "files as pathlib.Path, or as one pattern"
         )

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.containers import column_names, iterated, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.textual import refuse_texts
 from nfs_dask.models.base import Model
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.collections import is_collection
-from nfs_dask.sources.matrices import as_rows
+from nfs_dask.sources.matrices import as_numbers, as_rows
 from nfs_dask.sources.open import open_source
 
 NAMES_AT_A_TIME = 1 << 16
@@ -30,35 +31,29 @@ def open_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset
     if isinstance(X, Dataset):
         if y is None and sample_weight is None:
             return X
-        return Dataset(open_source(X.source, _column(y), sample_weight), X.location, reuse=X.reuse)
+        return Dataset(open_source(X.source, one_column(y), sample_weight), X.location, reuse=X.reuse)
     if y is None:
         raise InputError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None; give one "
             "label for each row of X, or a Dataset with labels"
         )
-    return Dataset(open_source(X, _column(y), sample_weight))
+    return Dataset(open_source(X, one_column(y), sample_weight))
 
 
 def numeric(X: Any) -> Any:
-    """X itself, but an array of Python objects as numbers; texts are refused."""
+    """X itself, without what it is wrapped in, and an array of Python objects as numbers; texts are refused."""
+    X = unwrapped(X)
     refuse_texts(X)
-    if isinstance(X, np.ndarray) and X.dtype.kind == "O":
-        try:
-            return X.astype(np.float64)
-        except ValueError as error:
-            raise InputError(
-                f"X holds objects that are no numbers: {error}; convert them, encode categories as columns, or ingest "
-                "text with nfs_dask.ingest"
-            ) from error
-    return X
+    return as_numbers(X) if isinstance(X, np.ndarray) and X.dtype.kind == "O" else X
 
 
-def _column(y: Any) -> Any:
+def one_column(y: Any) -> Any:
     """A column of a matrix as labels, with scikit-learn's warning."""
     from sklearn.utils import column_or_1d
 
-    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not is_collection(y):
-        return column_or_1d(y, warn=True)
+    y = unwrapped(y, "y")
+    if not is_collection(y) and len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
+        return column_or_1d(np.asarray(y), warn=True)
     return y
 
 
@@ -97,9 +92,10 @@ def check_features(estimator: Any, X: Any) -> None:
     if not is_collection(X):
         as_rows(X)  # says what is wrong with things that have no rows and columns
     model = estimator.model_
-    if hasattr(X, "columns") and not hasattr(estimator, "feature_names_in_") and model.names is not None:
-        _check_selected(model, X.columns)
-        X = np.empty((1, len(X.columns)))
+    columns = column_names(X)
+    if columns is not None and not hasattr(estimator, "feature_names_in_") and model.names is not None:
+        _check_selected(model, columns)
+        X = np.empty((1, len(columns)))
     validate_data(estimator, _named(X), reset=False, skip_check_array=True)
 
 
@@ -182,7 +178,7 @@ def forced_columns(always: Any, source: Source) -> Array | None:
         raise InputError(f"always={always!r} is one name; give a list, always=[{always!r}]")
     if not isinstance(always, Iterable):
         raise InputError(f"always={always!r} is no list; give a list of names or indices of features")
-    wanted = list(always)
+    wanted = list(iterated(always))
     names = [one for one in wanted if isinstance(one, str)]
     found = _columns_named(names, source) if names else {}
     for one in wanted:

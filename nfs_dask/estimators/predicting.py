@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from nfs_dask.block import Array
+import numpy as np
+
+from nfs_dask.block import UNLABELLED, Array
+from nfs_dask.containers import unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
+from nfs_dask.estimators.inputs import check_features, check_fitted, numeric, one_column
 from nfs_dask.estimators.textual import texts_to_read
 from nfs_dask.models.base import Model
 from nfs_dask.reading.reader import Reader
 from nfs_dask.scoring import What, score, score_texts
 from nfs_dask.sources.collections import is_collection
+from nfs_dask.sources.labels import encode, sample_weights
 
 
 class PredictingMixin:
@@ -72,12 +76,17 @@ class PredictingMixin:
 
         if isinstance(X, Dataset) and y is None:
             raise InputError("score needs the labels of these rows as y=")
-        columns = (y, self.predict(X), sample_weight)
+        columns = (unwrapped(y, "y"), self.predict(X), unwrapped(sample_weight, "sample_weight"))
         y, predicted, sample_weight = (c.compute() if is_collection(c) else c for c in columns)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        weights = None if sample_weight is None else sample_weights(sample_weight, len(predicted))
+        classes, codes = encode(one_column(y), len(predicted))
+        if (codes == UNLABELLED).any():
+            raise InputError(f"y has no label for row {np.argmax(codes == UNLABELLED)}; leave such rows out")
+        return float(accuracy_score(classes[codes], predicted, sample_weight=weights))
 
     def _score(self, X: Any, what: What) -> Array | Any:
         check_fitted(self)
+        X = unwrapped(X)
         reader = texts_to_read(self, X)
         if reader is not None:
             return score_texts(X, reader, what)

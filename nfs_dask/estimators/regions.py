@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.columns import side_by_side
+from nfs_dask.containers import unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import numeric
@@ -29,6 +30,7 @@ def joined_regions(matrices: Sequence[Any]) -> Any:
     wrong = [type(one).__name__ for one in matrices if not _is_matrix(one)]
     if wrong:
         raise InputError(f"a list of regions holds a {wrong[0]} beside matrices; give one matrix for each region")
+    matrices = [unwrapped(one) for one in matrices]
     widths = [int(one.shape[1]) for one in matrices]
     if len(set(widths)) > 1:
         raise InputError(
@@ -100,7 +102,7 @@ def _even(n_regions: int, n_features: int) -> str:
 
 
 def _is_matrix(X: Any) -> bool:
-    return hasattr(X, "shape") and getattr(X, "ndim", 0) == 2
+    return len(getattr(X, "shape", ())) == 2
 
 
 def _listed(widths: Sequence[int]) -> str:

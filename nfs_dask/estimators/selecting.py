@@ -8,6 +8,7 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.columns import restore, select, select_texts
+from nfs_dask.containers import unwrapped
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
 from nfs_dask.estimators.textual import texts_to_read
@@ -69,6 +70,7 @@ class SelectingMixin:
         (n, k) matrix
         """
         check_fitted(self)
+        X = unwrapped(X)
         reader = texts_to_read(self, X)
         if reader is not None:
             return select_texts(X, reader)
@@ -84,6 +86,7 @@ class SelectingMixin:
         X : (n, k) matrix or dask array
         """
         check_fitted(self)
+        X = unwrapped(X)
         Z = X if hasattr(X, "shape") else np.asarray(X)
         return restore(Z, self.model_.support, self.model_.n_features)
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.containers import unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.sources.base import Source, origin_of
 from nfs_dask.sources.collections import is_collection
 from nfs_dask.sources.folds import Folds, column_folds, labelled_folds
+from nfs_dask.sources.labels import as_column
 from nfs_dask.sources.zarr import ZarrSource
 
 ADVICE = (
@@ -45,6 +47,7 @@ def folds_of(folds: Any, dataset: Dataset, y: Any) -> Folds:
         return _split(folds, source, y)
     if not isinstance(folds, Iterable):
         raise InputError(f"folds={folds!r}; {ADVICE}")
+    folds = unwrapped(folds, "folds")
     given: Any = folds if hasattr(folds, "shape") else list(folds)
     if isinstance(given, list) and given and isinstance(given[0], tuple):
         return _split(given, source, y)
@@ -63,7 +66,7 @@ def _split(splitter: Any, source: Source, y: Any) -> Folds:
 
     if not source.in_memory or y is None:
         raise InputError("a splitter needs data in memory; give a number of folds, or one fold for each row")
-    labels = np.asarray(y)
+    labels = np.asarray(as_column(y, "y"))
     splits = list(check_cv(splitter, labels, classifier=True).split(np.zeros((source.n_rows, 1)), labels))
     found = np.full(source.n_rows, -1, np.int64)
     for fold, pair in enumerate(splits):

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeGuard
 
 from nfs_dask.block import Array
+from nfs_dask.containers import column_names, is_frame
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.models.base import Model
-from nfs_dask.reading.given import PLAIN, holds_texts, is_frame, text_columns
+from nfs_dask.reading.given import PLAIN, holds_texts, text_columns
 from nfs_dask.reading.reader import Reader
 from nfs_dask.storage.textfacts import TextFacts
 from nfs_dask.text.features import TextFeatures, terms_of
@@ -80,7 +81,7 @@ def texts_to_read(estimator: Any, X: Any) -> Reader | None:
     model: Model = estimator.model_
     text = model.text
     if not holds_texts(X, PLAIN if text is None else text.regions) and not (text is not None and _is_no_row(X)):
-        if text is not None and is_frame(X) and len(X.columns) < model.n_features and text_columns(X):
+        if text is not None and is_frame(X) and len(column_names(X) or ()) < model.n_features and text_columns(X):
             raise InputError(
                 f"X has columns of texts, {', '.join(map(repr, text_columns(X)))}; give " + _wanted(text.regions)
             )

@@ -11,11 +11,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nfs_dask.block import Array
+from nfs_dask.containers import is_frame, unwrapped
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_for_partitions
 from nfs_dask.errors import InputError
 from nfs_dask.ingesting.settings import Terms, make_terms
-from nfs_dask.reading.given import holds_texts, is_frame
+from nfs_dask.reading.given import holds_texts
 from nfs_dask.reading.lazy import fold_partitions, map_partitions
 from nfs_dask.reading.rows import Csr, no_rows
 from nfs_dask.reading.totals import ColumnTotals, TermTotals, Totals, merge_totals
@@ -136,7 +137,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         X : texts
         y : ignored
         """
-        check_texts(X)
+        X = checked_texts(X)
         made = self._terms()
         splitter = Splitter(made.settings, made.tokenizer)
         columns = _known_columns(made, splitter)
@@ -163,7 +164,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         (n, n_columns) scipy CSR array, lazily in chunks of a dask array for a Dask collection
         """
         check_is_fitted(self)
-        check_texts(X)
+        X = checked_texts(X)
         columns = self._columns
         if not is_collection(X):
             return _scipy(columns.matrix(X), columns)
@@ -182,7 +183,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         -------
         (n, n_columns) matrix, as of `transform`
         """
-        check_texts(X)
+        X = checked_texts(X)
         if isinstance(X, Iterator):
             X = list(X)
         made = self._terms()
@@ -275,8 +276,9 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         return tags
 
 
-def check_texts(X: Any) -> None:
-    """Refuse what is not one text for each document, as far as can be seen without reading it."""
+def checked_texts(X: Any) -> Any:
+    """X without what it is wrapped in; what is not one text for each document is refused, as far as can be seen."""
+    X = unwrapped(X)
     several = is_frame(X) or getattr(X, "ndim", 1) > 1
     if several or isinstance(X, (str, bytes)) or not (is_collection(X) or isinstance(X, Iterable)):
         raise InputError(
@@ -285,6 +287,7 @@ def check_texts(X: Any) -> None:
         )
     if is_collection(X) and not holds_texts(X):
         raise InputError(f"X is a {type(X).__name__} that does not hold strings; give a dask bag or Series of them")
+    return X
 
 
 def count_partition(counting: Splitter | Columns, partition: Any, number: int) -> Totals:

@@ -48,13 +48,13 @@ def make_terms(
     if tokenizer is not None and settings.get("analyzer") != "word":
         raise InputError(f"tokenizer= makes words, and analyzer={settings.get('analyzer')!r} takes none; leave one out")
     made = TextSettings(
-        ngrams=tuple(ngrams) if isinstance(ngrams, (list, tuple)) else ngrams,
+        ngrams=tuple(map(_plain, ngrams)) if isinstance(ngrams, (list, tuple, np.ndarray)) else ngrams,
         stop_words=read_stop_words(stop_words),
         tokenizer=None if tokenizer is None else qualified_name(tokenizer),
-        **settings,
+        **{name: _plain(value) for name, value in settings.items()},
     )
     made.check()
-    filters = Filters(min_df, max_df, max_features)
+    filters = Filters(_plain(min_df), _plain(max_df), _plain(max_features))
     filters.check()
     fixed = None if vocabulary is None else read_vocabulary(vocabulary)
     for name, given in (("vocabulary", fixed is not None), ("hashed", made.hashed is not None)):
@@ -66,6 +66,11 @@ def make_terms(
     if fixed is not None and made.hashed is not None:
         raise InputError("vocabulary= and hashed= both say what the columns are; give one of them")
     return Terms(made, filters, fixed, tokenizer)
+
+
+def _plain(value: Any) -> Any:
+    """A number, string or truth value of numpy as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def read_stop_words(stop_words: Any) -> tuple[str, ...] | None:

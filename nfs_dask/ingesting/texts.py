@@ -9,11 +9,13 @@ import logging
 from collections.abc import Mapping, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.containers import unwrapped
 from nfs_dask.documents.base import DocumentSource, shares
 from nfs_dask.engine.base import Engine, Executor
 from nfs_dask.engine.choose import choose_for_documents
@@ -28,6 +30,7 @@ from nfs_dask.ingesting.workplace import open_workplace
 from nfs_dask.sources.collections import is_collection
 from nfs_dask.sources.counted import CountedTexts
 from nfs_dask.sources.labelled import Labelled
+from nfs_dask.sources.labels import as_column
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import read_header
 from nfs_dask.storage.layout import Layout
@@ -236,7 +239,10 @@ def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPiec
     skipped = np.concatenate([piece.skipped + start for piece, start in zip(pieces, starts.tolist(), strict=False)])
     given = []
     for what, lazy in (("labels", ingest.labels), ("weights", ingest.weights)):
-        values = lazy.compute() if is_collection(lazy) else lazy
+        values = unwrapped(lazy, what)
+        values = values.compute() if is_collection(values) else values
+        if what == "weights" and isinstance(values, Real):
+            values = np.full(seen.seen, values)
         if values is not None and (not hasattr(values, "__len__") or isinstance(values, (str, bytes, Mapping, Set))):
             raise InputError(f"{what}= is a {type(values).__name__}; give a list or an array, one for each document")
         if values is not None and len(values) != seen.seen:
@@ -256,7 +262,7 @@ def _without(values: Any, skipped: Array) -> Any:
     if isinstance(values, (list, tuple)):
         out = set(skipped.tolist())
         return [value for number, value in enumerate(values) if number not in out]
-    return np.delete(np.asarray(values), skipped)
+    return np.delete(np.asarray(as_column(values, "labels")), skipped)
 
 
 def _of_terms(ranges: list[MergedRange]) -> dict[str, Any]:

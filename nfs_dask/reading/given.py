@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from nfs_dask.containers import column_names, column_types, is_arrow, is_column, is_frame, iterated, type_of
 from nfs_dask.documents.base import BATCH_NBYTES
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.collections import is_bag
@@ -35,21 +36,18 @@ def holds_texts(X: Any, regions: Sequence[str] = PLAIN) -> bool:
     if isinstance(X, str) or is_bag(X):
         return True
     if is_frame(X):
-        return any(region in X.columns and _may_be_text(X[region].dtype) for region in regions if region)
-    if hasattr(type(X), "dtype"):
-        one_column = X.ndim == 1 and _may_be_text(X.dtype)
-        return one_column and (is_collection(X) or any(isinstance(value, str) for value in X))
+        names = column_names(X) or ()
+        return any(region in names and _may_be_text(type_of(X[region])) for region in regions if region)
+    if is_arrow(X) or hasattr(type(X), "dtype"):
+        one_column = getattr(X, "ndim", 1) == 1 and _may_be_text(type_of(X))
+        return one_column and (is_collection(X) or any(isinstance(value, str) for value in iterated(X)))
     return isinstance(X, (list, tuple)) and _is_document(next((one for one in X if one is not None), None))
-
-
-def is_frame(X: Any) -> bool:
-    """Whether this is a DataFrame, of whatever library. A dask Series has columns as well."""
-    return hasattr(type(X), "columns") and getattr(X, "ndim", 2) == 2
 
 
 def text_columns(frame: Any) -> list[Any]:
     """Names of the columns of a DataFrame that may hold texts."""
-    return [name for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if _may_be_text(dtype)]
+    names, kinds = column_names(frame) or [], column_types(frame)
+    return [name for name, kind in zip(names, kinds, strict=True) if _may_be_text(kind)]
 
 
 def _may_be_text(dtype: Any) -> bool:
@@ -58,8 +56,8 @@ def _may_be_text(dtype: Any) -> bool:
 
 def _is_document(value: Any) -> bool:
     """A text; or its regions by name or position; or the column of one region."""
-    if isinstance(value, (list, tuple)) or (getattr(value, "ndim", 0) == 1 and _may_be_text(value.dtype)):
-        return any(isinstance(part, str) for part in value)
+    if isinstance(value, (list, tuple)) or (is_column(value) and _may_be_text(type_of(value))):
+        return any(isinstance(part, str) for part in iterated(value))
     return isinstance(value, (str, Mapping))
 
 
@@ -79,7 +77,8 @@ def batches(given: Any, regions: Sequence[str] = PLAIN, where: str = "document")
         raise InputError("one string was given in place of many documents; put it into a list, [text]")
     chunk: list[str] = []
     nbytes = first = 0
-    texts = given if tuple(regions) == PLAIN and not is_frame(given) else _texts(given, tuple(regions), where)
+    plain = tuple(regions) == PLAIN and not is_frame(given)
+    texts = iterated(given) if plain else _texts(given, tuple(regions), where)
     for number, text in enumerate(texts):
         if type(text) is not str and not isinstance(text, str):  # the first is quick, and nearly always enough
             raise _no_text(text, f"{where} {number // len(regions):,}", regions, number % len(regions))
@@ -108,7 +107,7 @@ def _texts(given: Any, regions: tuple[str, ...], where: str) -> Iterator[Any]:
 
 
 def _are_columns(given: Sequence[Any]) -> bool:
-    return any(isinstance(part, list) or getattr(part, "ndim", 0) == 1 for part in given)
+    return any(isinstance(part, list) or is_column(part) for part in given)
 
 
 def _filled(documents: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
@@ -124,7 +123,7 @@ def _filled(documents: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
 def _across(columns: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
     """Rows of columns that are equally long."""
     missing = object()
-    for number, row in enumerate(zip_longest(*columns, fillvalue=missing)):
+    for number, row in enumerate(zip_longest(*map(iterated, columns), fillvalue=missing)):
         if any(text is missing for text in row):
             raise InputError(f"the lists of texts are not equally long: one has {number:,}, and others have more")
         yield row
@@ -133,7 +132,7 @@ def _across(columns: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
 def _columns(frame: Any, regions: tuple[str, ...]) -> tuple[str, ...]:
     if regions == PLAIN:
         raise InputError("a DataFrame was given, and texts without a name are wanted; give its column of texts")
-    missing = [region for region in regions if region not in frame.columns]
+    missing = [region for region in regions if region not in (column_names(frame) or ())]
     if missing:
         raise InputError(f"the data have no column {missing[0]!r}; the texts of a document are in {_listed(regions)}")
     return regions

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array, Block, Kind
+from nfs_dask.containers import text_names
 from nfs_dask.errors import InputError
 from nfs_dask.sources.base import BLOCK_NBYTES
 from nfs_dask.sources.chunks import height, make_block, merged, part_classes, weigh
@@ -83,7 +84,7 @@ class CollectionSource:
         check_not_empty(self.n_rows, self.n_features)
         self.weighted = sample_weight is not None
         self.import_nbytes = PANDAS_NBYTES if hasattr(X, "columns") else 0
-        self._names = check_names(_columns(X) if names is None else names, self.n_features)
+        self._names = check_names(text_names(X) if names is None else names, self.n_features)
         self._heights = heights
         self.delayed = self._tasks(chunks, codes, weights, heights, widths)
         self._chunks = chunks
@@ -261,11 +262,6 @@ def _dimensions(collection: Any) -> int:
 
 def _split(values: Array, heights: list[int]) -> list[Array]:
     return np.split(values, list(accumulate(heights))[:-1])
-
-
-def _columns(X: Any) -> list[str] | None:
-    columns = list(getattr(X, "columns", ()))
-    return columns if columns and all(isinstance(c, str) for c in columns) else None
 
 
 def futures_in(*values: Any) -> list[Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.block import UNLABELLED, Array
+from nfs_dask.containers import has_nulls, is_column, library_of, python_values, unwrapped
 from nfs_dask.errors import InputError
 
 FEW_CLASSES = 32
@@ -21,7 +23,7 @@ def encode(y: Any, n_rows: int | None = None) -> tuple[Array, Array]:
     >>> classes.tolist(), codes.tolist()
     (['ham', 'spam'], [1, -1, 0, 1])
     """
-    values = _one_dimensional(y, "y")
+    values = as_column(y, "y")
     if n_rows is not None and len(values) != n_rows:
         raise InputError(f"X has {n_rows} rows but y has {len(values)} labels; give one label for each row of X")
     if _is_pandas(values):
@@ -72,7 +74,11 @@ def merge_classes(parts: Iterable[Array]) -> Array:
 
 def sample_weights(weights: Any, n_rows: int | None = None) -> Array:
     """Weights as int64 where all are whole numbers, so that they count exactly, else as float64."""
-    values = np.asarray(_one_dimensional(weights, "sample_weight"))
+    if n_rows is not None and isinstance(weights, Real):
+        weights = np.full(n_rows, weights)
+    values = np.asarray(as_column(weights, "sample_weight"))
+    if values.dtype.kind == "O":
+        values = _as_numbers(values)
     if n_rows is not None and len(values) != n_rows:
         raise InputError(
             f"X has {n_rows} rows but sample_weight has {len(values)} entries; give one weight for each row of X"
@@ -97,18 +103,38 @@ def smallest_codes(codes: Array, n_classes: int) -> Array:
 
 
 def _is_pandas(values: Any) -> bool:
-    return type(values).__module__.partition(".")[0] == "pandas"
+    return library_of(values) == "pandas"
 
 
-def _one_dimensional(values: Any, name: str) -> Any:
-    """An array, or the pandas object itself, with one axis."""
+def as_column(values: Any, name: str) -> Any:
+    """Labels or weights as an array, or the pandas object itself, with one axis."""
+    values = unwrapped(values, name)
     if not _is_pandas(values):
         if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
             values = _from_list(values)
+        elif library_of(values) in ("polars", "pyarrow") and is_column(values) and has_nulls(values):
+            values = _from_list(python_values(values))  # numpy alone would make floats of whole numbers
         values = np.asarray(values)
+    if values.ndim == 0:
+        raise InputError(f"{name} is a {_name_of(values)}; give a list or an array with one value for each row")
     if values.ndim != 1:
         raise InputError(f"{name} has {values.ndim} dimensions; give one value for each row, such as {name}.ravel()")
     return values
+
+
+def _name_of(scalar: Array) -> str:
+    value = scalar.item()
+    return type(value).__name__ if scalar.dtype.kind == "O" else f"single value, {value!r}"
+
+
+def _as_numbers(weights: Array) -> Array:
+    """Weights that come as Python's objects; what is no number stays, to be refused."""
+    if any(isinstance(weight, (str, bytes)) for weight in weights):
+        return weights
+    try:
+        return weights.astype(np.float64)
+    except (TypeError, ValueError):
+        return weights
 
 
 def _from_list(values: Sequence[Any]) -> Array:

@@ -6,6 +6,7 @@ Types are told by the name of their library, so that looking at an array imports
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,10 +14,14 @@ import numpy as np
 
 from nfs_dask import kernels
 from nfs_dask.block import Array, Csr, Kind, all_columns, column_type, full_rows
+from nfs_dask.containers import column_names, library_of, type_of, unwrapped
 from nfs_dask.errors import InputError
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly, in_pieces
 
-ACCEPTED = "a numpy array, a scipy sparse matrix or array, a sparse.COO or GCXS, a pandas DataFrame"
+ACCEPTED = (
+    "a numpy array, a scipy sparse matrix or array, a sparse.COO or GCXS, a DataFrame of pandas or polars, a pyarrow "
+    "Table, an xarray DataArray"
+)
 
 
 class Rows(Protocol):
@@ -53,9 +58,10 @@ class Rows(Protocol):
 
 def as_rows(X: Any) -> Rows:
     """See a matrix as rows, or say why that cannot be."""
-    for library, adapt in _ADAPTERS.items():
-        if type(X).__module__.partition(".")[0] == library:
-            return adapt(X)
+    X = unwrapped(X)
+    adapt = _ADAPTERS.get(library_of(X) or "")
+    if adapt is not None:
+        return adapt(X)
     if hasattr(X, "__array__") or isinstance(X, (list, tuple)):
         try:
             array = np.asarray(X)
@@ -188,7 +194,7 @@ class DenseRows:
 
 @dataclass(frozen=True)
 class FrameRows:
-    """A pandas DataFrame of numbers, turned into an array one block at a time."""
+    """A table of numbers with a type for each column, turned into an array one block at a time."""
 
     frame: Any
     dtype: np.dtype[Any]
@@ -200,7 +206,7 @@ class FrameRows:
 
     @property
     def n_features(self) -> int:
-        return len(self.frame.columns)
+        return int(self.frame.shape[1])
 
     @property
     def nbytes(self) -> int:
@@ -220,6 +226,20 @@ class FrameRows:
         return compress(part.to_numpy(self.dtype, **missing))
 
 
+class TableRows(FrameRows):
+    """A table of polars or pyarrow."""
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.frame.nbytes if hasattr(self.frame, "nbytes") else self.frame.estimated_size())
+
+    def rows(self, start: int, stop: int) -> Csr:
+        values = np.empty((stop - start, self.n_features), self.dtype)
+        for number, column in enumerate(_columns_of(self.frame.slice(start, stop - start))):
+            values[:, number] = np.asarray(column)
+        return compress(values)
+
+
 def compress(values: Array) -> Csr:
     """A dense array as CSR: all of it where at least half is not zero, else what is not zero.
 
@@ -233,11 +253,23 @@ def compress(values: Array) -> Csr:
     return Csr(indptr, all_columns(*values.shape)[mask.reshape(-1)], countable(values[mask]))
 
 
+def as_numbers(objects: Array) -> Array:
+    """An array of Python's objects as floating-point numbers, NaN for None."""
+    try:
+        return objects.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"X holds objects that are no numbers: {error}; convert them, encode categories as columns, or ingest "
+            "text with nfs_dask.ingest"
+        ) from error
+
+
 def _from_numpy(X: Any) -> DenseRows:
-    if isinstance(X, np.ma.MaskedArray):
-        raise InputError("X is a masked array, and masked is not zero; decide with X.filled(0) or leave rows out")
-    check_matrix(X.shape, X.dtype)
-    return DenseRows(np.asarray(X))
+    values = np.asarray(X)
+    if values.dtype.kind == "O" and values.ndim == 2:
+        values = as_numbers(values)
+    check_matrix(values.shape, values.dtype)
+    return DenseRows(values)
 
 
 def _from_scipy(X: Any) -> CsrRows:
@@ -250,17 +282,44 @@ def _from_pandas(X: Any) -> Rows:
     if X.ndim != 2:
         raise InputError("X is a pandas Series; give one row per document, X.to_frame() for a single feature")
     types = [getattr(t, "subtype", getattr(t, "numpy_dtype", t)) for t in X.dtypes]
-    for name, dtype in zip(X.columns, types, strict=True):
+    for number, dtype in enumerate(types):
         if not isinstance(dtype, np.dtype) or dtype.kind not in "biuf":
-            raise InputError(
-                f"column {name!r} of X has type {dtype}, which is not a number; drop it, or encode it as columns with "
-                "pandas.get_dummies(X)"
-            )
-    if X.shape[1] and all(hasattr(t, "subtype") and hasattr(t, "fill_value") for t in X.dtypes):
+            types[number] = _numbers_in(X.iloc[:, number], X.columns[number]).dtype
+    if X.shape[1] and all(hasattr(t, "subtype") and getattr(t, "fill_value", None) == 0 for t in X.dtypes):
         return _from_scipy(X.sparse.to_coo())
     dtype = np.result_type(*types) if types else np.dtype(np.float64)
     nullable = any(not isinstance(t, np.dtype) for t in X.dtypes)
     return FrameRows(X, np.result_type(dtype, np.float64) if nullable and X.isna().to_numpy().any() else dtype)
+
+
+def _from_table(X: Any) -> Rows:
+    if (names := column_names(X)) is None:
+        raise InputError(
+            f"X is a {type(X).__name__} of {library_of(X)}, which is one column; give a table with one row per document"
+        )
+    columns = _columns_of(X)
+    types = [_numbers_in(column, name).dtype for name, column in zip(names, columns, strict=True)]
+    return TableRows(X, np.result_type(*types) if types else np.dtype(np.float64))
+
+
+def _columns_of(table: Any) -> list[Any]:
+    """The columns of a table of polars or pyarrow."""
+    columns: list[Any] = table.get_columns() if hasattr(table, "get_columns") else table.columns
+    return columns
+
+
+def _numbers_in(column: Any, name: Any) -> Array:
+    """The numbers of a column of a table whose type alone does not say that it has any; NaN for what is missing."""
+    values = np.asarray(column)
+    if values.dtype.kind == "O":
+        with suppress(TypeError, ValueError):  # what is no number is said below
+            values = values.astype(np.float64)
+    if values.dtype.kind not in "biuf":
+        raise InputError(
+            f"column {name!r} of X has type {type_of(column)}, which is not a number; drop it, or encode it as "
+            "columns, such as with pandas.get_dummies(X)"
+        )
+    return values
 
 
 def _from_sparse(X: Any) -> Rows:
@@ -290,4 +349,6 @@ _ADAPTERS: dict[str, Callable[[Any], Rows]] = {
     "scipy": _from_scipy,
     "sparse": _from_sparse,
     "pandas": _from_pandas,
+    "polars": _from_table,
+    "pyarrow": _from_table,
 }

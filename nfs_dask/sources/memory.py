@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import UNLABELLED, Array, Block, Kind
+from nfs_dask.containers import is_column, python_values, text_names, unwrapped
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labels import encode, sample_weights
 from nfs_dask.sources.matrices import as_rows, check_not_empty, kind_of
@@ -18,7 +19,7 @@ class MatrixSource:
 
     Parameters
     ----------
-    X : numpy array, scipy sparse, sparse.COO or GCXS, DataFrame; shape (n_rows, n_features)
+    X : numpy array, scipy sparse, sparse.COO or GCXS, DataFrame, pyarrow Table; shape (n_rows, n_features)
         Column-wise layouts are converted once, here. A dense array is compressed one block at a time.
     y : (n_rows,) labels, optional
     sample_weight : (n_rows,) numbers of zero or more, optional
@@ -42,7 +43,7 @@ class MatrixSource:
         if y is not None:
             self.classes, self._codes = encode(y, self.n_rows)
         self._weights = None if sample_weight is None else sample_weights(sample_weight, self.n_rows)
-        self._names = check_names(_columns(X) if names is None else names, self.n_features)
+        self._names = check_names(text_names(X) if names is None else names, self.n_features)
         self._cuts = self._rows.cut()
         self.n_blocks = self._cuts.n_blocks
         self.block_entries = self._cuts.block_entries
@@ -66,12 +67,9 @@ class MatrixSource:
 
 def check_names(names: Sequence[str] | Array | None, n_features: int) -> Sequence[str] | Array | None:
     """Refuse names that are not one for each column."""
+    names = unwrapped(names, "names")
+    if is_column(names) and not isinstance(names, np.ndarray):
+        names = python_values(names)
     if names is not None and len(names) != n_features:
         raise InputError(f"X has {n_features} columns but {len(names)} names were given; give one name for each column")
     return names
-
-
-def _columns(X: Any) -> list[str] | None:
-    """The names a DataFrame brings along, if they are text."""
-    columns = list(getattr(X, "columns", ()))
-    return columns if columns and all(isinstance(c, str) for c in columns) else None

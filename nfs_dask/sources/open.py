@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nfs_dask.block import Array
+from nfs_dask.containers import unwrapped
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.base import Source, is_source
 from nfs_dask.sources.collections import CollectionSource, is_collection
@@ -45,8 +46,9 @@ def open_source(
     Parameters
     ----------
     X
-        A matrix (numpy, scipy sparse, sparse.COO or GCXS, pandas), a dask array or DataFrame, or the path or URL of a
-        Zarr store, .h5ad, .npz or svmlight file; patterns and lists of paths for the latter two.
+        A matrix (numpy, scipy sparse, sparse.COO or GCXS, pandas, polars, pyarrow, xarray), a dask array or DataFrame,
+        or the path or URL of a Zarr store, .h5ad, .npz or svmlight file; patterns and lists of paths for the latter
+        two.
     y, sample_weight
         One label and one weight for each row.
     names
@@ -56,6 +58,8 @@ def open_source(
     layer
         Layer of an AnnData file that is read instead of X.
     """
+    X, names = unwrapped(X), unwrapped(names, "names")
+    y, labels, sample_weight = unwrapped(y, "y"), unwrapped(labels, "y"), unwrapped(sample_weight, "sample_weight")
     if labels is not None and not isinstance(labels, str):
         if y is not None:
             raise InputError("labels were given twice, as y= and as labels=; give one of them")

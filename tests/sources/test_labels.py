@@ -96,8 +96,8 @@ def test_continuous_targets_are_refused(y):
     ("y", "message"),
     [
         (np.zeros((3, 1)), "2 dimensions"),
-        (5, "0 dimensions"),
-        ("spam", "0 dimensions"),
+        (5, "y is a single value, 5; give a list or an array"),
+        ("spam", "y is a single value, .spam."),
         (np.array([np.inf, 1.0]), "infinite"),
         (np.array(["a", 1], object), "int and str"),
         (np.array([[1], [2, 3]], object), "compound"),
@@ -165,7 +165,7 @@ def test_whole_weights_are_counted_as_integers(weights, expected):
         ([1, np.inf], "row 1"),
         (["a", "b"], "numbers"),
         (np.ones((2, 1)), "2 dimensions"),
-        (3.0, "0 dimensions"),
+        (3.0, "single value, 3.0"),
     ],
 )
 def test_weights_that_cannot_be_are_refused(weights, message):

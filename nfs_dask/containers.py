@@ -1,0 +1,134 @@
+"""What libraries call their tables and columns, and what is inside wrappers of them.
+
+Types are told by the library of their class, or of a class it is derived from, so that looking imports nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.errors import InputError
+
+LIBRARIES = ("numpy", "scipy", "sparse", "pandas", "polars", "pyarrow", "xarray", "dask")
+AT_A_TIME = 1 << 14  # values of a column
+
+
+def library_of(data: Any) -> str | None:
+    """Which of LIBRARIES a value comes from; of a class derived from one of theirs, such as AnnData's views, that."""
+    for cls in type(data).__mro__:
+        library = cls.__module__.partition(".")[0]
+        if library in LIBRARIES:
+            return library
+    return None
+
+
+def is_frame(data: Any) -> bool:
+    """Whether this is a table whose columns have names: a DataFrame of any library, or a pyarrow Table."""
+    return _is_a(data, "DataFrame") or (_is_a(data, "Table") and library_of(data) == "pyarrow")
+
+
+def is_series(data: Any) -> bool:
+    """Whether this is a Series of any library."""
+    return _is_a(data, "Series")
+
+
+def is_arrow(data: Any) -> bool:
+    """Whether this is a column of pyarrow."""
+    return library_of(data) == "pyarrow" and (_is_a(data, "Array") or _is_a(data, "ChunkedArray"))
+
+
+def is_column(data: Any) -> bool:
+    """Whether this is one column: a Series of any library, a column of pyarrow, or a numpy array of one dimension."""
+    return (isinstance(data, np.ndarray) and data.ndim == 1) or is_series(data) or is_arrow(data)
+
+
+def type_of(column: Any) -> Any:
+    """What a column says that its values are."""
+    return column.type if is_arrow(column) else getattr(column, "dtype", None)
+
+
+def column_names(data: Any) -> list[Any] | None:
+    """What the columns of a table are called; None for anything else."""
+    if not is_frame(data):
+        return None
+    return list(data.column_names if library_of(data) == "pyarrow" else data.columns)
+
+
+def column_types(data: Any) -> list[Any]:
+    """What the columns of a table say that their values are."""
+    return list(data.schema.types if library_of(data) == "pyarrow" else data.dtypes)
+
+
+def text_names(data: Any) -> list[str] | None:
+    """What the columns of a table are called, if all of them have names that are texts."""
+    names = column_names(data)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def has_nulls(column: Any) -> bool:
+    """Whether values of a column of polars or pyarrow are missing."""
+    return bool(column.null_count if is_arrow(column) else column.null_count())
+
+
+def python_values(column: Any) -> Sequence[Any]:
+    """The values of a column as Python's, None or NaN where they are missing."""
+    if isinstance(column, (list, tuple)):
+        return column
+    convert = getattr(column, "to_pylist", None) or getattr(column, "to_list", None) or column.tolist
+    values: Sequence[Any] = convert()
+    return values
+
+
+def iterated(column: Any) -> Iterator[Any]:
+    """The values of a column as Python's, of which few exist at a time."""
+    if library_of(column) not in ("polars", "pyarrow"):
+        yield from column
+        return
+    for start in range(0, len(column), AT_A_TIME):
+        yield from python_values(column[start : start + AT_A_TIME])
+
+
+def unwrapped(data: Any, name: str = "X") -> Any:
+    """What is inside a wrapper: the array of an xarray DataArray, the data of a masked array that masks nothing.
+
+    Parameters
+    ----------
+    data
+        Whatever a user gave. What is not wrapped comes back as it is.
+    name
+        What to call it in messages.
+    """
+    if isinstance(data, np.ma.MaskedArray):
+        if np.ma.is_masked(data):
+            raise InputError(
+                f"{name} is a masked array, and masked is not zero; decide with {name}.filled(0), or leave the masked "
+                "rows out"
+            )
+        return np.ma.getdata(data)
+    library = library_of(data)
+    if library == "xarray":
+        return _of_xarray(data, name)
+    if library == "polars" and type(data).__name__ == "LazyFrame":
+        raise InputError(f"{name} is a lazy frame of polars; give {name}.collect()")
+    if library == "pyarrow" and type(data).__name__ == "RecordBatch":
+        import pyarrow as pa
+
+        return pa.Table.from_batches([data])
+    return data
+
+
+def _of_xarray(data: Any, name: str) -> Any:
+    if not (_is_a(data, "DataArray") or _is_a(data, "NamedArray")):
+        raise InputError(
+            f"{name} is an xarray {type(data).__name__} of several variables; give one of them, such as "
+            f"{name}[{next(iter(data), 'counts')!r}]"
+        )
+    return unwrapped(data.data, name)
+
+
+def _is_a(data: Any, name: str) -> bool:
+    """Whether the class of a value, or one that it is derived from, has this name."""
+    return any(cls.__name__ == name for cls in type(data).__mro__)

@@ -1,0 +1,118 @@
+"""The same texts in whatever a user has them in: ingested, vectorized and predicted as a list of them is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+
+import nfs_dask as nfs
+from nfs_dask.documents.memory import MemoryDocuments
+from nfs_dask.documents.open import is_documents, open_documents
+from nfs_dask.errors import InputError
+
+pa = pytest.importorskip("pyarrow")
+TEXTS = ["green tea", "", "black coffee with milk", "Grün 綠 ß", "tea"] * 5
+LABELS = ["tea", "none", "coffee", "none", "tea"] * 5
+
+
+def library(name: str) -> Any:
+    return pytest.importorskip(name)
+
+
+COLUMNS = {
+    "tuple": tuple,
+    "numpy": np.array,
+    "objects": lambda texts: np.array(texts, object),
+    "numpy strings": lambda texts: np.array(texts, np.dtypes.StringDType()),
+    "masks nothing": lambda texts: np.ma.masked_array(texts, [False] * len(texts)),
+    "series": lambda texts: pd.Series(texts, index=range(9, 9 + len(texts))),
+    "series of arrow": lambda texts: pd.Series(texts, dtype=pd.ArrowDtype(pa.large_string())),
+    "pyarrow": pa.array,
+    "large pyarrow": lambda texts: pa.array(texts, pa.large_string()),
+    "views of pyarrow": lambda texts: pa.array(texts, pa.string_view()),
+    "pyarrow dictionary": lambda texts: pa.array(texts).dictionary_encode(),
+    "pyarrow chunks": lambda texts: pa.chunked_array([texts[:3], [], texts[3:]], pa.string()),
+    "pyarrow part": lambda texts: pa.array(["x", *texts, "y"])[1:-1],
+    "polars": lambda texts: library("polars").Series(texts),
+    "polars categories": lambda texts: library("polars").Series(texts, dtype=library("polars").Categorical),
+    "xarray": lambda texts: library("xarray").DataArray(np.array(texts)),
+}
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "pyarrow": pa.table,
+    "pyarrow batch": pa.RecordBatch.from_pydict,
+    "polars": lambda columns: library("polars").DataFrame(columns),
+}
+PLAIN = CountVectorizer().fit(TEXTS)
+EXPECTED = PLAIN.transform(TEXTS).toarray()
+
+
+def rows(source: Any) -> np.ndarray:
+    return np.concatenate(
+        [np.asarray(b.texts[0].to_list(), object) for p in range(source.n_pieces) for b in source.batches(p)]
+    )
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return nfs.SparseMultinomialNB(k=4).fit(nfs.ingest(TEXTS, tmp_path_factory.mktemp("s") / "s.zarr", labels=LABELS))
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_texts_in_every_kind_of_column(kind, model, tmp_path):
+    given = COLUMNS[kind](TEXTS)
+    assert is_documents(given)
+    assert rows(open_documents(given)).tolist() == TEXTS
+    dataset = nfs.ingest(given, tmp_path / "s.zarr", labels=COLUMNS[kind](LABELS), weights=1.0)
+    assert dataset.names(np.arange(dataset.n_features)) == PLAIN.get_feature_names_out().tolist()
+    assert dataset.classes.tolist() == ["coffee", "none", "tea"]
+    np.testing.assert_array_equal(nfs.TextVectorizer().fit_transform(given).toarray(), EXPECTED)
+    np.testing.assert_array_equal(nfs.TextVectorizer().fit(given).transform(given).toarray(), EXPECTED)
+    np.testing.assert_array_equal(model.predict_proba(given), model.predict_proba(TEXTS))
+    with pytest.raises(InputError, match="X holds texts, and a fit takes numbers"):
+        nfs.SparseMultinomialNB().fit(given, LABELS)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_texts_in_every_kind_of_frame(kind, tmp_path):
+    given = FRAMES[kind]({"text": TEXTS, "title": LABELS, "class": LABELS, "weight": [1, 2, 3, 4, 5] * 5})
+    assert is_documents(given)
+    plain = pd.DataFrame({"text": TEXTS, "title": LABELS, "class": LABELS, "weight": [1, 2, 3, 4, 5] * 5})
+    options = {"regions": ["title", "text"], "label_column": "class", "weight_column": "weight"}
+    dataset = nfs.ingest(given, tmp_path / "s.zarr", **options)
+    assert dataset.fingerprint == nfs.ingest(plain, tmp_path / "plain.zarr", **options).fingerprint
+    model = nfs.SparseMultinomialNB(k=4).fit(dataset)
+    np.testing.assert_array_equal(model.predict_proba(given), model.predict_proba(plain))
+    with pytest.raises(InputError, match="'text', 'title', 'class', 'weight'; text_column='body' is not among them"):
+        nfs.ingest(given, tmp_path / "t.zarr", text_column="body")
+    with pytest.raises(InputError, match=r"of a DataFrame give the column of texts"):
+        nfs.TextVectorizer().fit(given)
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "pyarrow dictionary", "pyarrow chunks", "polars", "polars categories"])
+def test_missing_ones_are_named_in_every_kind(kind, model):
+    given = COLUMNS[kind]([*TEXTS[:4], None])
+    with pytest.raises(InputError, match="document 4: the text is missing"):
+        rows(open_documents(given))
+    with pytest.raises(InputError, match="document 4 is None, not a string"):
+        model.predict(given)
+    with pytest.raises(InputError, match="document 4 is None, not a string"):
+        nfs.TextVectorizer().fit(given)
+
+
+def test_masked_texts_are_refused(model, tmp_path):
+    masked = np.ma.masked_array(TEXTS, np.arange(len(TEXTS)) == 1)
+    for take in (open_documents, nfs.TextVectorizer().fit, model.predict, lambda X: nfs.ingest(X, tmp_path / "s")):
+        with pytest.raises(InputError, match="masked array"):
+            take(masked)
+
+
+def test_numbers_in_columns_are_no_documents():
+    for numbers in (pa.array([1, 2]), library("polars").Series([1, 2])):
+        assert not is_documents(numbers)
+        with pytest.raises(InputError, match="document 0 is an int; documents are strings"):
+            rows(MemoryDocuments(numbers, open_documents(["a"]).columns))
