@@ -12,10 +12,9 @@ from nfs_dask.solvers.directory import Directory
 from nfs_dask.solvers.found import Found
 from nfs_dask.solvers.gains import set_gain
 from nfs_dask.solvers.problem import Problem
+from nfs_dask.solvers.settling import settled_amounts
 from nfs_dask.solvers.solution import Array, Certificate
 from nfs_dask.solvers.topk import Choice
-
-_WHOLE = 1e-9  # a share this close to a whole number is one
 
 
 def dual_value(totals: Array, x: Array) -> float:
@@ -29,10 +28,7 @@ def dual_value(totals: Array, x: Array) -> float:
 
 def certify(problem: Problem, found: Found, where: Directory | None) -> Certificate:
     """A point of the second dual with at most C fractions, from the mixture of a solution."""
-    amounts = np.zeros(len(problem.sizes))
-    for weight, choice in found.mixture:
-        amounts[choice.cells] += weight * choice.counts
-    amounts = _settle(problem.totals, amounts, found.point)
+    amounts = settled_amounts(problem, found.mixture, found.point)
     whole = np.floor(amounts)
     cells = np.flatnonzero(amounts)
     up = Choice(cells, np.ceil(amounts[cells]).astype(np.int64))
@@ -43,29 +39,6 @@ def certify(problem: Problem, found: Found, where: Directory | None) -> Certific
         value=dual_value(problem.totals[:, cells], amounts[cells]),
         rounded_value=set_gain(problem.totals[:, cells], up.counts)[0],
     )
-
-
-def _settle(totals: Array, amounts: Array, point: Array) -> Array:
-    """Move along directions that keep sum x and the proportions of the masses, until at most C amounts are not whole.
-
-    All whole amounts stay: only the two that enclose a fraction are bounds for it.
-    """
-    nearest = np.round(amounts)
-    amounts = np.where(np.abs(amounts - nearest) <= _WHOLE, nearest, amounts)
-    n_classes = len(totals)
-    while len(loose := np.flatnonzero(amounts % 1)) > n_classes:
-        some = loose[: n_classes + 1]
-        f = totals[:, some]
-        rows = np.vstack((f - point[:, None] * f.sum(axis=0), np.ones(len(some))))[1:]
-        rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(float).tiny)
-        direction = np.linalg.svd(rows)[2][-1]
-        room = np.where(direction > 0, np.ceil(amounts[some]) - amounts[some], amounts[some] - np.floor(amounts[some]))
-        moving = np.abs(direction) > 1e-12 * np.abs(direction).max()
-        steps = np.where(moving, room / np.maximum(np.abs(direction), np.finfo(float).tiny), np.inf)
-        moved = amounts[some] + steps.min() * direction
-        moved[steps == steps.min()] = np.round(moved[steps == steps.min()])
-        amounts[some] = np.where(np.abs(moved - np.round(moved)) <= _WHOLE, np.round(moved), moved)
-    return amounts
 
 
 def _weights(problem: Problem, up: Choice, fractions: Array, where: Directory | None) -> tuple[Array, Array]:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nfs_dask.solvers.found import Found, best_of, everything
+from nfs_dask.solvers.exchanges import AROUND, View
+from nfs_dask.solvers.found import Found, everything
 from nfs_dask.solvers.gains import exact_sum
 from nfs_dask.solvers.master import Master
 from nfs_dask.solvers.problem import Problem
+from nfs_dask.solvers.rounding import best_whole
 from nfs_dask.solvers.solution import Array
-from nfs_dask.solvers.swaps import ascend
 from nfs_dask.solvers.topk import Choice
 
 CLOSED = 1e-13  # relative width at which upper and lower value are one number
@@ -53,9 +54,9 @@ class Descent:
         return [(float(w), plane.choice) for w, plane in pairs if w > _FORGET]
 
     @property
-    def candidates(self) -> list[Choice]:
-        """Supports that the planes suggest."""
-        return [plane.choice for plane in self.planes]
+    def sets(self) -> list[Choice]:
+        """Of the best plane, and of all others."""
+        return [self.best.choice, *(plane.choice for plane in self.planes)]
 
     def map(self, column: Callable[[Array], Array]) -> Descent:
         """The same with other numbers for the columns."""
@@ -63,34 +64,30 @@ class Descent:
         return replace(self, best=best, planes=planes)
 
 
-def solve_many(problem: Problem, k: int, swaps: bool, start: Array | None = None) -> Found:
+def solve_many(problem: Problem, k: int, start: Array | None = None) -> Found:
     """Solve for k features; ``start`` is a guess of the dual point."""
     if k >= problem.size:
         return everything(problem)
     descent = minimise(lambda point: _plane(problem, k, point), problem.start if start is None else start)
-    candidates = descent.candidates
-    if swaps:
-        candidates += [ascend(problem, choice, descent.best.point) for _, choice in descent.mixed]
-    found = settled(problem, descent, candidates)
-    return replace(found, ties=_n_tied(problem, descent.best, k))
+    gain = problem.gains(descent.best.point)
+    near = problem.top(gain, k + AROUND).cells
+    columns = np.unique(np.concatenate((near, *(choice.cells for choice in descent.sets))))
+    found = settled(problem.only(columns), k, descent.map(lambda c: np.searchsorted(columns, c)))
+    return replace(found.map(lambda c: columns[c]), ties=_n_tied(gain, descent.best, problem.sizes))
 
 
-def settled(problem: Problem, descent: Descent, candidates: list[Choice]) -> Found:
-    """The best of the candidates, with the bound of the descent; ties are not counted."""
-    best, mixed = descent.best, descent.mixed
-    total = sum(w for w, _ in mixed)
-    choice, value = best_of(problem, candidates)
+def settled(problem: Problem, k: int, descent: Descent) -> Found:
+    """What a descent leads to, with its bound; ties are not counted.
+
+    The problem needs no more columns than those of the descent's sets, and of the next best ones at its best point.
+    """
+    best = descent.best
+    total = sum(w for w, _ in descent.mixed)
+    mixture = tuple((w / total, choice) for w, choice in descent.mixed)
     gain = problem.gains(best.point)
     bound = exact_sum(gain[best.choice.cells] * best.choice.counts)
-    return Found(
-        choice=choice,
-        value=value,
-        bound=max(value, bound),
-        ties=0,
-        n_evaluations=descent.n_evaluations,
-        point=best.point,
-        mixture=tuple((w / total, choice) for w, choice in mixed),
-    )
+    choice, value = best_whole(View(problem, k, best.point, gain), mixture, descent.sets, bound)
+    return Found(choice, value, max(value, bound), 0, descent.n_evaluations, best.point, mixture)
 
 
 def minimise(evaluate: Callable[[Array], Plane], start: Array) -> Descent:
@@ -137,10 +134,10 @@ def _known(plane: Plane, planes: list[Plane]) -> bool:
     )
 
 
-def _n_tied(problem: Problem, best: Plane, k: int) -> int:
-    gain = problem.gains(best.point)
-    n, sure = tied(gain, gain[best.choice.cells].min(), problem.sizes)
-    return int(n) if n > k - sure else 0
+def _n_tied(gain: Array, best: Plane, sizes: Array) -> int:
+    """Features that share the last place at the dual point; 0 if all of them are taken."""
+    n, sure = tied(gain, gain[best.choice.cells].min(), sizes)
+    return int(n) if n > best.choice.counts.sum() - sure else 0
 
 
 def tied(gain: Array, last: float, sizes: Array | int = 1) -> Array:

@@ -21,7 +21,7 @@ from nfs_dask.solvers.problem import Problem, forced_features, pose
 from nfs_dask.solvers.solution import Array, Solution, nothing
 from nfs_dask.solvers.twoclass import solve_two
 
-SWAPPED = 50  # up to this k, single exchanges are tried by default
+SWAPPED = 50  # up to this k, single exchanges are tried by default for two classes
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def solve(
 ) -> Solution:
     """A support of k features, its gain, and a bound of all such gains.
 
-    ``always`` features are in the support and count in k. ``swaps``: improve the support by single exchanges
-    (default: for k up to 50). ``certificate``: find a point of the second dual. ``start``: a guess of the dual point.
+    ``always`` features are in the support and count in k. ``swaps``: improve the support of two classes by
+    single exchanges (default: for k up to 50); that of more classes always is. ``certificate``: find a point of the second dual. ``start``: a guess of the dual point.
 
     >>> solution = solve(count(np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]])), 2)
     >>> solution.support.tolist(), round(solution.value, 6), solution.gap
@@ -79,8 +79,9 @@ def posed(counted: Counted, k: int, always: Sequence[int] | Array | None = None)
 
 def solve_problem(problem: Problem, k: int, swaps: bool, start: Array | None = None) -> Found:
     """Solve on cells; a caller that has its features elsewhere expands ``problem.wanted(found.choice)`` itself."""
-    solver = solve_two if len(problem.classes) == 2 else solve_many
-    return solver(problem, k, swaps, start)
+    if len(problem.classes) == 2:
+        return solve_two(problem, k, swaps, start)
+    return solve_many(problem, k, start)
 
 
 def report(counted: Counted, problem: Problem, found: Found, certificate: bool = False) -> Solution:

@@ -15,6 +15,7 @@ import numpy as np
 
 from nfs_dask.solvers import multiclass, twoclass
 from nfs_dask.solvers.cuts import Cut, minimise
+from nfs_dask.solvers.exchanges import AROUND
 from nfs_dask.solvers.found import Found, everything
 from nfs_dask.solvers.gains import gains, set_gain, shares
 from nfs_dask.solvers.multinomial import SWAPPED
@@ -38,7 +39,7 @@ def solve(table: Table, survey: Survey, k: int, *, alpha: float, always: Array |
     if k >= _size(stream, survey):
         found = _everything(stream)
     else:
-        found = _solve_two(stream, swaps) if len(stream.classes) == 2 else _solve_many(stream, swaps)
+        found = _solve_two(stream, swaps) if len(stream.classes) == 2 else _solve_many(stream)
     return Solution(
         support=stream.features(found.choice.cells),
         value=found.value,
@@ -112,14 +113,11 @@ class _Equal:
         return cls(features, n, last)
 
 
-def _solve_many(stream: Stream, swaps: bool) -> Found:
+def _solve_many(stream: Stream) -> Found:
     descent = multiclass.minimise(lambda point: _plane(stream, point), stream.start)
-    outside = descent.candidates
-    if swaps:
-        outside += [_ascend(stream, choice, descent.best.point) for _, choice in descent.mixed]
-    final = stream.gather(descent.best.choice.cells, *(choice.cells for choice in outside))
-    inside = [choice.map(final.inward) for choice in outside]
-    found = multiclass.settled(final.problem, descent.map(final.inward), inside)
+    near, _ = stream.best(partial(gains, point=descent.best.point), stream.n_free + AROUND)
+    final = stream.gather(near, *(choice.cells for choice in descent.sets))
+    found = multiclass.settled(final.problem, stream.k, descent.map(final.inward))
     return replace(found, choice=final.outward(found.choice), ties=_count_ties(stream, final, descent.best))
 
 
