@@ -30,7 +30,7 @@ class View:
     point: Array
     gain: Array  # (M, ) of each column, at the point
 
-    def values(self, heights: Array, masses: Array) -> Array:
+    def values(self, heights: Array | float, masses: Array) -> Array:
         """Gains of sets, from the sums of their gains at the point, (n, ), and their masses, (C, n)."""
         return np.asarray(heights - divergence(np.maximum(masses, 0.0), self.point))
 
@@ -85,14 +85,15 @@ class Open:
         amounts = np.bincount(self.group, counts[self.columns], len(self.sizes)).astype(np.int64)
         if amounts.sum() != self.need or (counts[self.sure] < view.problem.sizes[self.sure]).any():
             return choice
-        height, masses = choice.sum(view.gain), choice.sum(view.problem.totals)
+        height, masses = float(choice.sum(view.gain)), choice.sum(view.problem.totals)
+        gain, totals = view.gain[self.leaders], view.problem.totals[:, self.leaders]
         value = float(view.values(height, masses[:, None])[0])
         for _ in range(_ROUNDS):
             step, gained = self._exchange(amounts, height, masses)
             if gained <= value * (1 + MARGIN):
                 break
             amounts, value = amounts + step, gained
-            height, masses = height + view.gain[self.leaders] @ step, masses + view.problem.totals[:, self.leaders] @ step
+            height, masses = height + float(gain @ step), masses + totals @ step
         return self._expand(amounts)
 
     def _exchange(self, amounts: Array, height: float, masses: Array) -> tuple[Array, float]:

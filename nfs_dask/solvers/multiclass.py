@@ -23,9 +23,8 @@ from nfs_dask.solvers.topk import Choice
 
 CLOSED = 1e-13  # relative width at which upper and lower value are one number
 _MOST = 300  # evaluations
-_FORGET = 1e-9  # weight below which a set leaves the master, once there are many
 _FARTHEST = 1e-250  # share of a class, relative to its start, that is as good as none
-_MANY = 40  # sets
+_MANY = 40  # sets, beyond which those without weight leave the master
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Descent:
     def mixed(self) -> list[tuple[float, Choice]]:
         """Sets that carry weight."""
         pairs = zip(self.weights, self.planes, strict=True)
-        return [(float(w), plane.choice) for w, plane in pairs if w > _FORGET]
+        return [(float(w), plane.choice) for w, plane in pairs if w > 0]
 
     @property
     def sets(self) -> list[Choice]:
@@ -95,7 +94,7 @@ def minimise(evaluate: Callable[[Array], Plane], start: Array) -> Descent:
     best = evaluate(start)
     planes, weights, n, inside = [best], np.ones(1), 1, 1e-2
     while n < _MOST and best.height > 0:
-        weights, floor, point = mix(planes, best.point)
+        weights, floor, point = mix(planes, weights, best.point)
         if best.height - floor <= CLOSED * best.height:
             break
         nearer = False
@@ -111,8 +110,8 @@ def minimise(evaluate: Callable[[Array], Plane], start: Array) -> Descent:
             if nearer:
                 continue
             break
-        if len(planes) > _MANY:
-            planes = [kept for kept, w in zip(planes, weights, strict=True) if w > _FORGET]
+        if len(planes) > max(_MANY, 2 * len(start)):
+            planes, weights = [kept for kept, w in zip(planes, weights, strict=True) if w > 0], weights[weights > 0]
         planes.append(plane)
         weights = np.append(weights, 0.0)
     return Descent(best, planes, weights, n)
@@ -146,7 +145,7 @@ def tied(gain: Array, last: float, sizes: Array | int = 1) -> Array:
     return np.array([np.sum(equal * sizes), np.sum(((gain > last) & ~equal) * sizes)], np.int64)
 
 
-def mix(planes: list[Plane], reference: Array) -> tuple[Array, float, Array]:
+def mix(planes: list[Plane], weights: Array, reference: Array) -> tuple[Array, float, Array]:
     """The best mixture of sets: weights, its value (D)(x), and the lowest point under their planes."""
     masses = np.array([plane.masses for plane in planes]).T
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -154,6 +153,5 @@ def mix(planes: list[Plane], reference: Array) -> tuple[Array, float, Array]:
     heights = np.array([plane.height for plane in planes])
     heights = heights + np.where(masses > 0, masses * logs, 0.0).sum(axis=0)  # of each set, at the reference
     master = Master(masses, heights, reference)
-    weights = master.solve()
-    weights, point = master.polish(weights)
+    weights, point = master.solve(weights)
     return weights, master.value(weights), point

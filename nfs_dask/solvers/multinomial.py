@@ -54,8 +54,9 @@ def solve(
 ) -> Solution:
     """A support of k features, its gain, and a bound of all such gains.
 
-    ``always`` features are in the support and count in k. ``swaps``: improve the support of two classes by
-    single exchanges (default: for k up to 50); that of more classes always is. ``certificate``: find a point of the second dual. ``start``: a guess of the dual point.
+    ``always`` features are in the support and count in k. ``swaps``: improve the support of two classes by single
+    exchanges (default: for k up to 50); that of more classes always is. ``certificate``: find a point of the second
+    dual. ``start``: a guess of the dual point.
 
     >>> solution = solve(count(np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]])), 2)
     >>> solution.support.tolist(), round(solution.value, 6), solution.gap

@@ -100,12 +100,12 @@ class _Row:
 
 
 def _one_by_one(counted: Counted, ks: Array) -> list[_Row]:
-    """Each k by itself, starting from the dual point of the one before."""
+    """Each k by itself: two classes from the dual point of the one before, more as a fit of that k alone."""
     rows: list[_Row] = []
     near = None
     for k in ks:
         row = _single(counted, int(k), near)
-        near = row.point if row.n_evaluations > 1 else near
+        near = row.point if row.n_evaluations > 1 and len(row.point) == 2 else None
         rows.append(row)
     return rows
 

@@ -12,6 +12,7 @@ from nfs_dask.solvers.directory import Directory
 from nfs_dask.solvers.gains import gains
 from nfs_dask.solvers.grouping import Cells
 from nfs_dask.solvers.solution import Array
+from nfs_dask.solvers.sums import Sums
 from nfs_dask.solvers.topk import Choice, top
 
 
@@ -86,7 +87,7 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
             selectable &= raw.any(axis=0)
         free = np.flatnonzero(selectable)
     totals = raw[classes].astype(np.float64) if raw.dtype.kind != "f" or len(classes) < len(raw) else raw
-    mass = (totals * cells.sizes if cells.grouped else totals).sum(axis=1) + alpha * cells.n_features
+    mass = _masses(totals, cells) + alpha * cells.n_features
     if smooth:
         totals = totals + alpha
     chosen = totals if isinstance(free, slice) else totals[:, free]
@@ -103,6 +104,17 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
         forced=forced,
         classes=classes,
     )
+
+
+def _masses(totals: Array, cells: Cells) -> Array:
+    """Sums of the rows; many classes start from them, and panels must start from the same."""
+    if cells.grouped:
+        return np.asarray((totals * cells.sizes).sum(axis=1))
+    if len(totals) == 2:
+        return np.asarray(totals.sum(axis=1))
+    sums = Sums(len(totals))
+    sums.add(totals)
+    return np.array(sums.rows)
 
 
 def forced_features(always: Array | None, k: int, n_features: int) -> Array:

@@ -14,7 +14,6 @@ import numpy as np
 from nfs_dask.solvers.exchanges import MARGIN, Open, View
 from nfs_dask.solvers.found import best_of
 from nfs_dask.solvers.settling import settled_amounts
-from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.topk import Choice
 
 _UNSURE = 10  # fractions that may be rounded either way, at most: 252 ways

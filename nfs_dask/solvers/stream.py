@@ -15,11 +15,11 @@ from typing import Protocol
 import numpy as np
 
 from nfs_dask.errors import InputError
-from nfs_dask.kernels import kernel
 from nfs_dask.solvers.cuts import Cut
 from nfs_dask.solvers.gains import exact_sum, gains
 from nfs_dask.solvers.problem import Problem
 from nfs_dask.solvers.solution import Array
+from nfs_dask.solvers.sums import Sums
 from nfs_dask.solvers.topk import Choice, top
 
 Score = Callable[[Array], Array]  # from totals (C, width), smoothing included, to gains (width, )
@@ -76,37 +76,6 @@ class Survey:
         return exact_sum(self.masses)
 
 
-class Sums:
-    """Sums of rows that come in pieces, in order: however they are cut, the same to the bit."""
-
-    def __init__(self, n_rows: int) -> None:
-        self._sums, self._lost = np.zeros(n_rows), np.zeros(n_rows)
-
-    def add(self, piece: Array) -> None:
-        """Add (n_rows, width) more."""
-        _add_rows(piece, self._sums, self._lost)
-
-    @property
-    def rows(self) -> list[float]:
-        return [float(x) for x in self._sums + self._lost]
-
-
-@kernel
-def _add_rows(piece, sums, lost):
-    """Neumaier's sum: what each addition rounds off is added up too."""
-    for r in range(len(sums)):
-        total, rest = sums[r], lost[r]
-        for x in piece[r]:
-            new = total + x
-            if abs(total) >= abs(x):
-                rest += (total - new) + x
-            else:
-                rest += (x - new) + total
-            total = new
-        sums[r] = total
-        lost[r] = rest
-
-
 @dataclass(frozen=True)
 class Stream:
     """The columns that k features are chosen among, as `problem.pose` would leave them."""
@@ -155,7 +124,7 @@ class Stream:
     def cut(self, point: Array) -> Cut:
         """The best set at a point, in columns."""
         features, free = self.best(partial(gains, point=point), self.n_free)
-        totals = np.concatenate((free, self.forced_totals), axis=1)
+        totals = np.ascontiguousarray(np.concatenate((free, self.forced_totals), axis=1))
         return Cut(point, float(gains(totals, point).sum()), totals.sum(axis=1), ones(self.with_forced(features)))
 
     def with_forced(self, features: Array) -> Array:

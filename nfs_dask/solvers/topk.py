@@ -28,8 +28,8 @@ class Choice:
         return Choice(column(self.cells), self.counts)
 
     def sum(self, values: Array) -> Array:
-        """Sum over the features of ``values`` (..., M)."""
-        return (values[..., self.cells] * self.counts).sum(axis=-1)
+        """Sum over the features of ``values`` (..., M); row by row, so that the layout of ``values`` does no harm."""
+        return (np.take(values, self.cells, axis=-1) * self.counts).sum(axis=-1)
 
 
 def top(gain: Array, sizes: Array, k: int) -> Choice:

@@ -70,3 +70,16 @@ def tables(draw, classes=(2, 3), most=8):
     distinct = draw(st.lists(st.tuples(*[values] * C), min_size=1, max_size=m))
     columns = [distinct[draw(st.integers(0, len(distinct) - 1))] for _ in range(m)] if draw(st.booleans()) else distinct
     return np.array(columns, dtype=float if kind == "real" else np.int64).T.copy()
+
+
+def best_gain_of_groups(distinct, sizes, k):
+    """phi(k) of a table that has ``sizes`` copies of each of a few columns: over all amounts of each."""
+    T = np.asarray(distinct, float)
+    grids = np.meshgrid(*[np.arange(size + 1) for size in sizes[:-1]], indexing="ij")
+    amounts = np.stack([grid.ravel() for grid in grids])
+    rest = k - amounts.sum(axis=0)
+    fits = (rest >= 0) & (rest <= sizes[-1])
+    amounts = np.vstack((amounts[:, fits], rest[fits]))
+    B = T @ amounts
+    own = xlogy(T, T).sum(axis=0) - xlogy(T.sum(axis=0), T.sum(axis=0))
+    return float((own @ amounts + xlogy(B.sum(axis=0), B.sum(axis=0)) - xlogy(B, B).sum(axis=0)).max())
