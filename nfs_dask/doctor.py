@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from nfs_dask.engine.cluster import is_loopback
+from nfs_dask.engine.cluster import is_loopback, scheduler_info
 from nfs_dask.errors import ClusterError, NfsDaskError, StoreError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.units import format_bytes
@@ -122,7 +122,7 @@ def _ask(client: Any) -> tuple[list[Node], str]:
     """All nodes, the client first, and the address of the scheduler."""
     try:
         versions = client.get_versions(packages=_INSTALLED)
-        info = client.scheduler_info()
+        info = scheduler_info(client)
     except (OSError, TimeoutError) as error:
         raise ClusterError(f"the scheduler does not answer ({_first_line(error)}); see that it is running") from error
     nodes = [

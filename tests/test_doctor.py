@@ -11,12 +11,15 @@ import sys
 import time
 
 import distributed
+import numpy as np
 import pytest
 
 from nfs_dask.certificates import ROLES, make_certificates
+from nfs_dask.cli.options import ClusterOptions
 from nfs_dask.doctor import MAY_DIFFER, MUST_AGREE, Node, Report, compare_versions, examine, judge_versions
 from nfs_dask.engine.cluster import connect, is_loopback
 from nfs_dask.errors import ClusterError, InputError
+from nfs_dask.sources.memory import MatrixSource
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +95,40 @@ def test_a_sound_cluster(cluster, store):
     assert set(report.nodes[2].versions) == {*MUST_AGREE, *MAY_DIFFER}
     assert report.encrypted is False
     assert report.to_json()["healthy"] is True
+
+
+@pytest.fixture
+def told_of_five(monkeypatch):
+    """Dask as many of its releases are: a client tells of five workers unless it is asked for more."""
+    whole = distributed.Client.scheduler_info
+
+    def some(self, n_workers=5, **keywords):
+        info = whole(self, n_workers=-1, **keywords)
+        return info if n_workers == -1 else {**info, "workers": dict(list(info["workers"].items())[:n_workers])}
+
+    monkeypatch.setattr(distributed.Client, "scheduler_info", some)
+
+
+def test_all_workers_are_looked_at(told_of_five, monkeypatch):
+    """Here and before a command: what only the last of many workers lacks is found."""
+    with distributed.LocalCluster(n_workers=7, threads_per_worker=1, processes=False, dashboard_address=None) as many:
+        get_versions = distributed.Client.get_versions
+
+        def odd(self, *args, **keywords):
+            versions = get_versions(self, *args, **keywords)
+            last = max(versions["workers"])
+            told = {**versions["workers"][last], "packages": {**versions["client"]["packages"], "numba": "0.0.1"}}
+            return {**versions, "workers": {**versions["workers"], last: told}}
+
+        with connect(many.scheduler_address) as client:
+            report = examine(client)
+            assert [n.role for n in report.nodes] == ["client", "scheduler", *["worker"] * 7]
+            assert report.healthy
+        monkeypatch.setattr(distributed.Client, "get_versions", odd)
+        options = ClusterOptions(scheduler=many.scheduler_address, insecure=True)
+        with pytest.raises(ClusterError, match=r"numba is .* on the client, but 0.0.1 on worker"):
+            with options.engine(MatrixSource(np.eye(2))):
+                pass
 
 
 def test_a_store_that_nobody_reaches(cluster, tmp_path):

@@ -162,6 +162,16 @@ def holder_of(value: Any) -> Any | None:
     return futures[0].client if futures else None
 
 
+def scheduler_info(client: Any) -> dict[str, Any]:
+    """What the scheduler tells of itself and of all its workers; many releases of Dask tell of five if not asked."""
+    return dict(client.scheduler_info(n_workers=-1))
+
+
+def workers_of(client: Any) -> dict[str, Any]:
+    """What the scheduler knows of each worker, by address."""
+    return dict(scheduler_info(client)["workers"])
+
+
 def planned_workers(client: Any, asked: int | None) -> int:
     """How many workers to plan for: as asked, else the maximum of an adaptive cluster, else those present."""
     if asked is not None:
@@ -170,7 +180,7 @@ def planned_workers(client: Any, asked: int | None) -> int:
     maximum = getattr(adaptive, "maximum", None)
     if isinstance(maximum, int) and 0 < maximum < 2**31:
         return maximum
-    return len(client.scheduler_info(n_workers=-1)["workers"])
+    return len(workers_of(client))
 
 
 def measure(client: Any, asked: int | None, places: Sequence[Folder], warming: Warming = COUNTING) -> Resources:
@@ -206,7 +216,7 @@ def _warm(client: Any, places: list[str], token: str, warming: Warming) -> tuple
     try:
         while True:
             _wait_for_first(client)
-            workers = client.scheduler_info(n_workers=-1)["workers"]
+            workers = workers_of(client)
             for address in workers.keys() - asked.keys():
                 key = f"nfs-warm-{uuid.uuid4()}"
                 asked[address] = client.submit(warm_up, places, token, warming, workers=[address], pure=False, key=key)
@@ -227,7 +237,7 @@ def _warm(client: Any, places: list[str], token: str, warming: Warming) -> tuple
 
 
 def _wait_for_first(client: Any) -> None:
-    if client.scheduler_info(n_workers=-1)["workers"]:
+    if workers_of(client):
         return
     logger.info("waiting for the first worker of %s", client.scheduler.address)
     waiting = client.submit(int, pure=False)  # an adaptive cluster starts workers when there is work
