@@ -126,9 +126,9 @@ def test_all_workers_are_looked_at(told_of_five, monkeypatch):
             assert report.healthy
         monkeypatch.setattr(distributed.Client, "get_versions", odd)
         options = ClusterOptions(scheduler=many.scheduler_address, insecure=True)
-        with pytest.raises(ClusterError, match=r"numba is .* on the client, but 0.0.1 on worker"):
-            with options.engine(MatrixSource(np.eye(2))):
-                pass
+        refused = pytest.raises(ClusterError, match=r"numba is .* on the client, but 0.0.1 on worker")
+        with refused, options.engine(MatrixSource(np.eye(2))):
+            pass
 
 
 def test_a_store_that_nobody_reaches(cluster, tmp_path):

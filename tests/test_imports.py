@@ -144,8 +144,8 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = nfs_dask.ingets
 
 
-HEAVY = ("distributed", "dask", "sklearn", "pandas", "pyarrow", "plotly", "anndata", "sparse", "zarr", "numba", "rich")
-LEAN = ("distributed", "sklearn", "pandas", "pyarrow", "plotly", "anndata", "h5py", "sparse", "IPython")
+HEAVY = ("distributed", "dask", "sklearn", "pandas", "pyarrow", "anndata", "sparse", "zarr", "numba", "rich")
+LEAN = ("distributed", "sklearn", "pandas", "pyarrow", "anndata", "h5py", "sparse", "IPython")
 
 
 def loaded_by(statement):

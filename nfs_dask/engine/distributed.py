@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import cloudpickle
-
 from nfs_dask.engine.base import Engine, label_of
 from nfs_dask.engine.cluster import current_client, find_client, measure
 from nfs_dask.engine.plan import Resources, merge_tree
@@ -281,7 +279,9 @@ class ClusterExecutor:
 
         Dask sends tasks to where their inputs are, so a shared job has to be everywhere before they start.
         """
-        if len(cloudpickle.dumps(job)) <= SMALL_JOB:
+        from distributed.protocol.pickle import dumps
+
+        if len(dumps(job)) <= SMALL_JOB:
             return job
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # each worker gets it once, which is the point

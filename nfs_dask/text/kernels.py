@@ -26,7 +26,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -209,7 +208,7 @@ def _load_eight(typing_context, text, p):  # noqa: ARG001 - numba hands it in
     def load(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         place = builder.gep(data, [arguments[1]])
-        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+        return builder.load(builder.bitcast(place, context.get_value_type(types.uint64).as_pointer()), align=1)
 
     return types.uint64(text, p), load
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
@@ -234,7 +233,7 @@ def _move_eight(typing_context, text, p, out, q):  # noqa: ARG001 - numba hands 
     """Copy bytes ``p .. p + 7`` of a text to ``q .. q + 7`` of another, wherever they lie."""
 
     def move(context, builder, signature, arguments):
-        eight = ir.IntType(64).as_pointer()
+        eight = context.get_value_type(types.uint64).as_pointer()
         places = [
             builder.bitcast(builder.gep(context.make_array(kind)(context, builder, array).data, [at]), eight)
             for kind, array, at in zip(signature.args[::2], arguments[::2], arguments[1::2], strict=True)

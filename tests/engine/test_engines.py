@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+from distributed.protocol.pickle import dumps
 
 import nfs_dask.engine.distributed as distributed_engine
 import nfs_dask.engine.plan as plans
@@ -323,7 +323,7 @@ def test_a_hundred_thousand_blocks(cluster: Client, monkeypatch: pytest.MonkeyPa
     submit = Client.submit
 
     def weighed(self: Client, function: Any, *args: Any, **kwargs: Any) -> Any:
-        sent.append(len(cloudpickle.dumps((function, args))))
+        sent.append(len(dumps((function, args))))
         return submit(self, function, *args, **kwargs)
 
     monkeypatch.setattr(Client, "submit", weighed)

@@ -46,10 +46,9 @@ def test_zarr_reads_what_we_write(tmp_path, dtype, length):
 def test_we_read_what_zarr_writes(tmp_path):
     values = np.arange(31)
     array = numbers(31)
-    written = zarr.Array.from_dict(
-        zarr.storage.StorePath(zarr.storage.LocalStore(tmp_path), "a"), array.metadata()
-    ).with_config({"write_empty_chunks": True})
-    written[:] = values
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        store = zarr.storage.StorePath(zarr.storage.LocalStore(tmp_path), "a")
+        zarr.Array.from_dict(store, array.metadata())[:] = values
     np.testing.assert_array_equal(ShardReader(Folder.of(tmp_path), array).read(5, 31), values[5:])
 
 
