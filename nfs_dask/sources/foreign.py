@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from nfs_dask.block import Array, Csr
@@ -108,30 +106,6 @@ def foreign_matrix(hierarchy: Hierarchy, path: str) -> ForeignCsr | ForeignDense
             f"{where} is encoded as {node.encoding or 'nothing known'!r}; csr_matrix and dense arrays are read"
         )
     return ForeignCsr(hierarchy, node)
-
-
-def foreign_names(hierarchy: Hierarchy, columns: Array) -> list[str] | None:
-    """Names of some columns from AnnData's index, chunk by chunk; None where the index holds no text."""
-    frame = hierarchy.find("var")
-    index = None if frame is None else hierarchy.find(f"var/{frame.attributes.get('_index', '_index')}")
-    if index is None or index.encoding != "string-array" or not len(columns):
-        return None
-    array = ForeignArray(hierarchy, index.path, text=True)
-    names = [""] * len(columns)
-    for low, positions in _by_chunk(columns, array.chunks[0]):
-        high = min(low + array.chunks[0], array.length)
-        content = array.read(low, high)
-        for position in positions:
-            names[position] = str(content[int(columns[position]) - low])
-    return names
-
-
-def _by_chunk(columns: Array, size: int) -> Iterator[tuple[int, Array]]:
-    """First column of each chunk that is needed, and the positions of what is wanted from it."""
-    order = np.argsort(columns, kind="stable")
-    chunks = columns[order] // size
-    for group in np.split(order, np.flatnonzero(np.diff(chunks)) + 1):
-        yield int(columns[group[0]]) // size * size, group
 
 
 def _shape(node: Node, where: str) -> tuple[int, int]:

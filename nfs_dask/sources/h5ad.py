@@ -14,14 +14,15 @@ from nfs_dask.block import UNLABELLED, Array, Block, Csr, Kind
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.files import expand, fingerprint, open_binary, size_of
-from nfs_dask.sources.h5columns import Column, index_of, open_column
-from nfs_dask.sources.labels import encode, encode_as, merge_classes
+from nfs_dask.sources.h5columns import check_names, index_of, obs_column
 from nfs_dask.sources.matrices import check_matrix, check_not_empty, compress, countable, kind_of
+from nfs_dask.sources.stored_labels import ColumnLabels
+from nfs_dask.sources.tables import Column, names_at
 from nfs_dask.storage.folder import is_url
 from nfs_dask.units import MiB
 
 H5PY_NBYTES = 12 * MiB  # measured: what importing h5py takes
-_PIECE = 1 << 20  # row pointers or labels looked at together
+_PIECE = 1 << 20  # row pointers looked at together
 _NAMES = 1 << 12  # names read together
 
 
@@ -56,49 +57,41 @@ class H5adSource:
             self.nnz: int | None = matrix.nnz
             self.kind: Kind | None = kind_of(matrix.dtype)
             self.block_nbytes = self._cuts.block_nbytes(matrix.entry_nbytes)
-            self.classes: Array | None = (
-                None if labels is None else self._classes(open_column(file, labels, self._path))
-            )
+            check_names(file, self.n_features, self._path)
+            column = self._column(file)
+            self.classes: Array | None = None if column is None else ColumnLabels(column).classes
         self.n_blocks = self._cuts.n_blocks
         self.block_entries = self._cuts.block_entries
 
-    def _classes(self, column: Column) -> Array:
-        """The distinct labels that occur, a piece at a time; a category without rows is none."""
+    def _column(self, file: Any) -> Column | None:
+        """The column of labels, if one was asked for."""
+        if self._labels is None:
+            return None
+        column = obs_column(file, self._labels, self._path)
         if column.length != self.n_rows:
             raise StoreError(
                 f"{self._path}: obs/{self._labels} has {column.length} labels for {self.n_rows} rows; the file is "
                 "damaged"
             )
-        classes = merge_classes(())
-        for start in range(0, self.n_rows, _PIECE):
-            piece = column.read(start, min(start + _PIECE, self.n_rows))
-            classes = merge_classes([classes, encode(piece)[0]])
-        return classes
+        return column
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         with _opened(self._path) as file:
             matrix = _matrix(file, self._matrix, self._path)
-            column = None if self._labels is None else open_column(file, self._labels, self._path)
+            column = self._column(file)
+            labels = None if column is None else ColumnLabels(column, self.classes)
             for number, (first, last) in enumerate(pairwise(self._cuts.rows[start : stop + 1].tolist()), start):
                 codes = np.full(last - first, UNLABELLED, np.int8)
-                if column is not None and self.classes is not None:
-                    codes = encode_as(column.read(first, last), self.classes)
+                if labels is not None:
+                    codes = labels.read(first, last)
                 indptr, indices, data, full = matrix.rows(first, last)
                 yield Block(indptr, indices, data, codes, self.n_features, None, first, number, full)
 
     def names(self, columns: Array) -> list[str] | None:
         """Names from the index of ``var``, of which only the parts are read that hold one of them."""
         with _opened(self._path) as file:
-            index = index_of(file, "var")
-            if index is None:
-                return None
-            wanted = np.asarray(columns)
-            names = [""] * len(wanted)
-            for part in np.unique(wanted // _NAMES).tolist():
-                values = index.read(part * _NAMES, min((part + 1) * _NAMES, index.length))
-                for position in np.flatnonzero(wanted // _NAMES == part):
-                    names[position] = str(values[wanted[position] - part * _NAMES])
-            return names
+            index = index_of(file, "var", self._path)
+            return None if index is None else names_at(index, columns, _NAMES)
 
 
 class _Csr:

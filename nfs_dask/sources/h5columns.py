@@ -7,30 +7,21 @@ whose categorical columns are groups of their own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.errors import InputError, StoreError
-
-
-class Column(Protocol):
-    """Values of rows, text as str and what is missing as None."""
-
-    @property
-    def length(self) -> int: ...
-
-    def read(self, start: int, stop: int) -> Array:
-        """Values ``start .. stop - 1``."""
-        ...
+from nfs_dask.sources.tables import Categorical, Column, Nullable, as_text, unreadable
 
 
 @dataclass(frozen=True)
-class Plain:
-    """Numbers, booleans or text."""
+class H5Values:
+    """Numbers, booleans or text of an open file."""
 
     dataset: Any
+    where: str
     field: str | None = None  # of a compound dataset
 
     @property
@@ -39,48 +30,10 @@ class Plain:
 
     def read(self, start: int, stop: int) -> Array:
         values = (self.dataset if self.field is None else self.dataset.fields(self.field))[start:stop]
-        return _text(values) if values.dtype.kind in "OS" else np.asarray(values)
+        return as_text(values, self.where) if values.dtype.kind in "OS" else np.asarray(values)
 
 
-@dataclass(frozen=True)
-class Categorical:
-    """Codes, and the categories that they number; -1 is missing."""
-
-    codes: Plain
-    categories: Array
-    where: str
-
-    @property
-    def length(self) -> int:
-        return self.codes.length
-
-    def read(self, start: int, stop: int) -> Array:
-        codes = self.codes.read(start, stop).astype(np.int64)
-        if len(codes) and not (codes.min() >= -1 and codes.max() < len(self.categories)):
-            raise StoreError(f"{self.where} is damaged: it holds a code that stands for no category")
-        values = np.full(len(self.categories) + 1, None, object)  # -1 finds the last
-        values[:-1] = self.categories
-        return values[codes]
-
-
-@dataclass(frozen=True)
-class Nullable:
-    """Values, and a mask of those that are missing."""
-
-    values: Plain
-    mask: Plain
-
-    @property
-    def length(self) -> int:
-        return self.values.length
-
-    def read(self, start: int, stop: int) -> Array:
-        values = self.values.read(start, stop).astype(object)
-        values[self.mask.read(start, stop).astype(bool)] = None
-        return values
-
-
-def open_column(file: Any, name: str, path: str) -> Column:
+def obs_column(file: Any, name: str, path: str) -> Column:
     """A column of ``obs``."""
     table = file.get("obs", {})
     names = _columns(table)
@@ -88,28 +41,56 @@ def open_column(file: Any, name: str, path: str) -> Column:
         raise InputError(f"{path} has no column {name!r} in obs; it has {', '.join(names) or 'none'}")
     where = f"{path}: obs/{name}"
     if hasattr(table, "shape"):
-        return _with_categories(Plain(table, name), file.get(f"uns/{name}_categories"), where)
-    node = table[name]
-    if hasattr(node, "shape"):
-        return _with_categories(Plain(node), table.get(f"__categories/{name}"), where)
-    encoding = str(node.attrs.get("encoding-type", "nothing known"))
-    if encoding == "categorical":
-        return _with_categories(Plain(node["codes"]), node["categories"], where)
-    if encoding.startswith("nullable"):
-        return Nullable(Plain(node["values"]), Plain(node["mask"]))
-    raise InputError(f"{where} is encoded as {encoding!r}; labels are categories, text, whole numbers or booleans")
+        return _with_categories(H5Values(table, where, name), file.get(f"uns/{name}_categories"), where)
+    return _column(table, name, where)
 
 
-def index_of(file: Any, name: str) -> Column | None:
-    """The index of a table, if it has one."""
+def index_of(file: Any, name: str, path: str) -> Column | None:
+    """The index of a table; None where there is no table."""
     if name not in file:
         return None
     table = file[name]
     if hasattr(table, "shape"):
-        found = [field for field in ("index", "_index") if field in table.dtype.names]
-        return Plain(table, found[0]) if found else None
-    key = table.attrs.get("_index", "_index")
-    return Plain(table[key]) if key in table and hasattr(table[key], "shape") else None
+        fields = list(table.dtype.names or ())
+        if not fields:
+            raise StoreError(f"{path}: {name} is an array of numbers where a table must be; the file is damaged")
+        field = next((one for one in ("index", "_index") if one in fields), fields[0])
+        return H5Values(table, f"{path}: {name}/{field}", field)
+    key = str(table.attrs.get("_index", "_index"))
+    if key not in table:
+        raise StoreError(f"{path}: {name} has no index {key!r}; the file is damaged")
+    return _column(table, key, f"{path}: {name}/{key}")
+
+
+def check_names(file: Any, n_features: int, path: str) -> None:
+    """Refuse an index of the columns that cannot be read, or is of another length."""
+    index = index_of(file, "var", path)
+    if index is not None and index.length != n_features:
+        raise StoreError(f"{index.where} has {index.length} names for {n_features} columns; the file is damaged")
+
+
+def _column(table: Any, name: str, where: str) -> Column:
+    node = table[name]
+    if hasattr(node, "shape"):
+        return _with_categories(_values(node, where), table.get(f"__categories/{name}"), where)
+    encoding = str(node.attrs.get("encoding-type", ""))
+    try:
+        if encoding == "categorical":
+            ordered = bool(node.attrs.get("ordered", False))
+            return Categorical(_values(node["codes"], where), _categories(node, where), where, ordered)
+        if encoding.startswith("nullable-"):
+            return Nullable(_values(node["values"], where), _values(node["mask"], where), where)
+    except KeyError as error:
+        raise StoreError(f"{where} is damaged: {error}") from None
+    raise unreadable(where, encoding)
+
+
+def _categories(node: Any, where: str) -> Column:
+    """Categories, which are values or values with a mask."""
+    categories = node["categories"]
+    if hasattr(categories, "shape"):
+        return _values(categories, where)
+    return Nullable(_values(categories["values"], where), _values(categories["mask"], where), where)
 
 
 def _columns(table: Any) -> list[str]:
@@ -118,14 +99,11 @@ def _columns(table: Any) -> list[str]:
     return [name for name in table if not name.startswith("__")]
 
 
-def _with_categories(column: Plain, categories: Any, where: str) -> Column:
-    if categories is None:
-        return column
-    values = Plain(categories)
-    return Categorical(column, values.read(0, values.length), where)
+def _values(dataset: Any, where: str) -> H5Values:
+    if not hasattr(dataset, "shape") or len(dataset.shape) != 1 or dataset.dtype.names:
+        raise StoreError(f"{where} is damaged: a column is an array of one dimension")
+    return H5Values(dataset, where)
 
 
-def _text(values: Array) -> Array:
-    out = np.empty(len(values), object)
-    out[:] = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values.tolist()]
-    return out
+def _with_categories(column: H5Values, categories: Any, where: str) -> Column:
+    return column if categories is None else Categorical(column, _values(categories, where), where)

@@ -12,6 +12,7 @@ import numpy as np
 from nfs_dask.block import UNLABELLED, Array
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.labels import MOST_CLASSES, encode, encode_as, merge_classes, smallest_codes
+from nfs_dask.sources.tables import Categorical, Column
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import Header
 from nfs_dask.storage.hierarchy import Hierarchy
@@ -65,106 +66,84 @@ class GivenLabels:
         return digest.hexdigest()
 
 
-class CategoricalLabels:
-    """A categorical column in AnnData's encoding: codes, and the categories they number."""
-
-    def __init__(self, hierarchy: Hierarchy, path: str) -> None:
-        from nfs_dask.storage.foreign import ForeignArray
-
-        self._hierarchy, self._path = hierarchy, path
-        self._codes = ForeignArray(hierarchy, f"{path}/codes")
-        if len(self._codes.shape) != 1 or self._codes.dtype.kind not in "iu":
-            raise StoreError(f"{hierarchy.folder.path(path)}/codes are not whole numbers; the column is damaged")
-        categories = ForeignArray(hierarchy, f"{path}/categories", text=True)
-        if categories.length > MOST_CLASSES:
-            raise InputError(
-                f"{path} has {categories.length:,} categories; identifiers or measurements are not classes"
-            )
-        values = categories.read(0, categories.length)
-        self.classes, self._rank = _ranked(np.array(values.tolist()) if len(values) else np.empty(0, np.str_))
-
-    @property
-    def length(self) -> int:
-        return self._codes.length
-
-    def read(self, start: int, stop: int) -> Array:
-        return _recoded(self._codes.read(start, stop), self._rank, self._codes.path)
-
-    def fingerprint(self) -> str:
-        return listing(self._hierarchy, self._path)
-
-
 class ColumnLabels:
-    """A column of strings, whole numbers or booleans. It is read through once to find the classes."""
+    """Labels in a column of AnnData's table of rows. Classes are what rows have: a category without rows is none.
 
-    def __init__(self, hierarchy: Hierarchy, path: str) -> None:
-        from nfs_dask.storage.foreign import ForeignArray
+    Parameters
+    ----------
+    column
+        Text, categories, whole numbers or booleans; read through once to find the classes, unless they are known.
+    classes
+        What an earlier look at the column has found.
+    fingerprint
+        Changes when the column does.
+    """
 
-        self._hierarchy, self._path = hierarchy, path
-        self._values = ForeignArray(hierarchy, path, text=True)
-        self._last: tuple[int, Array] | None = None  # the chunk that was read last, and its codes
-        self.classes = merge_classes(classes for classes in self._classes())
-
-    @property
-    def length(self) -> int:
-        return self._values.length
+    def __init__(self, column: Column, classes: Array | None = None, fingerprint: str = "") -> None:
+        self._column, self._fingerprint = column, fingerprint
+        self._codes: Array | None = None  # of the categories, and of none at the end
+        if isinstance(column, Categorical):
+            own, self._codes = _encoded_categories(column)
+            self.classes = self._used(column, own, self._codes) if classes is None else classes
+            self._codes = _among(self.classes, own)[self._codes]
+        else:
+            self.classes = self._found() if classes is None else classes
 
     def read(self, start: int, stop: int) -> Array:
-        size = self._values.chunks[0]
-        first = start // size
-        parts = [self._chunk(number) for number in range(first, -(-stop // size))]
-        codes = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])
-        return codes[start - first * size : stop - first * size]
-
-    def _chunk(self, number: int) -> Array:
-        """The codes of one chunk. Blocks are read in order, and unpacking strings for each would take longer than X."""
-        last = self._last
-        if last is None or last[0] != number:
-            size = self._values.chunks[0]
-            values = self._plain(number * size, min((number + 1) * size, self.length))
-            last = self._last = (number, encode_as(values, self.classes).astype(np.int32, copy=False))
-        return last[1]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": None}
+        if self._codes is not None and isinstance(self._column, Categorical):
+            return self._codes[self._column.read_codes(start, stop)]
+        return encode_as(self._column.read(start, stop), self.classes).astype(np.int32, copy=False)
 
     def fingerprint(self) -> str:
-        return listing(self._hierarchy, self._path)
+        return self._fingerprint
 
-    def _classes(self) -> Iterator[Array]:
-        """Distinct labels so far after each piece, so that no more than these are held."""
-        found: list[Array] = []
-        for start in range(0, self._values.length, _PIECE):
-            found = [merge_classes([*found, encode(self._plain(start, min(start + _PIECE, self._values.length)))[0]])]
-        yield from found
+    def _pieces(self) -> Iterator[tuple[int, int]]:
+        for start in range(0, self._column.length, _PIECE):
+            yield start, min(start + _PIECE, self._column.length)
 
-    def _plain(self, start: int, stop: int) -> Array:
-        values = self._values.read(start, stop)
-        return values if values.dtype.kind in "biuf" else np.array(values.tolist(), dtype=object)
+    def _used(self, column: Categorical, own: Array, codes: Array) -> Array:
+        """The categories that rows have."""
+        used = np.zeros(len(own) + 1, bool)
+        for start, stop in self._pieces():
+            used[codes[column.read_codes(start, stop)]] = True
+        return own[used[:-1]]
+
+    def _found(self) -> Array:
+        """The distinct values, a piece at a time, so that no more than these are held."""
+        found = merge_classes(())
+        for start, stop in self._pieces():
+            found = merge_classes([found, encode(self._column.read(start, stop))[0]])
+        return found
 
 
-def column_labels(hierarchy: Hierarchy, name: str, n_rows: int) -> Labels:
-    """The labels in a column of AnnData's table of rows."""
-    path = f"obs/{name}"
-    node = hierarchy.find(path) if name else None
-    if node is None or name.startswith("."):
-        frame = hierarchy.find("obs")
-        known = frame.attributes.get("column-order", []) if frame is not None else []
-        raise InputError(f"{hierarchy.folder.location} has no column {name!r}; it has {', '.join(known) or 'none'}")
-    labels: CategoricalLabels | ColumnLabels
-    if node.encoding == "categorical" and node.array is None:
-        labels = CategoricalLabels(hierarchy, path)
-    elif node.array is not None and node.encoding in ("array", "string-array", ""):
-        labels = ColumnLabels(hierarchy, path)
-    else:
-        raise InputError(
-            f"column {name!r} is a {node.encoding!r}; labels are categories, strings, whole numbers or booleans"
-        )
-    if labels.length != n_rows:
-        raise StoreError(
-            f"{hierarchy.folder.path(path)} has {labels.length} labels for {n_rows} rows; the store is damaged"
-        )
-    return labels
+def column_labels(hierarchy: Hierarchy, name: str, n_rows: int) -> ColumnLabels:
+    """The labels in a column of the table of rows of a Zarr store."""
+    from nfs_dask.sources.zarrcolumns import categories_aside, obs_column
+
+    column = obs_column(hierarchy, name, n_rows)
+    aside = categories_aside(hierarchy.get(f"obs/{name}"))
+    paths = [f"obs/{name}"] if aside is None else [f"obs/{name}", aside]
+    return ColumnLabels(column, fingerprint=listing(hierarchy, *paths))
+
+
+def _encoded_categories(column: Categorical) -> tuple[Array, Array]:
+    """Sorted categories, and the place among them of each as it is stored; the last one stands for none."""
+    n = column.categories.length
+    if n > MOST_CLASSES:
+        raise InputError(f"{column.where} has {n:,} categories; identifiers or measurements are not classes")
+    classes, codes = encode(column.categories.read(0, n))
+    if len(classes) < np.count_nonzero(codes != UNLABELLED):
+        raise StoreError(f"two categories of {column.where} are the same; it is damaged")
+    return classes, np.append(codes, UNLABELLED)
+
+
+def _among(classes: Array, own: Array) -> Array:
+    """The place among the classes of each category; of those without rows, and of none at the end, no place."""
+    places = np.full(len(own) + 1, UNLABELLED, np.int32)
+    if len(own) and len(classes):
+        position = np.minimum(np.searchsorted(classes, own), len(classes) - 1)
+        places[:-1] = np.where(classes[position] == own, position, UNLABELLED)
+    return places
 
 
 def listing(hierarchy: Hierarchy, *paths: str) -> str:

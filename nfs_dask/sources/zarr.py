@@ -187,6 +187,7 @@ class _Foreign:
 
     def __init__(self, hierarchy: Hierarchy, layer: str | None) -> None:
         from nfs_dask.sources.foreign import foreign_matrix
+        from nfs_dask.sources.zarrcolumns import check_names
 
         path = "X" if layer is None else f"layers/{layer}"
         if hierarchy.find(path) is None:
@@ -197,6 +198,7 @@ class _Foreign:
         self._hierarchy = hierarchy
         self._matrix = matrix = foreign_matrix(hierarchy, path)
         self.n_rows, self.n_features, self.nnz = matrix.n_rows, matrix.n_features, matrix.nnz
+        check_names(hierarchy, self.n_features)
         self.kind: Kind | None = matrix.kind
         self.n_blocks, self.block_entries = matrix.cuts.n_blocks, matrix.cuts.block_entries
         # The chunks that a block is taken from are unpacked whole beside it.
@@ -219,9 +221,9 @@ class _Foreign:
         return None
 
     def names(self, columns: Array) -> list[str] | None:
-        from nfs_dask.sources.foreign import foreign_names
+        from nfs_dask.sources.zarrcolumns import zarr_names
 
-        return foreign_names(self._hierarchy, columns)
+        return zarr_names(self._hierarchy, columns)
 
 
 def _labels(hierarchy: Hierarchy, header: Header | None, labels: Any, n_rows: int) -> Labels | None:

@@ -160,8 +160,7 @@ def write_anndata(folder: Path, values: Any) -> tuple[Path, Path]:
         attributes = dict(file["X"].attrs)
         del file["X"]
         file.create_dataset("X", data=values, chunks=(10, 5)).attrs.update(attributes)
-    with anndata.settings.override(zarr_write_format=3), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), anndata.settings.override(zarr_write_format=3):
         data.write_zarr(folder / "a.zarr", chunks=(10, 5))
     return folder / "a.zarr", folder / "a.h5ad"
 

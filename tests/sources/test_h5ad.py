@@ -11,7 +11,7 @@ from scipy import sparse
 from truth import assert_counts
 
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources import cutting, h5ad
+from nfs_dask.sources import cutting, h5ad, stored_labels
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.h5ad import H5adSource
 from nfs_dask.sources.labelled import Labelled
@@ -26,6 +26,7 @@ NAMES = [f"word {i}" for i in range(9)]
 def small_blocks(monkeypatch):
     monkeypatch.setattr(cutting, "BLOCK_NBYTES", 300)
     monkeypatch.setattr(h5ad, "_PIECE", 7)
+    monkeypatch.setattr(stored_labels, "_PIECE", 7)
     monkeypatch.setattr(h5ad, "_NAMES", 4)
 
 
