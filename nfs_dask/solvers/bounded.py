@@ -12,6 +12,7 @@ import numpy as np
 from nfs_dask.errors import InputError
 from nfs_dask.solvers import error_kernels
 from nfs_dask.solvers.error import ErrorProblem, estimate
+from nfs_dask.solvers.error_kernels import SAFE
 from nfs_dask.solvers.searches import Progress, SearchResult, best_individual, floating
 from nfs_dask.solvers.solution import Array
 
@@ -30,7 +31,8 @@ def bounded(
     """The k features with the smallest predicted error, of at most 62 candidates.
 
     Sets that cannot be the best are cut off by a bound that always holds: more features never make the mean of a
-    comparison smaller, and what is kept bounds its variance from below.
+    comparison smaller, what is kept bounds its variance from below, and how far values are from each other bounds it
+    from above. It is taken so wide that rounding cuts off nothing either.
 
     ``assume_monotone`` takes the error of all features that are left for the bound instead, as is customary. It cuts
     off far more, but supposes that features never do harm. Of the true error that holds; of its normal approximation
@@ -52,7 +54,8 @@ def bounded(
         )
     bits = np.left_shift(1, np.argsort(np.argsort(order)))  # of equally good sets the one with the lower features
     P, others = problem.P[:, order], np.delete(problem.P, order, axis=1).sum(axis=1)
-    best, chosen = np.array([start.error]), np.array([bits[np.isin(order, start.features)].sum()])
+    # A little above, so that the start is found again and all sets are compared by one arithmetic.
+    best, chosen = np.full(2, start.error * (1 + SAFE)), np.array([bits[np.isin(order, start.features)].sum()])
     counts = np.zeros(2, np.int64)
     heads = list(_heads(n, k))
     for done, head in enumerate(heads, 1):

@@ -117,6 +117,11 @@ class ErrorProblem:
         return self.prior, self.thresholds, self.lengths.values, self.lengths.shares
 
     @cached_property
+    def least(self) -> Array:
+        """(C,) of the least probable feature: no rest has less, though rounding may say so."""
+        return np.asarray(self.P.min(axis=1))
+
+    @cached_property
     def _all(self) -> Array:
         sums = np.zeros((2, self.n_classes))
         add_up(self.P, np.arange(self.n_features), sums)

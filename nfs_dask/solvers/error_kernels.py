@@ -3,7 +3,8 @@
 For each pair of classes (j, k), a_d = log p_dj - log p_dk is averaged over the kept features under class j:
 ``weight`` (C,) is their mass, ``mean`` (C, C) the average, ``spread`` (C, C) the sum of p_d (a_d - mean)^2; such sums
 never cancel. All others are one more feature, whose mass ``rest`` (2, C) is kept as pairs of doubles, as it is what is
-left of 1. ``task`` is prior (C,), thresholds (C, C), lengths of documents (n,) and their shares (n,).
+left of 1; it is never less than that of the ``least`` (C,) probable feature. ``task`` is prior (C,), thresholds (C, C),
+lengths of documents (n,) and their shares (n,).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from nfs_dask.kernels import kernel
 
 ALIKE = 1e-13  # probabilities that differ by this share of them are equal, and rounding is no evidence
 EXACT, UNCORRELATED, COMPENSATED = 0, 1, 2
-SAFE = 1e-9  # relative: more than the rounding of any bound here
+SAFE = 1e-9  # relative: more than the rounding of any bound here, once moments have their slack
+SLACK = 1e-12  # of a mean or a deviation, relative to the largest value: more than rounding and ALIKE make of either
 TIES = 1e-12  # relative: errors this close are equal
 
 
@@ -156,7 +158,7 @@ def error_now(weight, mean, spread, rest, prior, thresholds, lengths, shares):
 
 
 @kernel
-def errors_with(points, weight, mean, spread, rest, last, prior, thresholds, lengths, shares, out):
+def errors_with(points, weight, mean, spread, rest, last, least, prior, thresholds, lengths, shares, out):
     """Errors (n,) with one more feature of probabilities ``points`` (n, C), which if ``last`` leaves no rest."""
     n = len(weight)
     task = (prior, thresholds, lengths, shares)
@@ -164,7 +166,7 @@ def errors_with(points, weight, mean, spread, rest, last, prior, thresholds, len
     for t in range(len(points)):
         _put(points[t], weight, mean, spread, new_weight, new_mean, new_spread)
         for j in range(n):
-            left[j] = 0.0 if last else _plus(rest[0, j], rest[1, j], -points[t, j])[0]
+            left[j] = 0.0 if last else max(_plus(rest[0, j], rest[1, j], -points[t, j])[0], least[j])
         out[t] = _error(new_weight, new_mean, new_spread, left, task)
 
 
@@ -193,7 +195,7 @@ def errors_without(points, rest, prior, thresholds, lengths, shares, out):
 
 
 @kernel
-def prefix_errors(P, order, mode, rest, prior, thresholds, lengths, shares, out):
+def prefix_errors(P, order, mode, rest, least, prior, thresholds, lengths, shares, out):
     """Errors (len(order) + 1,) of the first 0, 1, 2, ... columns of an order."""
     n = len(P)
     task = (prior, thresholds, lengths, shares)
@@ -207,7 +209,7 @@ def prefix_errors(P, order, mode, rest, prior, thresholds, lengths, shares, out)
                 rest[0, j], rest[1, j] = _plus(rest[0, j], rest[1, j], -x[j])
             _put(x, weight, mean, spread, weight, mean, spread)
         for j in range(n):
-            left[j] = 0.0 if t == P.shape[1] else rest[0, j]
+            left[j] = 0.0 if t == P.shape[1] else max(rest[0, j], least[j])
         out[t] = 0.0
         for j in range(n):
             if t > 0:
@@ -225,7 +227,7 @@ def prefix_errors(P, order, mode, rest, prior, thresholds, lengths, shares, out)
 
 
 @kernel
-def prefix_moments(P, order, mode, rest, i, k, j, means, variances):
+def prefix_moments(P, order, mode, rest, least, i, k, j, means, variances):
     """Mean and variance of one token's L_ik under class j for the first 0, 1, 2, ... columns of an order."""
     weight, mean, spread, squares, cross = 0.0, 0.0, 0.0, 0.0, 0.0
     for t in range(len(order) + 1):
@@ -242,8 +244,8 @@ def prefix_moments(P, order, mode, rest, i, k, j, means, variances):
             squares += p * p
             cross += (p * a) ** 2
         some = t < P.shape[1]
-        a = _log_ratio(rest[0, i], rest[0, k]) if some else 0.0
-        left = rest[0, j] if some else 0.0
+        a = _log_ratio(max(rest[0, i], least[i]), max(rest[0, k], least[k])) if some else 0.0
+        left = max(rest[0, j], least[j]) if some else 0.0
         means[t], variances[t] = _variance(mode, weight, mean, spread, squares, cross, left, a)
 
 
@@ -253,6 +255,17 @@ def _gap(low, high, other_low, other_high):
     near = max(low - other_high, other_low - high, 0.0)
     far = max(high - other_low, other_high - low)
     return near * near, far * far
+
+
+@numba.njit(nogil=True)
+def _widened(mean, least, most, largest):
+    """Bounds of a mean and a variance of values of at most this size, so wide that they hold of rounded moments, too.
+
+    A variance is the square of a distance, from values to their mean: it is that which values that are off move by no
+    more than they are off themselves, however small it is.
+    """
+    slack = SLACK * (1.0 + largest)
+    return mean + slack, max(math.sqrt(least) - slack, 0.0) ** 2, (math.sqrt(most) + slack) ** 2
 
 
 @numba.njit(nogil=True)
@@ -279,7 +292,8 @@ def _box_moments(j, k, low, high, a_low, a_high, weight, mean, spread, rest):
     total = w + r
     less = (w * (low[j] * near + (r - high[j]) * near_rest) + low[j] * (r - high[j]) * near_both) / total
     more = (w * (high[j] * far + (r - low[j]) * far_rest) + high[j] * (r - low[j]) * far_both) / total
-    return w * m + gain, spread[j, k] + less, spread[j, k] + more
+    largest = max(abs(a_low), abs(a_high), abs(rest_low), abs(rest_high), abs(m))
+    return _widened(w * m + gain, spread[j, k] + less, spread[j, k] + more, largest)
 
 
 @kernel
@@ -317,11 +331,15 @@ def box_bounds(low, high, ratios, weight, mean, spread, rest, prior, thresholds,
 
 
 @numba.njit(nogil=True)
-def _least_error(t, depth, monotone, P, outside, sums, ratios, rest, task):
+def _least_error(t, depth, monotone, P, outside, sums, extremes, rest, task):
     """A lower bound of the error of all sets that are decided up to feature t.
 
-    Adding features never takes from a mean, so that it is largest with all that are undecided. What is kept already
-    bounds the variance from below, whatever joins it; no value is beyond the extremes of all features.
+    A set keeps what is ``kept`` already and some of the undecided features; those others and what is ``outside`` are
+    its rest. As p log(p / q) of parts is never less than that of their sum, a set's mean is largest if all undecided
+    features are kept, and smallest if none is. A variance is at least what is kept contributes about any mean in
+    between. It is at most what a set has about the mean of what is kept, and no value of the undecided features nor of
+    any rest of them, whose ratio of sums lies between those of its parts, is beyond the extremes of the undecided
+    features and of all that is outside, which may be features that are no candidates.
     """
     weight, mean, spread = depth
     n, prior = len(P), task[0]
@@ -336,12 +354,18 @@ def _least_error(t, depth, monotone, P, outside, sums, ratios, rest, task):
         for k in range(n):
             if k != j:
                 kept, at = weight[j] * mean[j, k], mean[j, k]
-                low = kept + rest[j] * _log_ratio(rest[j], rest[k])
-                means[k] = kept + sums[t, j, k] + outside[j] * _log_ratio(outside[j], outside[k])
-                near, _ = _gap(low, means[k], at, at)
-                _, far = _gap(ratios[0, j, k], ratios[1, j, k], at, at)
-                least[k] = spread[j, k] + weight[j] * near
-                most[k] = spread[j, k] + rest[j] * far
+                smallest, largest = extremes[0, t, j, k], extremes[1, t, j, k]
+                low, high = kept + rest[j] * _log_ratio(rest[j], rest[k]), kept + sums[t, j, k]
+                if outside[j] > 0:
+                    a = _log_ratio(outside[j], outside[k])
+                    high += outside[j] * a
+                    smallest, largest = min(smallest, a), max(largest, a)
+                near, _ = _gap(low, high, at, at)
+                _, far = _gap(smallest, largest, at, at)
+                means[k], least[k], most[k] = _widened(
+                    high, spread[j, k] + weight[j] * near, spread[j, k] + rest[j] * far,
+                    max(abs(smallest), abs(largest), abs(at)),
+                )  # fmt: skip
         total += prior[j] * _missed(j, means, least, most, task)
     return total
 
@@ -352,8 +376,8 @@ def search_subtree(P, bits, k, head, monotone, others, best, chosen, counts, pri
 
     ``others`` (C,) is the mass of features that are no candidates.
 
-    ``best`` (1,) and ``chosen`` (1,), a set of bits, are the best so far and leave as such; of equal errors the set
-    whose lowest bits come first. ``counts`` (2,) += sets evaluated, bounds evaluated.
+    ``best`` (2,), the smallest error and that of ``chosen`` (1,), a set of bits, are those so far and leave as such; of
+    equal errors the set whose lowest bits come first. ``counts`` (2,) += sets evaluated, bounds evaluated.
     """
     n, n_features = P.shape
     task = (prior, thresholds, lengths, shares)
@@ -362,14 +386,16 @@ def search_subtree(P, bits, k, head, monotone, others, best, chosen, counts, pri
     outside, taken = np.zeros((n_features + 1, n)), np.zeros(n_features + 1, np.int64)
     picked, decision = np.zeros(n_features + 1, np.int64), np.zeros(n_features + 1, np.int64)
     mass, sums = np.zeros((n_features + 1, n)), np.zeros((n_features + 1, n, n))
-    ratios = np.zeros((2, n, n))
+    extremes = np.empty((2, n_features + 1, n, n))
+    extremes[0, n_features], extremes[1, n_features] = np.inf, -np.inf
     for d in range(n_features - 1, -1, -1):
         for j in range(n):
             mass[d, j] = mass[d + 1, j] + P[j, d]
             for i in range(n):
                 a = _log_ratio(P[j, d], P[i, d])
                 sums[d, j, i] = sums[d + 1, j, i] + P[j, d] * a
-                ratios[0, j, i], ratios[1, j, i] = min(ratios[0, j, i], a), max(ratios[1, j, i], a)
+                extremes[0, d, j, i] = min(extremes[0, d + 1, j, i], a)
+                extremes[1, d, j, i] = max(extremes[1, d + 1, j, i], a)
     outside[0] = others
     t, entering = 0, True
     while True:
@@ -380,14 +406,14 @@ def search_subtree(P, bits, k, head, monotone, others, best, chosen, counts, pri
                 error = _error(weight[t], mean[t], spread[t], rest, task)
                 apart = picked[t] ^ chosen[0]
                 first = (picked[t] & apart & -apart) != 0
-                if error < best[0] * (1 - TIES) or (error <= best[0] * (1 + TIES) and first):
-                    chosen[0] = picked[t]
                 best[0] = min(best[0], error)
+                if best[1] > best[0] * (1 + TIES) or (error <= best[0] * (1 + TIES) and first):
+                    best[1], chosen[0] = error, picked[t]
                 entering = False
             elif t >= len(head):
                 counts[1] += 1
                 depth = (weight[t], mean[t], spread[t])
-                bound = _least_error(t, depth, monotone, P, outside[t], sums, ratios, rest, task)
+                bound = _least_error(t, depth, monotone, P, outside[t], sums, extremes, rest, task)
                 entering = bound * (1 - SAFE) <= best[0] * (1 + TIES)
             if entering:
                 decision[t] = head[t] if t < len(head) else 1

@@ -37,7 +37,7 @@ class KeptSet:
     def errors_with(self, points: Array) -> Array:
         """Errors, (n,), with one more feature each, of probabilities ``points`` (n, C)."""
         out, last = np.empty(len(points)), len(self) + 1 == self.problem.n_features
-        error_kernels.errors_with(points, *self.moments, last, *self.problem.task, out)
+        error_kernels.errors_with(points, *self.moments, last, self.problem.least, *self.problem.task, out)
         return out
 
     def errors_without(self) -> tuple[Array, Array]:
@@ -63,3 +63,5 @@ class KeptSet:
         error_kernels.keep(self.problem.P, np.array(features, np.int64), *self._moments, self._rest)
         if len(self) == self.problem.n_features:
             self._rest[:] = 0.0
+        elif (lost := self._rest[0] < self.problem.least).any():
+            self._rest[:, lost] = self.problem.least[lost], np.zeros(lost.sum())

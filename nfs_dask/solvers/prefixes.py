@@ -19,7 +19,8 @@ def prefix_errors(problem: ErrorProblem, order: Array, variance: str = "exact") 
     """
     order = distinct_features(order, problem.n_features)
     out = np.empty(len(order) + 1)
-    error_kernels.prefix_errors(problem.P, order, mode_of(variance), problem.whole(), *problem.task, out)
+    sums = problem.whole(), problem.least
+    error_kernels.prefix_errors(problem.P, order, mode_of(variance), *sums, *problem.task, out)
     return out
 
 
@@ -29,7 +30,8 @@ def prefix_moments(
     """Means and variances of L_ik under class j for the same prefixes, (n + 1,) each; over all lengths of documents."""
     order = distinct_features(order, problem.n_features)
     mean, spread = np.empty(len(order) + 1), np.empty(len(order) + 1)
-    error_kernels.prefix_moments(problem.P, order, mode_of(variance), problem.whole(), i, k, j, mean, spread)
+    sums = problem.whole(), problem.least
+    error_kernels.prefix_moments(problem.P, order, mode_of(variance), *sums, i, k, j, mean, spread)
     lengths = problem.lengths
     return lengths.mean * mean, lengths.mean * spread + lengths.variance * mean**2
 
