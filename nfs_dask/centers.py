@@ -6,7 +6,7 @@ or the median under weights that add up to 1 in each class. Classes without docu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -29,10 +29,10 @@ from nfs_dask.solvers.centers import (
 )
 from nfs_dask.solvers.medians import Medians
 from nfs_dask.solvers.problem import forced_features
-from nfs_dask.solvers.separation import Separation, add_up, prefix_sums, separate
+from nfs_dask.solvers.separation import Separation, add_squares, add_up, prefix_sums, separate
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.gram import covariance
-from nfs_dask.statistics.moments import SUMS, Moments, moments
+from nfs_dask.statistics.moments import POWER, SUMS, Moments, moments
 from nfs_dask.statistics.panels import MemoryPanels, Panels
 
 METHODS = {"euclidean": "l2", "mahalanobis": "mahalanobis", "manhattan": "l1"}  # by metric
@@ -170,30 +170,38 @@ class _Sweep:
         self._panels, self._settings, self._is_scaled = panels, settings, diagonal
         self._seen = _seen(panels.totals["weight"])
         self._weights = Pair(panels.totals["weight"][self._seen], panels.totals["weight_low"][self._seen])
-        self._squares, self._spread = np.zeros((2, 2))
+        self._squares = np.zeros((3, len(self._seen)))  # of class sums, where costs are squares
+        self._cost = np.zeros(2)  # of what is left with all centers, where that is known by feature, and of gains
 
     def __iter__(self) -> Iterator[tuple[int, Array]]:
         """First column and gains of some columns in turn, ascending."""
         for first, state in self._pieces(self._panels):
-            far = self._separation(state, self._squares)
-            yield first, self._add(far, moments(state)) if self._is_scaled else far.gain
+            sums = self._sums(state)
+            far = separate(sums, self._weights)
+            if self._is_scaled:
+                yield first, self._add(far, moments(state))
+            else:
+                add_squares(sums, self._squares)
+                add_up(far.gain, self._cost)
+                yield first, far.gain
 
     @property
     def cost(self) -> Cost:
         """The cost of no features; known when all columns have gone by."""
+        gains = Fraction(self._cost[0]) + Fraction(self._cost[1])
         if self._is_scaled:
-            return Cost(*self._spread.tolist())
-        power = Pair(self._panels.totals["power"][self._seen], self._panels.totals["power_low"][self._seen])
-        of_values = sum(p / w for p, w in zip(_fractions(power), _fractions(self._weights), strict=True))
-        high, low = self._squares.tolist()
-        return Cost.of(of_values - len(self._seen) * (Fraction(high) + Fraction(low)))
+            return Cost.of(gains)
+        powers = _exact([self._panels.totals[name][self._seen] for name in POWER])
+        weights, squares = _exact([self._weights.hi, self._weights.lo]), _exact(self._squares)
+        spreads = [(p - q / w) / w for p, q, w in zip(powers, squares, weights, strict=True)]
+        return Cost.of(gains + sum(max(spread, Fraction(0)) for spread in spreads))
 
     def estimates(self, panels: Panels) -> tuple[Array, Array, Array | None]:
         """Centers (C, k), pooled ones (k,), and variances (k,) if there are any, of k columns."""
         pooled, variances = np.zeros((2, panels.n_features))
         centers = np.zeros((len(panels.totals["weight"]), panels.n_features))
         for first, state in self._pieces(panels):
-            found, far = moments(state), self._separation(state, np.zeros(2))
+            found, far = moments(state), separate(self._sums(state), self._weights)
             columns = slice(first, first + len(far.pooled))
             pooled[columns] = far.pooled
             centers[:, columns] = far.pooled
@@ -211,17 +219,17 @@ class _Sweep:
                 arrays = {name: array[:, i : i + together] for name, array in panel.arrays.items()}
                 yield start + i, State(arrays, panel.totals)
 
-    def _separation(self, state: State, squares: Array) -> Separation:
+    def _sums(self, state: State) -> Pair:
         sums = _class_sums(state.arrays)
-        return separate(Pair(sums.hi[self._seen], sums.lo[self._seen]), self._weights, squares)
+        return Pair(sums.hi[self._seen], sums.lo[self._seen])
 
     def _add(self, far: Separation, found: Moments) -> Array:
         """The gains, which are added to the cost, with what is left when all features have their centers."""
         gains, variance = self._scaled(far, found)
         varies = variance > 0
         assert found.spread is not None
-        add_up(found.spread[varies] / variance[varies], self._spread)
-        add_up(gains[np.isfinite(gains)], self._spread)
+        add_up(found.spread[varies] / variance[varies], self._cost)
+        add_up(gains[np.isfinite(gains)], self._cost)
         return gains
 
     def _scaled(self, far: Separation, found: Moments) -> tuple[Array, Array]:
@@ -274,8 +282,9 @@ def _class_sums(arrays: dict[str, Array]) -> Pair:
     return Pair(real, low) if whole is None else Pair(real, low) + Pair.of(whole)
 
 
-def _fractions(pairs: Pair) -> list[Fraction]:
-    return [Fraction(high) + Fraction(low) for high, low in zip(pairs.hi.tolist(), pairs.lo.tolist(), strict=True)]
+def _exact(terms: Iterable[Array]) -> list[Fraction]:
+    """The sum of some arrays (n,) of doubles, as n fractions."""
+    return [sum(map(Fraction, parts), Fraction(0)) for parts in np.transpose(list(terms)).tolist()]
 
 
 def _median_cost(medians: Medians) -> Cost:

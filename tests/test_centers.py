@@ -27,6 +27,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.solvers.medians import Medians
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.gram import Gram
+from nfs_dask.statistics.moments import POWER
 from nfs_dask.statistics.panels import MemoryPanels, Panels
 
 SQUARED = {"l2": ("euclidean", "within"), "l2_within": ("mahalanobis", "within"), "l2_total": ("mahalanobis", "total")}
@@ -58,7 +59,7 @@ def state_of(X, y, C, weights=None):
     else:
         arrays = dict(zip(names, [*parts(sums, 2), *parts(squares, 3)], strict=True))
     totals = dict(zip(("weight", "weight_low"), parts(weight, 2), strict=True))
-    totals |= dict(zip(("power", "power_low"), parts(squares.sum(axis=1), 2), strict=True))
+    totals |= dict(zip(POWER, parts(squares.sum(axis=1), 3), strict=True))
     mass = [int(squares.sum())] if whole else [0]
     return State(arrays, {"rows": rows, **totals, "mass": np.array(mass, np.int64)})
 
@@ -239,7 +240,8 @@ class Invented(Panels):
         self.bounds = tuple(range(0, n_panels * width + 1, width))
         weight = np.array([1000.0, 900.0])
         self.totals = {"rows": weight.astype(int), "weight": weight, "power": weight * 1e7}
-        self.totals |= {"weight_low": 0 * weight, "power_low": 0 * weight, "mass": np.array([2**40])}
+        self.totals |= {"weight_low": 0 * weight, "mass": np.array([2**40])}
+        self.totals |= dict.fromkeys(POWER[1:], 0 * weight)
 
     def arrays(self, panel):
         rng = np.random.default_rng(panel)

@@ -25,20 +25,29 @@ class Separation:
     pooled: Array  # (m,) float64, the unweighted mean of the class means
 
 
-def separate(sums: Pair, weights: Pair, squares: Array | None = None) -> Separation:
+def separate(sums: Pair, weights: Pair) -> Separation:
     """The separation of features with ``sums`` (C, m), of classes of ``weights`` (C,) above 0.
-
-    ``squares`` (2,) is a running sum to which the squared pooled means are added in turn, so that it does not depend on
-    how features are cut.
 
     >>> sums, weights = Pair.of(np.array([[13, 3], [4, 6]])), Pair.of(np.array([5, 8]))
     >>> separate(sums, weights).gain.round(9).tolist()
     [2.205, 0.01125]
     """
     out = Separation(*np.empty((2, sums.hi.shape[1])))
-    squares = np.zeros(2) if squares is None else squares
-    _separate(sums.hi.copy(), sums.lo.copy(), weights.hi, weights.lo, out.gain, out.pooled, squares)
+    _separate(sums.hi.copy(), sums.lo.copy(), weights.hi, weights.lo, out.gain, out.pooled)
     return out
+
+
+def add_squares(sums: Pair, running: Array) -> None:
+    """Add the squares of ``sums`` (C, m) in turn to running sums (3, C), which are the sums of their rows.
+
+    Three doubles, as what is taken from them may be as large. They do not depend on how features are cut.
+
+    >>> running = np.zeros((3, 1))
+    >>> add_squares(Pair.of(np.array([[1e25, 3.0]])), running)
+    >>> sum(map(int, running[:, 0])) - int(1e25) ** 2
+    9
+    """
+    _add_squares(sums.hi, sums.lo, running)
 
 
 def add_up(values: Array, running: Array) -> None:
@@ -106,7 +115,7 @@ def _divide(a, a_low, b, b_low, b_halves):
 
 
 @kernel
-def _separate(high, low, weight, weight_low, gain, pooled, squares):
+def _separate(high, low, weight, weight_low, gain, pooled):
     """Loops run over features inside, so that they compile to vector instructions; ``high`` and ``low`` are spent."""
     n_classes, n = high.shape
     shift, shift_low, gain_low = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -130,13 +139,6 @@ def _separate(high, low, weight, weight_low, gain, pooled, squares):
             d, d_low = _add(high[c, i], low[c, i], -shift[i], -shift_low[i])
             p, p_low = _square(d, d_low)
             gain[i], gain_low[i] = _add(gain[i], gain_low[i], p, p_low)
-    for i in range(n):
-        high[0, i], low[0, i] = _square(high[0, i], low[0, i])
-    total, rest = squares
-    for i in range(n):
-        total, e = _two_sum(total, high[0, i])
-        rest += e + low[0, i]
-    squares[0], squares[1] = total, rest
 
 
 @_inlined
@@ -146,6 +148,22 @@ def _square(a, a_low):
     e += 2.0 * a * a_low
     s = p + e
     return s, e - (s - p)
+
+
+@kernel
+def _add_squares(high, low, running):
+    for c in range(len(high)):
+        total, rest, last = running[0, c], running[1, c], running[2, c]
+        for i in range(high.shape[1]):
+            b_high, b_low = _split(high[c, i])
+            p, e = _two_product(high[c, i], high[c, i], b_high, b_low)
+            q, f = _two_product(2.0 * low[c, i], high[c, i], b_high, b_low)
+            q, g = _two_sum(q, e)
+            total, h = _two_sum(total, p)
+            rest, q_lost = _two_sum(rest, q)
+            rest, h_lost = _two_sum(rest, h)
+            last += f + g + low[c, i] * low[c, i] + (q_lost + h_lost)
+        running[0, c], running[1, c], running[2, c] = total, rest, last
 
 
 @kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from nfs_dask.errors import InputError
 from nfs_dask.kernels import add_integers, add_weighted_integers
 from nfs_dask.statistics import real_kernels as kernels
 from nfs_dask.statistics.base import State, Statistic, added, array_of
-from nfs_dask.statistics.panels import Panels
 
 SUMS = ("sums", "real_sums", "real_sums_low")
 SQUARES = ("squares", "real_squares", "real_squares_low", "real_squares_least")
+POWER = ("power", "power_low", "power_least")  # of all features together, for each class
 
 _MOST = 2**62  # sums of integers stay below this, so that int64 never wraps
 _MOST_POWER = 2.0**960  # sums of squares stay below this, so that their products keep their digits
@@ -45,6 +45,9 @@ class ClassMoments(Statistic):
     entrywise: ClassVar[bool] = True
     accepts: ClassVar[Kind] = "signed"
 
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "power": len(POWER)}  # doubles: what was kept with fewer is counted anew
+
     def supersets(self) -> tuple[Statistic, ...]:
         return () if self.squares else (ClassMoments(self.n_classes, True),)
 
@@ -53,7 +56,7 @@ class ClassMoments(Statistic):
 
     def zero(self) -> State:
         rows = np.zeros(self.n_classes, np.int64)
-        real = {name: rows.astype(np.float64) for name in ("weight", "weight_low", "power", "power_low")}
+        real = {name: rows.astype(np.float64) for name in ("weight", "weight_low", *POWER)}
         return State({}, {"rows": rows, **real, "mass": np.zeros(1, np.int64)})
 
     def update_totals(self, totals: dict[str, Array], block: Block) -> None:
@@ -63,7 +66,7 @@ class ClassMoments(Statistic):
             self._add_whole_powers(totals, block)
         else:
             common = (block.indptr, block.data, block.codes, block.weights)
-            kernels.real_powers(*common, totals["power"], totals["power_low"])
+            kernels.real_powers(*common, *(totals[name] for name in POWER))
         _guard(totals)
 
     def _add_whole_powers(self, totals: dict[str, Array], block: Block) -> None:
@@ -73,9 +76,10 @@ class ClassMoments(Statistic):
             kernels.narrow_powers(block.indptr, block.data, block.codes, squares, sizes)
         else:
             common = (block.indptr, block.data, block.codes, block.weights, squares, sizes, large)
-            _refuse_overflow(kernels.whole_powers(*common, totals["power"], totals["power_low"]))
-        power = Pair(totals["power"], totals["power_low"]) + Pair.of(squares)
-        totals["power"][:], totals["power_low"][:] = power.hi, power.lo
+            _refuse_overflow(kernels.whole_powers(*common, *(totals[name] for name in POWER)))
+        more = Pair.of(squares)
+        for name, term in zip(POWER, distil([*(totals[name] for name in POWER), more.hi, more.lo], 3), strict=True):
+            totals[name][:] = term
         totals["mass"] += (squares + large if self.squares else sizes).sum()
 
     def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
@@ -100,9 +104,10 @@ class ClassMoments(Statistic):
     def merge(self, left: State, right: State) -> State:
         arrays = _merged(left.arrays, right.arrays)
         totals = added(_whole_only(left.totals), _whole_only(right.totals))
-        for high, low in (("weight", "weight_low"), ("power", "power_low")):
-            pair = Pair(left.totals[high], left.totals[low]) + Pair(right.totals[high], right.totals[low])
-            totals[high], totals[low] = pair.hi, pair.lo
+        weight = _weight(left.totals) + _weight(right.totals)
+        totals["weight"], totals["weight_low"] = weight.hi, weight.lo
+        power = distil([side.totals[name] for side in (left, right) for name in POWER], 3)
+        totals.update(zip(POWER, power, strict=True))
         _guard(totals)
         return State(arrays, totals)
 
@@ -205,21 +210,6 @@ def _variances(deviations: Array, sums: Pair, means: Pair, weight: Pair, divisor
     return np.array([spread.value, within.value / rows.value, (within + all_between).value / rows.value])
 
 
-def total_spread(panels: Panels) -> float:
-    """The sum over all features of `Moments.spread`, which needs no squares of single features."""
-    weight = _weight(panels.totals)
-    seen = weight.hi > 0
-    of_sums = Pair.of(np.zeros(len(seen)))  # the squares of the sums, added up over the features
-    for _, state in panels:
-        for columns in _chunks(_shape(state.arrays)):
-            sums = Pair.sum_of(_terms(state.arrays, SUMS, columns))
-            of_sums += (sums * sums).sum(axis=1)
-    power = Pair(panels.totals["power"], panels.totals["power_low"])
-    deviations = power * weight - of_sums
-    weight = Pair(np.where(seen, weight.hi, 1.0), weight.lo)
-    return max(0.0, float((deviations / weight / weight).sum().value))
-
-
 def take_away(state: State, part: State) -> State:
     """The moments without some of the documents in them; neither argument is changed.
 
@@ -250,8 +240,8 @@ def take_away(state: State, part: State) -> State:
 def _totals_without(totals: Mapping[str, Array], part: Mapping[str, Array]) -> dict[str, Array]:
     """The difference of all totals but the mass, refused where the part cannot have been in the whole."""
     rest = {"rows": totals["rows"] - part["rows"]}
-    for high in ("weight", "power"):
-        names = (high, f"{high}_low")
+    for names in (("weight", "weight_low"), POWER):
+        high = names[0]
         rest.update(zip(names, _real_rest([totals[n] for n in names], [part[n] for n in names]), strict=True))
         if (rest["rows"] < 0).any() or (rest[high] < 0).any() or rest[high][rest["rows"] == 0].any():
             raise _not_among_them()

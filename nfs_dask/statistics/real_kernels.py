@@ -62,6 +62,15 @@ def _triple_plus(high: float, low: float, least: float, a: float, b: float) -> t
 
 
 @register_jitable
+def _triple_plus_product(
+    high: float, low: float, least: float, w: float, a: float, b: float
+) -> tuple[float, float, float]:
+    """(high + low + least) + w * (a + b), as three doubles."""
+    high, low, least = _triple_plus(high, low, least, *_two_product(w, a))
+    return _triple_plus(high, low, least, *_two_product(w, b))
+
+
+@register_jitable
 def _is_small(x: Any, w: Any) -> Any:
     """Whether the square of a whole number, under its weight, adds up in int64."""
     return x > -SMALL and x < SMALL and (w == 1 or np.float64(w) * np.float64(x * x) < SMALL_SQUARE)
@@ -131,9 +140,7 @@ def add_real_squares(
             if weights is None:
                 sums = _triple_plus(*sums, a, b)
             else:
-                w = np.float64(weights[i])
-                sums = _triple_plus(*sums, *_two_product(w, a))
-                sums = _triple_plus(*sums, *_two_product(w, b))
+                sums = _triple_plus_product(*sums, np.float64(weights[i]), a, b)
             high[c, k], low[c, k], least[c, k] = sums
 
 
@@ -164,8 +171,9 @@ def whole_powers(
     large_sizes: Array,
     high: Array,
     low: Array,
+    least: Array,
 ) -> float:
-    """Add weight * value^2 of whole numbers to squares[class] if small, else to high + low [class].
+    """Add weight * value^2 of whole numbers to squares[class] if small, else to high + low + least [class].
 
     The sizes weight * |value| go to ``sizes``, those of large squares also to ``large_sizes``. The sum of all sizes is
     returned in floating point, where it cannot wrap.
@@ -183,28 +191,28 @@ def whole_powers(
             else:
                 large_sizes[c] += w * abs(x)
                 a, b = _two_product(np.float64(x), np.float64(x))
-                top, rest = _two_product(np.float64(w), a)
-                high[c], low[c] = _pair_plus(high[c], low[c], top, rest + np.float64(w) * b)
+                high[c], low[c], least[c] = _triple_plus_product(high[c], low[c], least[c], np.float64(w), a, b)
     return about
 
 
 @kernel
-def real_powers(indptr: Array, data: Array, codes: Array, weights: Array | None, high: Array, low: Array) -> None:
-    """Add weight * value^2 to high + low [class]."""
+def real_powers(
+    indptr: Array, data: Array, codes: Array, weights: Array | None, high: Array, low: Array, least: Array
+) -> None:
+    """Add weight * value^2 to high + low + least [class]."""
     for i in range(len(codes)):
-        square, rest = 0.0, 0.0  # of one row: errors are gathered beside, which lets additions overlap
+        square, rest, last = 0.0, 0.0, 0.0  # of one row: errors are gathered beside, which lets additions overlap
         for j in range(indptr[i], indptr[i + 1]):
             x = np.float64(data[j])
             a, b = _two_product(x, x)
             square, lost = _two_sum(square, a)
-            rest += lost + b
-        square, rest = _two_sum(square, rest)
-        if weights is not None:
-            w = np.float64(weights[i])
-            square, lost = _two_product(w, square)
-            rest = w * rest + lost
+            rest, lost_rest = _two_sum(rest, b)
+            rest, lost = _two_sum(rest, lost)
+            last += lost_rest + lost
+        w = 1.0 if weights is None else np.float64(weights[i])
         c = codes[i]
-        high[c], low[c] = _pair_plus(high[c], low[c], square, rest)
+        sums = _triple_plus_product(high[c], low[c], least[c], w, square, rest)
+        high[c], low[c], least[c] = _triple_plus(*sums, w * last, 0.0)
 
 
 @kernel

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nfs_dask.doubles import Pair
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.centers import Best, Cost, choose, rank, scaled, symmetric_root
-from nfs_dask.solvers.separation import add_up, prefix_sums, separate
+from nfs_dask.solvers.separation import add_squares, add_up, prefix_sums, separate
 
 
 def pairs(exact):
@@ -209,11 +209,17 @@ def test_running_sums_do_not_depend_on_the_cut():
             add_up(part, running)
         assert sum(Fraction(v) for v in running) == pytest.approx(sum(map(Fraction, values)), rel=1e-28)
         assert running.tolist() == prefix_sums(values, np.array([1000]))[:, 0].tolist()
-    squares, sums = np.zeros(2), rng.normal(1e5, 1, (3, 50))
-    for part in (sums[:, :7], sums[:, 7:]):
-        separate(Pair.of(part), Pair.of(np.ones(3)), squares)
-    exact = sum(v * v for v in fractions(sums).sum(axis=0) / 3)
-    assert sum(Fraction(v) for v in squares) == pytest.approx(exact, rel=1e-28)
+    sums = rng.lognormal(0, 20, (3, 50)) * np.array([1, -1e-17])[:, None, None]  # of pairs
+    found = []
+    for cuts in ([], [7], [1, 49]):
+        running = np.zeros((3, 3))
+        for part in np.split(sums, cuts, axis=2):
+            add_squares(Pair(*part), running)
+        found.append(running)
+        exact = (fractions(sums[0]) + fractions(sums[1])) ** 2
+        for total, squares in zip(running.T, exact, strict=True):
+            assert abs(sum(map(Fraction, total)) / squares.sum() - 1) < Fraction(1, 10**44)
+    assert all(np.array_equal(found[0], one) for one in found)
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.5, np.inf]), min_size=1, max_size=30), st.data())
