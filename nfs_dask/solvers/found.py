@@ -30,6 +30,12 @@ class Found:
         mixture = tuple((weight, choice.map(column)) for weight, choice in self.mixture)
         return replace(self, choice=self.choice.map(column), mixture=mixture)
 
+    def times(self, scale: float) -> Found:
+        """What it is for counts multiplied by a power of two; the bound is rounded upward."""
+        bound = self.bound * scale
+        bound = bound if bound / scale >= self.bound else float(np.nextafter(bound, np.inf))
+        return replace(self, value=self.value * scale, bound=bound)
+
 
 def value_of(problem: Problem, choice: Choice) -> float:
     """The gain of a set."""

@@ -15,6 +15,8 @@ from nfs_dask.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
 _MOST_EXACT = 1 << 17  # terms; beyond, the pairwise sum of numpy is as good as reals deserve
+SMALLEST = 2.0**-1000  # share that a class with counts has in any point
+_FAR, _LIFT = 2.0**600, 2.0**500  # counts so large or small are divided or multiplied by so much
 
 
 def gains(totals: Array, point: Array) -> Array:
@@ -39,9 +41,9 @@ def divergence(masses: Array, point: Array) -> Array:
 
 
 def shares(masses: Array, otherwise: Array) -> Array:
-    """``masses`` (C, ) as a point; ``otherwise`` if there is no mass."""
+    """``masses`` (C, ) as a point; ``otherwise`` if there is no mass. A share too small for a double is not 0."""
     total = masses.sum()
-    return masses / total if total > 0 else otherwise
+    return np.maximum(masses / total, np.where(masses > 0, SMALLEST, 0.0)) if total > 0 else otherwise
 
 
 def set_gain(totals: Array, counts: Array) -> tuple[float, Array]:
@@ -93,12 +95,18 @@ def _gains_many(totals, point, out):
         g = 0.0
         for c in range(n_classes):
             g += totals[c, i]
+        scale = 1.0
+        if g > _FAR or 0 < g < 1 / _FAR:
+            scale = 1 / _LIFT if g > 1 else _LIFT
+            g = 0.0
+            for c in range(n_classes):
+                g += totals[c, i] * scale
         h = 0.0
         for c in range(n_classes):
-            a = point[c]
+            a, f = point[c], totals[c, i] * scale
             if a > 0:
-                d = (totals[c, i] * (1 - a) - (g - totals[c, i]) * a) / g if g > 0 else 0.0
+                d = (f * (1 - a) - (g - f) * a) / g if g > 0 else 0.0
                 h += a * entropy_like(d / a)
-            elif totals[c, i] > 0:
+            elif f > 0:
                 h = np.inf
-        out[i] = g * h if g > 0 else 0.0
+        out[i] = g * h / scale if g > 0 else 0.0

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nfs_dask.errors import InputError
 from nfs_dask.solvers.exchanges import AROUND, View
 from nfs_dask.solvers.found import Found, everything
-from nfs_dask.solvers.gains import exact_sum
+from nfs_dask.solvers.gains import SMALLEST, exact_sum
 from nfs_dask.solvers.master import Master
 from nfs_dask.solvers.problem import Problem
 from nfs_dask.solvers.rounding import best_whole
@@ -24,6 +25,7 @@ from nfs_dask.solvers.topk import Choice
 CLOSED = 1e-13  # relative width at which upper and lower value are one number
 _MOST = 300  # evaluations
 _FARTHEST = 1e-250  # share of a class, relative to its start, that is as good as none
+_HEAVY, _HEAVIEST = 2.0**300, 2.0**1000  # sums of counts
 _MANY = 40  # sets, beyond which those without weight leave the master
 
 
@@ -65,6 +67,9 @@ class Descent:
 
 def solve_many(problem: Problem, k: int, start: Array | None = None) -> Found:
     """Solve for k features; ``start`` is a guess of the dual point."""
+    scale = comfortable(problem.mass)
+    if scale != 1:
+        return solve_many(problem.times(scale), k, start).times(1 / scale)
     if k >= problem.size:
         return everything(problem)
     descent = minimise(lambda point: _plane(problem, k, point), problem.start if start is None else start)
@@ -73,6 +78,19 @@ def solve_many(problem: Problem, k: int, start: Array | None = None) -> Found:
     columns = np.unique(np.concatenate((near, *(choice.cells for choice in descent.sets))))
     found = settled(problem.only(columns), k, descent.map(lambda c: np.searchsorted(columns, c)))
     return replace(found.map(lambda c: columns[c]), ties=_n_tied(gain, descent.best, problem.sizes))
+
+
+def comfortable(mass: float) -> float:
+    """The power of two to multiply counts by, so that products of them neither overflow nor vanish; mostly 1."""
+    if mass > _HEAVIEST:
+        raise InputError(
+            f"values under their weights and smoothing add up to {mass:.3g}, which leaves no room for likelihoods in "
+            f"floats; scale them down to {_HEAVIEST:.3g} or less"
+        )
+    if 1 / _HEAVY <= mass <= _HEAVY:
+        return 1.0
+    _, exponent = np.frexp(mass)
+    return float(np.ldexp(1.0, min(-int(exponent), 1000)))
 
 
 def settled(problem: Problem, k: int, descent: Descent) -> Found:
@@ -91,7 +109,7 @@ def settled(problem: Problem, k: int, descent: Descent) -> Found:
 
 def minimise(evaluate: Callable[[Array], Plane], start: Array) -> Descent:
     """Planes until no new one is lower."""
-    best = evaluate(start)
+    best = evaluate(np.maximum(start, SMALLEST))
     planes, weights, n, inside = [best], np.ones(1), 1, 1e-2
     while n < _MOST and best.height > 0:
         weights, floor, point = mix(planes, weights, best.point)
@@ -103,7 +121,7 @@ def minimise(evaluate: Callable[[Array], Plane], start: Array) -> Descent:
             point /= point.sum()
             nearer = inside > _FARTHEST
             inside = max(inside**2, _FARTHEST)
-        plane = evaluate(point)
+        plane = evaluate(np.maximum(point, SMALLEST))
         n += 1
         best = plane if plane.height < best.height else best
         if _known(plane, planes):

@@ -9,7 +9,7 @@ import numpy as np
 
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.directory import Directory
-from nfs_dask.solvers.gains import gains
+from nfs_dask.solvers.gains import gains, shares
 from nfs_dask.solvers.grouping import Cells
 from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.sums import Sums
@@ -31,6 +31,7 @@ class Problem:
     n_cells: int
     forced: Array  # (n_forced, ) int64 ascending feature indices
     classes: Array  # (C, ) which classes are left in
+    mass: float  # sum of all counts, of features that cannot be chosen too
 
     @cached_property
     def size(self) -> int:
@@ -51,6 +52,10 @@ class Problem:
         """The problem on some of the columns, forced ones among them; ascending."""
         free = columns[: len(columns) - self.n_forced]
         return replace(self, totals=self.totals[:, columns], sizes=self.sizes[columns], origin=self.origin[free])
+
+    def times(self, scale: float) -> Problem:
+        """The problem with all counts multiplied."""
+        return replace(self, totals=self.totals * scale, mass=self.mass * scale)
 
     def wanted(self, choice: Choice) -> Array:
         """How many features ``choice`` takes of each original cell, forced ones not counted; (n_cells, ) int64."""
@@ -99,10 +104,11 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
         sizes=np.concatenate((sizes[free], np.ones(len(forced), np.int64))) if len(forced) else sizes[free],
         n_forced=len(forced),
         origin=origin,
-        start=mass / mass.sum() if mass.sum() else np.full(len(mass), 1 / max(len(mass), 1)),
+        start=shares(mass, np.full(len(mass), 1 / max(len(mass), 1))),
         n_cells=raw.shape[1],
         forced=forced,
         classes=classes,
+        mass=float(mass.sum()),
     )
 
 

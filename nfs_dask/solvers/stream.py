@@ -86,6 +86,8 @@ class Stream:
     forced: Array  # ascending features; they count in k
     classes: Array  # rows that are left in
     start: Array  # shares of these classes in all totals
+    mass: float = 0.0  # sum of all totals
+    scale: float = 1.0  # what totals under smoothing are multiplied by
 
     @property
     def n_free(self) -> int:
@@ -150,6 +152,7 @@ class Stream:
             n_cells=self.table.n_features,
             forced=self.forced,
             classes=self.classes,
+            mass=self.mass,
         )
         return Gathered(problem, columns)
 
@@ -159,7 +162,8 @@ class Stream:
 
     def _smooth(self, raw: Array) -> Array:
         rows = raw if len(self.classes) == len(raw) else raw[self.classes]
-        return np.ascontiguousarray(rows, np.float64) + self.alpha
+        smooth = np.ascontiguousarray(rows, np.float64) + self.alpha
+        return smooth if self.scale == 1 else smooth * self.scale
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ def solve(table: Table, survey: Survey, k: int, *, alpha: float, always: Array |
     k = max(0, min(int(k), table.n_features))
     classes = np.arange(len(survey.counts)) if alpha else np.flatnonzero(survey.counts)
     forced = forced_features(always, k, table.n_features)
-    stream = Stream(table, alpha, k, forced, classes, _shares(survey.masses[classes]))
+    scale = multiclass.comfortable(survey.mass) if len(classes) > 2 else 1.0
+    stream = Stream(table, alpha, k, forced, classes, _shares(survey.masses[classes]), survey.mass * scale, scale)
     if k == 0 or len(classes) < 2:
         return _worthless(stream, len(survey.counts))
     swaps = k <= SWAPPED
@@ -40,6 +41,7 @@ def solve(table: Table, survey: Survey, k: int, *, alpha: float, always: Array |
         found = _everything(stream)
     else:
         found = _solve_two(stream, swaps) if len(stream.classes) == 2 else _solve_many(stream)
+    found = found.times(1 / scale)
     return Solution(
         support=stream.features(found.choice.cells),
         value=found.value,
