@@ -288,3 +288,27 @@ def test_html_is_a_table_and_nothing_else() -> None:
     text = nfs.path(X, "multinomial", y=y)._repr_html_()
     assert text.count("<tr>") == 10
     assert "<b>" not in text
+
+
+def test_a_path_of_three_classes_has_what_fits_have() -> None:
+    X, y = data(3, 12)
+    X = sp.hstack([X] * 8, format="csr")
+    ks = [2, 10, 49, 50, 51, 70, 95]
+    path = nfs.path(X, "multinomial", y=y, ks=ks, alpha=0.5)
+    for i, k in enumerate(ks):
+        model = SparseMultinomialNB(k=k, alpha=0.5).fit(X, y)
+        assert path.objective[i] == pytest.approx(model.objective_, rel=1e-13)
+        assert path.bound[i] - path.value[i] == pytest.approx(model.dual_gap_, rel=1e-6, abs=1e-12 * path.bound[i])
+        np.testing.assert_array_equal(path.support(k), model.get_support(indices=True))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_path_tells_how_far_it_is(
+    n_classes: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("nfs_dask.progress.PATIENCE", 0.0)
+    caplog.set_level("INFO", logger="nfs_dask")
+    X, y = data(n_classes, 9)
+    nfs.path(X, "multinomial", y=y)
+    told = [message for message in caplog.messages if message.startswith("solving: ")]
+    assert len(told) > 1 and told[-1].startswith("solving: 9 of 9 values of k")

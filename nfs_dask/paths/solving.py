@@ -12,6 +12,7 @@ from nfs_dask.estimators.centroid import SparseCentroid
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
 from nfs_dask.naive_bayes import null_multinomial
 from nfs_dask.paths.table import Solved
+from nfs_dask.progress import Progress
 from nfs_dask.solvers import bernoulli, multinomial
 from nfs_dask.solvers import path as solvers
 from nfs_dask.solvers.solution import ABSOLUTE
@@ -107,7 +108,9 @@ class MultinomialPath:
     def solve(cls, totals: Totals, alpha: float, ks: Array) -> MultinomialPath:
         counted = multinomial.Counted(*totals.grouped(), float(alpha))
         null, total = null_multinomial(counted)
-        return cls(solvers.solve_path(counted, ks), null, ABSOLUTE * total)
+        with Progress(len(ks), "solving", "values of k") as progress:
+            solution = solvers.solve_path(counted, ks, tick=progress.advance)
+        return cls(solution, null, ABSOLUTE * total)
 
     @property
     def value(self) -> Array:

@@ -6,7 +6,7 @@ nodes around its dual point; the curves through them bound it from below. New no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +19,12 @@ from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.topk import Choice
 
 TOLERANCE = 1e-6  # width of a certificate, relative to the bound
+
+Tick = Callable[[], object]  # called when one more k is done
+
+
+def _unheard() -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,9 @@ class Path:
         return problem.features(chosen, self.counted.where)
 
 
-def solve_path(counted: Counted, ks: Sequence[int] | Array | None = None, tolerance: float = TOLERANCE) -> Path:
+def solve_path(
+    counted: Counted, ks: Sequence[int] | Array | None = None, tolerance: float = TOLERANCE, tick: Tick = _unheard
+) -> Path:
     """Solve for many k; all of 0 to m if ``ks`` is not given.
 
     Bounds are within ``tolerance`` of the smallest ones, relatively. Where features share their counts, a support that
@@ -59,11 +67,11 @@ def solve_path(counted: Counted, ks: Sequence[int] | Array | None = None, tolera
     ks = np.arange(m + 1) if ks is None else np.unique(np.clip(np.asarray(ks, np.int64), 0, m))
     problem = posed(counted, 0)
     if len(problem.classes) != 2 or len(problem.sizes) > WIDE:
-        founds = _one_by_one(counted, ks)
+        founds = _one_by_one(counted, ks, tick)
     else:
         nodes = Nodes(problem, ks[(ks > 0) & (ks < problem.size)], tolerance)
         nodes.run()
-        founds = _with_ends(counted, ks, nodes, tolerance)
+        founds = _with_ends(counted, ks, nodes, tolerance, tick)
     return Path(
         ks=ks,
         value=np.array([found.value for found in founds]),
@@ -99,7 +107,7 @@ class _Row:
     n_evaluations: int
 
 
-def _one_by_one(counted: Counted, ks: Array) -> list[_Row]:
+def _one_by_one(counted: Counted, ks: Array, tick: Tick) -> list[_Row]:
     """Each k by itself: two classes from the dual point of the one before, more as a fit of that k alone."""
     rows: list[_Row] = []
     near = None
@@ -107,6 +115,7 @@ def _one_by_one(counted: Counted, ks: Array) -> list[_Row]:
         row = _single(counted, int(k), near)
         near = row.point if row.n_evaluations > 1 and len(row.point) == 2 else None
         rows.append(row)
+        tick()
     return rows
 
 
@@ -118,7 +127,7 @@ def _single(counted: Counted, k: int, start: Array | None = None) -> _Row:
     return _Row(found.choice, found.value, found.bound, found.point, found.n_evaluations)
 
 
-def _with_ends(counted: Counted, ks: Array, nodes: Nodes, tolerance: float) -> list[_Row]:
+def _with_ends(counted: Counted, ks: Array, nodes: Nodes, tolerance: float, tick: Tick) -> list[_Row]:
     """Rows of the nodes' k, of k = 0 and of all features; ties are looked into where features share counts."""
     grouped = int(nodes.problem.sizes.max(initial=1)) > 1
     first = int(np.searchsorted(ks, 1))
@@ -132,6 +141,7 @@ def _with_ends(counted: Counted, ks: Array, nodes: Nodes, tolerance: float) -> l
         else:
             value = max(nodes.value[j], 0.0)
             rows.append(_Row(nodes.value_point[j], value, max(nodes.bound[j], value), nodes.bound_point[j], 0))
+        tick()
     if rows:
         rows[0] = replace(rows[0], n_evaluations=rows[0].n_evaluations + nodes.n_evaluations)
     return rows
