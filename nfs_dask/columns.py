@@ -17,7 +17,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.lookup import Lookup
 from nfs_dask.reading.lazy import map_partitions
 from nfs_dask.reading.reader import Reader
-from nfs_dask.reading.rows import Csr, joined, no_rows
+from nfs_dask.reading.rows import Csr, as_scipy, joined, narrowed, no_rows
 from nfs_dask.scoring import heights
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.collections import is_collection
@@ -56,7 +56,7 @@ def side_by_side(matrices: Sequence[Any]) -> Any:
     if any(_is_sparse(X) for X in matrices):
         widths = [X.shape[1] for X in matrices]
         parts = [_csr(X, np.arange(width)) for X, width in zip(matrices, widths, strict=True)]
-        return _scipy(_side_by_side(parts), sum(widths))
+        return as_scipy(_side_by_side(parts), sum(widths))
     return np.concatenate([np.asarray(X) for X in matrices], axis=1)
 
 
@@ -65,7 +65,7 @@ def select_texts(texts: Any, reader: Reader) -> Any:
     if not is_collection(texts):
         return _select_given(reader, texts, "document")
     k = len(reader.model.support)
-    meta = _scipy(no_rows(reader.features.settings), k)
+    meta = as_scipy(no_rows(reader.features.settings), k)
     return map_partitions(texts, select_partition, reader, "columns", meta=meta, width=k)
 
 
@@ -76,7 +76,7 @@ def select_partition(reader: Reader, partition: Any, number: int) -> Any:
 
 def _select_given(reader: Reader, given: Any, where: str) -> Any:
     lookup = reader.model.lookup
-    return _scipy(joined([lookup.take(block) for block in reader.blocks(given, where)]), len(lookup.columns))
+    return as_scipy(joined([_chosen(block, lookup) for block in reader.blocks(given, where)]), len(lookup.columns))
 
 
 def select_matrix(X: Any, support: Array) -> Any:
@@ -94,14 +94,18 @@ def _taken(source: Source, block: Block, lookup: Lookup) -> Csr:
     check_structure(block)
     if not source.trusted:
         check_values(block, "signed")
-    return lookup.take(block)
+    return _chosen(block, lookup)
+
+
+def _chosen(block: Block, lookup: Lookup) -> Csr:
+    return narrowed(lookup.take(block), len(lookup.columns))
 
 
 def _like(X: Any, csr: Csr, width: int, dense: bool = True) -> Any:
     """A matrix of these rows in the container of X; with ``dense``, a dense one for whatever is not sparse."""
     from scipy import sparse
 
-    indptr, indices, data = csr
+    indptr, indices, data = narrowed(csr, width)
     shape = (len(indptr) - 1, width)
     library = library_of(X)
     if library == "sparse":
@@ -139,7 +143,7 @@ def _select_dataset(dataset: Dataset, support: Array, engine: Engine | None) -> 
     source = dataset.source
     items = [(source, block, support) for block in range(source.n_blocks)]
     with choose_engine(engine, source).mapping(source) as mapping:
-        return _scipy(joined(mapping(select_block, items)), len(support))
+        return as_scipy(joined(mapping(select_block, items)), len(support))
 
 
 def select_block(item: tuple[Source, int, Array]) -> Csr:
@@ -200,14 +204,7 @@ def _side_by_side(parts: list[Any]) -> Csr:
 
 
 def _csr(chunk: Any, columns: Array) -> Any:
-    return _scipy(_select_csr(MatrixSource(chunk), columns), len(columns))
-
-
-def _scipy(csr: Csr, width: int) -> Any:
-    from scipy import sparse
-
-    indptr, indices, data = csr
-    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
+    return as_scipy(_select_csr(MatrixSource(chunk), columns), len(columns))
 
 
 def _restore_task(chunks: list[Any], support: Array, n_features: int) -> Any:

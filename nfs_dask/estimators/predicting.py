@@ -14,6 +14,7 @@ from nfs_dask.estimators.inputs import check_features, check_fitted, numeric, on
 from nfs_dask.estimators.textual import texts_to_read
 from nfs_dask.models.base import Model
 from nfs_dask.reading.reader import Reader
+from nfs_dask.reading.rows import as_scipy
 from nfs_dask.scoring import What, score, score_texts
 from nfs_dask.sources.collections import is_collection
 from nfs_dask.sources.labels import encode, sample_weights
@@ -97,12 +98,10 @@ class PredictingMixin:
     @property
     def coef_(self) -> Any:
         """Weights of the linear rule, CSR array (1 or C, n_features_in_); above 0 speaks for the class."""
-        from scipy import sparse
-
         weights = self._linear().coefficients()[0]
         rows, k = weights.shape
-        indptr, indices = [k * row for row in range(rows + 1)], [*self.model_.inputs] * rows
-        return sparse.csr_array((weights.ravel(), indices, indptr), shape=(rows, self.model_.n_features))
+        columns, indptr = np.tile(self.model_.inputs, rows), k * np.arange(rows + 1)
+        return as_scipy((indptr, columns, weights.ravel()), self.model_.n_features)
 
     @property
     def intercept_(self) -> Array:

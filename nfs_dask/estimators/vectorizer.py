@@ -18,7 +18,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.ingesting.settings import Terms, make_terms
 from nfs_dask.reading.given import holds_texts
 from nfs_dask.reading.lazy import fold_partitions, map_partitions
-from nfs_dask.reading.rows import Csr, no_rows
+from nfs_dask.reading.rows import as_scipy, no_rows
 from nfs_dask.reading.totals import ColumnTotals, TermTotals, Totals, merge_totals
 from nfs_dask.reading.vectorizing import Columns, Splitter
 from nfs_dask.sources.collections import is_collection
@@ -26,7 +26,6 @@ from nfs_dask.text.ordering import take
 from nfs_dask.text.settings import DEFAULT_PATTERN
 
 MOST_WEIGHTED = 26  # bits of hashed columns that tf-idf holds a number for each of
-INT32_MAX = np.iinfo(np.int32).max
 
 
 class TextVectorizer(TransformerMixin, BaseEstimator):
@@ -167,8 +166,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         X = checked_texts(X)
         columns = self._columns
         if not is_collection(X):
-            return _scipy(columns.matrix(X), columns)
-        meta = _scipy(no_rows(columns.splitter.settings), columns)
+            return as_scipy(columns.matrix(X), columns.n_columns)
+        meta = as_scipy(no_rows(columns.splitter.settings), columns.n_columns)
         return map_partitions(X, vectorize_partition, columns, "vectors", meta=meta, width=columns.n_columns)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -194,7 +193,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         totals = TermTotals.of(counted, made.settings.binary)
         kept = totals.kept(made.filters)
         self._columns = _found_columns(totals, kept, splitter)
-        return _scipy(self._columns.matrix_of(counted, kept), self._columns)
+        return as_scipy(self._columns.matrix_of(counted, kept), self._columns.n_columns)
 
     @available_if(lambda self: self.hashed is None)
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -297,7 +296,7 @@ def count_partition(counting: Splitter | Columns, partition: Any, number: int) -
 
 def vectorize_partition(columns: Columns, partition: Any, number: int) -> Any:
     """One lazy chunk of `transform`."""
-    return _scipy(columns.matrix(partition, _where(number)), columns)
+    return as_scipy(columns.matrix(partition, _where(number)), columns.n_columns)
 
 
 def merge_with(total: Totals, others: Sequence[Totals]) -> Totals:
@@ -323,14 +322,3 @@ def _found_columns(totals: TermTotals, kept: Array, splitter: Splitter) -> Colum
     """Some of the terms that were found, in the order of their names."""
     columns = Columns(splitter, len(kept), take(totals.terms, kept))
     return columns.with_idf(totals.documents[kept], totals.n_documents)
-
-
-def _scipy(rows: Csr, columns: Columns) -> Any:
-    """A CSR array, with 32-bit numbers where they do: much of scikit-learn takes no others."""
-    from scipy import sparse
-
-    indptr, indices, values = rows
-    small = max(columns.n_columns, len(values)) <= INT32_MAX
-    kind = np.int32 if small else np.int64
-    shape = (len(indptr) - 1, columns.n_columns)
-    return sparse.csr_array((values, indices.astype(kind), indptr.astype(kind)), shape=shape)
