@@ -60,6 +60,22 @@ def side_by_side(matrices: Sequence[Any]) -> Any:
     return np.concatenate([np.asarray(X) for X in matrices], axis=1)
 
 
+def lazy_frame(Z: Any, names: Array) -> Any:
+    """A Dask collection as a Dask data frame, with one partition for each row of chunks."""
+    import dask.dataframe as dd
+    from dask.array.utils import meta_from_array
+
+    if hasattr(Z, "columns"):
+        return Z.rename(columns=dict(zip(Z.columns, names, strict=True)))
+    meta = meta_from_array(Z)
+    if not isinstance(meta, np.ndarray):
+        raise InputError(
+            f"the selected columns are sparse, chunks of {type(meta).__name__}, and no frame holds them; give "
+            "dense chunks, or set the output back with set_output(transform='default')"
+        )
+    return dd.from_dask_array(Z, columns=names.tolist())
+
+
 def select_texts(texts: Any, reader: Reader) -> Any:
     """The selected columns of texts: a scipy CSR array, or of a Dask collection a lazy one of such chunks."""
     if not is_collection(texts):

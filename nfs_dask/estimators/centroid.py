@@ -267,17 +267,9 @@ class SparseCentroid(AddingClassifier):
             return ClassMedians(n_classes)
         return None if self._is_full else self._counting(dataset, n_classes)
 
-    def transform(self, X: Any) -> Any:
-        """The selected columns of X, as of any selector; with ``covariance="full"`` whitened features, (n, k) numpy.
-
-        Parameters
-        ----------
-        X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
-        """
-        check_fitted(self)
-        if not self.model_.needs_whole_rows:
-            return super().transform(X)
-        return self._score(X, "whiten")
+    def _transformed(self, X: Any) -> Any:
+        """Columns of X, or with ``covariance="full"`` whitened features, (n, k) numpy."""
+        return self._score(X, "whiten") if self.model_.needs_whole_rows else super()._transformed(X)
 
     @available_if(_of_columns)
     def inverse_transform(self, X: Any) -> Any:

@@ -184,15 +184,9 @@ class HybridNB(SparseClassifier):
         self._settings(dataset)
         return dataset.class_counts()
 
-    def transform(self, X: Any) -> Any:
-        """The columns of the chosen words in every region, as of any selector.
-
-        Parameters
-        ----------
-        X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, texts, or a list of matrices
-        """
-        check_fitted(self)
-        return super().transform(self._whole(X))
+    def _transformed(self, X: Any) -> Any:
+        """The columns of the chosen words in every region; of a list of matrices too."""
+        return super()._transformed(self._whole(X))
 
     @property
     def n_regions_(self) -> int:

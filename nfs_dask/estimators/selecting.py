@@ -10,6 +10,7 @@ from nfs_dask.block import Array
 from nfs_dask.columns import restore, select, select_texts
 from nfs_dask.containers import unwrapped
 from nfs_dask.errors import InputError
+from nfs_dask.estimators.frames import contained
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
 from nfs_dask.estimators.textual import texts_to_read
 from nfs_dask.models.base import Model
@@ -21,6 +22,7 @@ class SelectingMixin:
     model_: Model
     n_features_in_: int
     engine: Any
+    fit: Any  # of the estimator
 
     def get_support(self, indices: bool = False) -> Array:
         """The selected features: a mask (n_features_in_,), or with ``indices`` their indices (k,), ascending."""
@@ -59,7 +61,8 @@ class SelectingMixin:
 
         Sparse input gives sparse output of the same library; numpy arrays and data frames give numpy arrays; dask
         arrays and data frames stay lazy, with chunks as they are; a `Dataset` gives a scipy CSR array, and so do texts,
-        of a bag or dask Series a lazy array of such chunks.
+        of a bag or dask Series a lazy array of such chunks. ``set_output(transform="pandas")`` makes frames of all that
+        is dense, of dask arrays lazy ones.
 
         Parameters
         ----------
@@ -70,6 +73,20 @@ class SelectingMixin:
         (n, k) matrix
         """
         check_fitted(self)
+        return contained(self, self._transformed(X), X)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """`fit` and `transform` in one.
+
+        Parameters
+        ----------
+        X, y, **fit_params
+            As for `fit`.
+        """
+        return self.fit(X, y, **fit_params).transform(X)
+
+    def _transformed(self, X: Any) -> Any:
+        """The selected columns, in a container that is like X."""
         X = unwrapped(X)
         reader = texts_to_read(self, X)
         if reader is not None:

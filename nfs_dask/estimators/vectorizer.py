@@ -28,7 +28,7 @@ from nfs_dask.text.settings import DEFAULT_PATTERN
 MOST_WEIGHTED = 26  # bits of hashed columns that tf-idf holds a number for each of
 
 
-class TextVectorizer(TransformerMixin, BaseEstimator):
+class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Counts of terms, or tf-idf weights, as scikit-learn's CountVectorizer and TfidfVectorizer have them.
 
     The vocabulary lives in memory. For one that does not fit there, or texts on disk, take `nfs_dask.ingest`: it makes
@@ -77,7 +77,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
     -----
     Texts are a list, tuple, iterator, numpy array or Series of strings; or a dask bag or Series of them: then `fit`
     counts each partition where it is, and `transform` gives a lazy dask array with a chunk of unknown height for each.
-    Counts are int64, weights float64, and a matrix is a scipy CSR array.
+    Counts are int64, weights float64, and a matrix is a scipy CSR array, also where scikit-learn is configured to make
+    frames of what comes from transformers: it has none for sparse rows.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def joined(parts: list[Csr]) -> Csr:
 
 
 def narrowed(rows: Csr, width: int) -> Csr:
-    """The same rows, columns and row pointers both in 32 bits where these hold them: scikit-learn mostly takes no others.
+    """The same rows, columns and row pointers both in 32 bits where that does: much of scikit-learn takes no others.
 
     >>> [array.dtype.name for array in narrowed((np.array([0, 1]), np.array([5]), np.array([1.0])), 6)]
     ['int32', 'int32', 'float64']
