@@ -192,6 +192,8 @@ def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:
     """Of each row the best class, its probability where there is one, and how far its score is above the next."""
     best = scores.argmax(axis=1).astype(np.int32)
     chances = np.exp(model.log_posterior(scores).max(axis=1)) if model.has_probabilities else None
+    if scores.shape[1] == 1:
+        return best, chances, np.full(len(scores), np.inf)
     leading = np.partition(scores, -2, axis=1)[:, -2:]
     return best, chances, leading[:, 1] - leading[:, 0]
 

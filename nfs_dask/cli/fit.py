@@ -61,6 +61,7 @@ def fit(
     check_place(model)
     started = time.perf_counter()
     dataset = open_dataset(store, labels=label_column, reuse=not no_cache)
+    dataset.known_classes()
     with cluster.engine(dataset.source, run or resume) as engine:
         estimator.set_params(engine=engine).fit(dataset)
     estimator.save(model)

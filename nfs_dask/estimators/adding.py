@@ -54,7 +54,7 @@ class AddingClassifier(SparseClassifier):
         dataset
             With labels.
         """
-        return self._settings(dataset.source, len(dataset.known_classes()))
+        return self._settings(dataset.source, len(dataset.known_classes(1)))
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add documents, and fit anew to all documents so far: any split of the data gives the same model.

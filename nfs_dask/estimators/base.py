@@ -162,19 +162,10 @@ def refuse_too_many(nbytes: int, n_features: int, n_classes: int) -> None:
         )
 
 
-def refuse_empty_classes(classes: Array, totals: State | Panels) -> None:
-    """A class without documents has no model."""
-    refuse_weightless(classes, totals.totals["weight"])
-
-
-def refuse_weightless(classes: Array, weight: Array) -> None:
-    """As `refuse_empty_classes`, of the documents of each class under their weights."""
-    empty = classes[weight == 0]
-    if len(empty):
-        raise InputError(
-            f"class {empty[0].item()!r} has no documents, or only some of weight zero; leave the class out, or "
-            "declare it with partial_fit(..., classes=...)"
-        )
+def refuse_nothing(weight: Array) -> None:
+    """Documents of weight zero alone have no model. A class may have no others: it is never predicted."""
+    if not weight.any():
+        raise InputError("all documents have weight zero; give at least one of them more")
 
 
 def provenance_of(rows: int, source: Source, reduction: Reduction) -> dict[str, Any]:

@@ -32,8 +32,7 @@ from nfs_dask.estimators.base import (
     Names,
     provenance,
     provenance_of,
-    refuse_empty_classes,
-    refuse_weightless,
+    refuse_nothing,
     too_wide,
 )
 from nfs_dask.estimators.inputs import (
@@ -178,7 +177,7 @@ class SparseCentroid(AddingClassifier):
         X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
-        classes = dataset.known_classes()
+        classes = dataset.known_classes(1)
         settings = self._settings(dataset.source, len(classes))
         if self.metric == "manhattan":
             self._fit_medians(dataset, classes, settings)
@@ -188,7 +187,7 @@ class SparseCentroid(AddingClassifier):
 
     def _fit_medians(self, dataset: Dataset, classes: Array, settings: CenterSettings) -> None:
         found = class_medians(dataset, self.engine)
-        refuse_weightless(classes, found.medians.weight)
+        refuse_nothing(found.medians.weight)
         model = fit_medians(classes, found.medians, settings)
         facts = provenance(found.medians.rows, dataset.source, **found.to_json())
         self._remember(model, dataset.source, facts, None)
@@ -199,7 +198,7 @@ class SparseCentroid(AddingClassifier):
         statistic = self._counting(dataset, len(classes))
         reduction = dataset.reduce(statistic, self.engine)
         panels = reduction.panels
-        refuse_empty_classes(classes, panels)
+        refuse_nothing(panels.totals["weight"])
         if isinstance(statistic, Gram) or not too_wide(panels, (1 + statistic.squares) * len(classes)):
             self._settle(classes, panels.state(), settings, dataset.source, reduction)
             return
@@ -242,7 +241,7 @@ class SparseCentroid(AddingClassifier):
         engine
             Where they would run.
         """
-        n_classes = len(dataset.known_classes())
+        n_classes = len(dataset.known_classes(1))
         self._settings(dataset.source, n_classes)
         if self.metric == "manhattan":
             return median_plans(dataset, engine)
@@ -261,7 +260,7 @@ class SparseCentroid(AddingClassifier):
         dataset
             With labels.
         """
-        n_classes = len(dataset.known_classes())
+        n_classes = len(dataset.known_classes(1))
         self._settings(dataset.source, n_classes)
         if self.metric == "manhattan":
             return ClassMedians(n_classes)
@@ -295,15 +294,15 @@ class SparseCentroid(AddingClassifier):
         ranked, rows, reused
             Rows that were read, or not if what is known of them had been kept.
         """
-        classes = dataset.known_classes()
+        classes = dataset.known_classes(1)
         settings = self._settings(dataset.source, len(classes))
         if self.metric == "manhattan":
             found = class_medians(dataset, self.engine)
-            refuse_weightless(classes, found.medians.weight)
+            refuse_nothing(found.medians.weight)
             return median_path(found.medians, settings, ks), found.medians.rows, found.reused
         reduction = dataset.reduce(self._counting(dataset, len(classes)), self.engine)
         panels = reduction.panels
-        refuse_empty_classes(classes, panels)
+        refuse_nothing(panels.totals["weight"])
         ranked = gram_path(panels.state(), settings, ks) if self._is_full else moment_path(panels, settings, ks)
         return ranked, int(panels.totals["rows"].sum()), reduction.reused
 

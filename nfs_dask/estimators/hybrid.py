@@ -141,7 +141,7 @@ class HybridNB(SparseClassifier):
         X = numeric(X) if n_matrices is None else joined_regions(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
-        dataset.known_classes()
+        dataset.known_classes(1)
         found = fit_hybrid(dataset, self._settings(dataset, n_matrices), self.engine)
         facts = provenance(found.rows, dataset.source, **found.to_json())
         self._remember(model_of(found, dataset.n_features), dataset.source, facts, None)
@@ -157,7 +157,7 @@ class HybridNB(SparseClassifier):
         engine
             Where they would run.
         """
-        dataset.known_classes()
+        dataset.known_classes(1)
         return hybrid_plans(dataset, self._settings(dataset), engine)
 
     def settings(self, dataset: Dataset, n_matrices: int | None = None) -> HybridSettings:
@@ -170,7 +170,7 @@ class HybridNB(SparseClassifier):
         n_matrices : int, optional
             Of how many matrices its columns are.
         """
-        dataset.known_classes()
+        dataset.known_classes(1)
         return self._settings(dataset, n_matrices)
 
     def statistic(self, dataset: Dataset) -> ClassCounts:
@@ -182,7 +182,7 @@ class HybridNB(SparseClassifier):
             With labels.
         """
         self._settings(dataset)
-        return dataset.class_counts()
+        return ClassCounts(len(dataset.known_classes(1)))
 
     def _transformed(self, X: Any) -> Any:
         """The columns of the chosen words in every region; of a list of matrices too."""

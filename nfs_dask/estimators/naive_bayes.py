@@ -17,7 +17,7 @@ from nfs_dask.estimators.adding import AddingClassifier
 from nfs_dask.estimators.base import (
     Names,
     provenance_of,
-    refuse_empty_classes,
+    refuse_nothing,
     too_wide,
 )
 from nfs_dask.estimators.inputs import (
@@ -80,11 +80,10 @@ class SparseNaiveBayes(AddingClassifier):
         X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
-        classes = dataset.known_classes()
+        classes = dataset.known_classes(1)
         settings = self._settings(dataset.source, len(classes))
         reduction = dataset.reduce(self._statistic(len(classes), dataset.source), self.engine)
         panels = reduction.panels
-        refuse_empty_classes(classes, panels)
         if too_wide(panels, len(classes)):
             self._settle_panels(classes, settings, dataset.source, reduction)
         else:
@@ -99,7 +98,7 @@ class SparseNaiveBayes(AddingClassifier):
         dataset
             With labels.
         """
-        n_classes = len(dataset.known_classes())
+        n_classes = len(dataset.known_classes(1))
         self._settings(dataset.source, n_classes)
         return self._statistic(n_classes, dataset.source)
 
@@ -164,6 +163,7 @@ class SparseNaiveBayes(AddingClassifier):
         reduction: Reduction,
         earlier: Names | None,
     ) -> None:
+        refuse_nothing(counts.documents)
         if not np.isfinite(counts.documents).all():
             raise InputError("sample weights add up to more than a float holds; scale them down")
         self._remember(self._model(counts, settings), source, provenance_of(rows, source, reduction), earlier)

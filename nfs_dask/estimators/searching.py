@@ -141,7 +141,8 @@ def _pool(counts: Counts, alpha: float, documents: Documents, columns: Array) ->
         others = np.maximum(mass - kept.sum(axis=1), 0) + alpha * n_others
         smoothed = np.append(smoothed, others[:, None], axis=1)
     shares = smoothed / smoothed.sum(axis=1, keepdims=True)
-    return _Pool(columns, ErrorProblem.of(shares, documents.n_tokens, None if prior is None else prior / prior.sum()))
+    prior = None if prior is None else prior / prior.sum()
+    return _Pool(columns, ErrorProblem.of(shares, documents.n_tokens, prior, least=1))
 
 
 def _masses(totals: Totals) -> Array:

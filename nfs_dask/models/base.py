@@ -87,6 +87,11 @@ class Model(ABC):
     def n_classes(self) -> int:
         return len(self.classes)
 
+    @cached_property
+    def seen(self) -> Array:
+        """Positions of the classes that have documents."""
+        return np.flatnonzero(self.class_count > 0)
+
     @property
     def inputs(self) -> Array:
         """Columns of the data that the scores depend on, ascending."""

@@ -114,22 +114,48 @@ class NaiveBayesModel(Model):
         return scores
 
     def coefficients(self) -> tuple[Array, Array]:
-        steps, start = self.steps, self.start
+        """For more than two classes less what the classes are worth on average, under the documents they have."""
+        average = self._average(self.steps)
+        weights, start = self._beside(self.steps, average), self.start
         if self.n_classes == 2:
-            steps, start = steps[1:] - steps[:1], start[1:] - start[:1]
-        weights, rest = steps.value, self.rest
-        if rest is not None:
-            rest = rest if self.n_classes != 2 else rest[1:] - rest[:1]
-            chosen, weights = weights, np.repeat(rest[:, None], self.n_features, axis=1)
+            start = start[1:] - start[:1]
+        if self.rest is not None:
+            others = Terms.of(self.rest[:, None])
+            chosen = weights
+            weights = np.repeat(self._beside(others, self._average(others)), self.n_features, axis=1)
             weights[:, self.support] = chosen
         return weights, start.value
 
     def margins(self) -> Array:
-        """(C, k) how much more a feature adds to the score of a class than to that of the others on average."""
-        steps, others = self.steps, self.n_classes - 1
-        finite = steps.finite - (steps.finite.sum(axis=0) - steps.finite) / others
-        zeros = steps.zeros * others - (steps.zeros.sum(axis=0) - steps.zeros)
-        return Terms(finite, zeros).value
+        """(C, k) how much more a feature adds to the score of a class than to that of the others on average.
+
+        Of the classes that have documents; 0 where there are no others.
+        """
+        steps, others = self.steps[self.seen], len(self.seen) - 1
+        out = np.zeros(self.steps.finite.shape)
+        if others:
+            finite = steps.finite - (steps.finite.sum(axis=0) - steps.finite) / others
+            zeros = steps.zeros * others - (steps.zeros.sum(axis=0) - steps.zeros)
+            out[self.seen] = Terms(finite, zeros).value
+        return out
+
+    def _average(self, steps: Terms) -> Array:
+        """(n,) what features are worth to documents of all classes on average, as far as that is finite."""
+        weights = self.class_count[:, None] * (steps.zeros == 0)
+        total = weights.sum(axis=0)
+        shares = np.divide(weights, total, where=total > 0, out=np.zeros(weights.shape))
+        return np.asarray((shares * steps.finite).sum(axis=0))
+
+    def _beside(self, steps: Terms, average: Array) -> Array:
+        """What features are worth to a class besides the average: of two classes, to the second besides the first.
+
+        A class without documents is an average one.
+        """
+        finite = np.where(self.class_count[:, None] > 0, steps.finite, average)
+        known = Terms(finite, steps.zeros)
+        if self.n_classes == 2:
+            return (known[1:] - known[:1]).value
+        return Terms(finite - average, steps.zeros).value
 
     @cached_property
     def _kernel_steps(self) -> tuple[Array, Array]:

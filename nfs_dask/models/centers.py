@@ -65,11 +65,6 @@ class CentersModel(Model):
     def inputs(self) -> Array:
         return self.support if self.root is None else np.arange(self.n_features)
 
-    @cached_property
-    def seen(self) -> Array:
-        """Positions of the classes that have documents."""
-        return np.flatnonzero(self.class_count > 0)
-
     def scores(self, block: Block, trusted: bool = False) -> Array:
         block = _checked(block, trusted)
         out = np.full((block.n_rows, self.n_classes), -np.inf)

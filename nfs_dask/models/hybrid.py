@@ -25,7 +25,7 @@ class HybridModel(Model):
         P(c|x) proportional to exp(theta_0c + sum_r theta_r b_rc),  theta_00 = 0
 
     For two classes ``b_r = b_r1 - b_r0`` says the same. The support has the same words in each region. Unnormalised
-    and with theta_r = 1, this is naive Bayes of the prior ``theta_0``.
+    and with theta_r = 1, this is naive Bayes of the prior ``theta_0``. Classes without documents are never predicted.
     """
 
     theta: Array  # (C - 1 + R,) float64: theta_0 of the classes but the first, then theta_r of the regions
@@ -77,6 +77,7 @@ class HybridModel(Model):
                 f"block {block.number}, row {block.first_row + int(np.argmin(finite))}: its values add up to more than "
                 "a number holds; scale the data down"
             )
+        scores[:, self.class_count == 0] = -np.inf
         return scores
 
     def features(self, block: Block, trusted: bool = False) -> Array:
@@ -102,16 +103,23 @@ class HybridModel(Model):
                 "the posteriors of normalised regions are no linear functions of the counts; take predict or "
                 "decision_function, or fit with normalize=False"
             )
-        weights, intercepts = self._worth(), self.intercepts
-        return (weights, intercepts) if self.n_classes != 2 else (weights[1:] - weights[:1], np.diff(intercepts))
+        weights, intercepts = self._worth(), np.where(self.class_count > 0, self.intercepts, -np.inf)
+        average = np.average(weights, axis=0, weights=self.class_count)
+        weights[self.class_count == 0] = average
+        if self.n_classes == 2:
+            return weights[1:] - weights[:1], np.diff(intercepts)
+        return weights - average, intercepts
 
     def margins(self) -> Array:
         """(C, k) how much more a word in a region adds to the score of a class than to that of the others on average.
 
-        In a normalised region, if no other word is there: else it shares that with the others.
+        In a normalised region, if no other word is there: else it shares that with the others. Of the classes that have
+        documents; 0 where there are no others.
         """
-        worth = self._worth()
-        return worth - (worth.sum(axis=0) - worth) / (self.n_classes - 1)
+        worth, out = self._worth()[self.seen], np.zeros((self.n_classes, len(self.support)))
+        if len(worth) > 1:
+            out[self.seen] = worth - (worth.sum(axis=0) - worth) / (len(worth) - 1)
+        return out
 
     def _worth(self) -> Array:
         """(C, k) theta_r log P(w|c)."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
-from nfs_dask.estimators.base import SparseClassifier, refuse_empty_classes, too_wide
+from nfs_dask.estimators.base import SparseClassifier, refuse_nothing, too_wide
 from nfs_dask.estimators.centroid import SparseCentroid
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
-from nfs_dask.naive_bayes import null_multinomial
+from nfs_dask.naive_bayes import Counts, null_multinomial
 from nfs_dask.paths.table import Solved
 from nfs_dask.progress import Progress
 from nfs_dask.solvers import bernoulli, multinomial
@@ -56,13 +56,15 @@ def _of_counts(method: str, estimator: SparseNaiveBayes, dataset: Dataset, ks: A
     classes, statistic = dataset.known_classes(), estimator.statistic(dataset)
     reduction = dataset.reduce(statistic, estimator.engine)
     panels = reduction.panels
-    refuse_empty_classes(classes, panels)
+    refuse_nothing(panels.totals["weight"])
     logger.info("solving for %d values of k", len(ks))
     rows, alpha = int(panels.totals["rows"].sum()), float(estimator.alpha)
+    pick = documents if method == "bernoulli" else sums
+    counts = Counts(classes, panels.totals["weight"], _totals(panels, pick, len(classes)))
+    totals, weight = counts.seen_totals, counts.documents[counts.seen]
     if method == "bernoulli":
-        totals = _totals(panels, documents, len(classes))
-        return Found(BernoulliPath.solve(totals, panels.totals["weight"], alpha, ks), rows, reduction.reused)
-    return Found(MultinomialPath.solve(_totals(panels, sums, len(classes)), alpha, ks), rows, reduction.reused)
+        return Found(BernoulliPath.solve(totals, weight, alpha, ks), rows, reduction.reused)
+    return Found(MultinomialPath.solve(totals, alpha, ks), rows, reduction.reused)
 
 
 def _totals(panels: Panels, pick: Pick, n_classes: int) -> Totals:

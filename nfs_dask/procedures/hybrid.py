@@ -13,7 +13,7 @@ Features of many documents do not fit into memory, nor does the table of a wide 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -29,9 +29,11 @@ from nfs_dask.models.base import Evidence
 from nfs_dask.procedures.passes import Pass, Passes
 from nfs_dask.procedures.regions import check_held, make_table
 from nfs_dask.procedures.slopes import Slopes
-from nfs_dask.solvers.logistic import LogisticFit
+from nfs_dask.solvers.logistic import LogisticFit, nothing_to_fit
+from nfs_dask.sources.classes import some_classes
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.leave_one_out import RegionTable
+from nfs_dask.statistics.panels import Panels
 
 Prior = Literal["fitted", "fixed"]
 Tables = Literal["shared", "separate"]
@@ -78,7 +80,7 @@ class HybridFit:
     """
 
     settings: HybridSettings
-    classes: Array  # (C,) sorted labels, each of them with documents
+    classes: Array  # (C,) sorted labels
     class_weight: Array  # (C,) float64, documents of each class under their weights
     rows: int  # documents
     n_words: int  # V, of the vocabulary
@@ -161,14 +163,18 @@ def fit_hybrid(dataset: Dataset, settings: HybridSettings, engine: Engine | None
         passes = Passes(dataset, session)
         panels = passes.reduce("counts", ClassCounts(len(classes))).panels
         class_weight, rows = panels.totals["weight"], int(panels.totals["rows"].sum())
-        _refuse_empty(classes, class_weight)
+        seen = np.flatnonzero(class_weight > 0)
+        if len(seen) < len(classes):
+            passes, panels = _counts_of(seen, passes)
         separate = settings.tables == "separate"
-        words = make_table(classes, panels, settings.n_regions, alpha=settings.alpha, k=settings.k, separate=separate)
+        words = make_table(
+            classes[seen], panels, settings.n_regions, alpha=settings.alpha, k=settings.k, separate=separate
+        )
         del panels
-        fit = _slopes(passes, settings, words.table, class_weight).fit(words.counts, rows)
-    theta = fit.theta.copy()
-    if settings.prior == "fixed":
-        theta[: len(classes) - 1] = np.log(class_weight[1:]) - np.log(class_weight[0])
+        if len(seen) > 1:
+            fit = _slopes(passes, settings, words.table, class_weight[seen]).fit(words.counts, rows)
+        else:
+            fit = nothing_to_fit(settings.n_regions, settings.ridge)
     return HybridFit(
         settings=settings,
         classes=classes,
@@ -176,14 +182,48 @@ def fit_hybrid(dataset: Dataset, settings: HybridSettings, engine: Engine | None
         rows=rows,
         n_words=n_words,
         words=words.words,
-        counts=words.counts,
-        totals=words.table.totals,
-        theta=theta,
+        counts=_spread(words.counts, seen, len(classes)),
+        totals=_spread(words.table.totals, seen, len(classes)),
+        theta=_theta(fit, settings, class_weight, seen),
         logistic=fit,
-        evidence=words.evidence,
+        evidence=_of_all(words.evidence, seen, len(classes)),
         passes=tuple(passes.done),
         seconds=time.perf_counter() - started,
     )
+
+
+def _counts_of(seen: Array, passes: Passes) -> tuple[Passes, Panels]:
+    """Passes over the documents of some classes alone, and what they count; other classes have no say in the fit."""
+    if not len(seen):
+        raise InputError("all documents have weight zero; give at least one of them more")
+    dataset = Dataset(some_classes(passes.dataset.source, seen), passes.dataset.location, reuse=False)
+    narrower = Passes(dataset, passes.engine, passes.done)
+    return narrower, narrower.reduce("counts of the classes with documents", ClassCounts(len(seen))).panels
+
+
+def _theta(fit: LogisticFit, settings: HybridSettings, class_weight: Array, seen: Array) -> Array:
+    """The parameters of all classes, (C - 1 + R,); 0 for those without documents."""
+    intercepts = np.zeros(len(class_weight))
+    intercepts[seen] = fit.intercepts
+    if settings.prior == "fixed":
+        intercepts[seen] = np.log(class_weight[seen]) - np.log(class_weight[seen[0]])
+    return np.concatenate([intercepts[1:], fit.slopes])
+
+
+def _of_all(evidence: Evidence | None, seen: Array, n_classes: int) -> Evidence | None:
+    """Evidence with a dual point of all classes."""
+    if evidence is None or evidence.point is None:
+        return evidence
+    return replace(evidence, point=_spread(evidence.point, seen, n_classes))
+
+
+def _spread(values: Array, seen: Array, n_classes: int) -> Array:
+    """Rows for all classes; those that were not seen have zeros."""
+    if len(seen) == n_classes:
+        return values
+    out = np.zeros((n_classes, *values.shape[1:]), values.dtype)
+    out[seen] = values
+    return out
 
 
 def hybrid_plans(dataset: Dataset, settings: HybridSettings, engine: Engine | None = None) -> list[Plan]:
@@ -216,7 +256,7 @@ def _slopes(passes: Passes, settings: HybridSettings, table: RegionTable, class_
 
 def _checked(dataset: Dataset, settings: HybridSettings) -> tuple[Array, int]:
     """The classes, and the number of words of the vocabulary; refuses what cannot be fitted before it is read."""
-    classes, n_regions = dataset.known_classes(), settings.n_regions
+    classes, n_regions = dataset.known_classes(1), settings.n_regions
     if dataset.n_features % n_regions:
         raise InputError(
             f"{dataset.n_features} columns are not {n_regions} regions over one vocabulary; give all regions the same "
@@ -231,12 +271,3 @@ def _checked(dataset: Dataset, settings: HybridSettings) -> tuple[Array, int]:
         tables = n_regions if settings.tables == "separate" else 1
         check_held(len(classes) * tables * n_words * 8, n_words)
     return classes, n_words
-
-
-def _refuse_empty(classes: Array, class_weight: Array) -> None:
-    """A class without documents has no words, and no say in the fit."""
-    empty = classes[class_weight == 0]
-    if len(empty):
-        raise InputError(
-            f"class {empty[0].item()!r} has no documents, or only some of weight zero; leave the class out"
-        )

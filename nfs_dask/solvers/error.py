@@ -71,10 +71,13 @@ class ErrorProblem:
     lengths: Lengths
 
     @classmethod
-    def of(cls, P: Any, n_tokens: Any, prior: Any = None) -> ErrorProblem:
-        """Checked: ``P`` (C, D) probabilities, ``prior`` (C,) or None for equal ones, ``n_tokens`` as `Lengths.of`."""
+    def of(cls, P: Any, n_tokens: Any, prior: Any = None, least: int = 2) -> ErrorProblem:
+        """Checked: ``P`` (C, D) probabilities, ``prior`` (C,) or None for equal ones, ``n_tokens`` as `Lengths.of`.
+
+        A classifier of a single class is never wrong; who asks about one has to say so by ``least``.
+        """
         P = np.array(P, np.float64, order="C", ndmin=2)
-        if P.ndim != 2 or len(P) < 2 or not P.shape[1]:
+        if P.ndim != 2 or len(P) < least or not P.shape[1]:
             raise InputError(
                 f"probabilities of shape {P.shape} are not those of classes; give a row for each of two or more classes"
                 " and a column for each feature"

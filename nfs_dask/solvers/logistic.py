@@ -100,6 +100,11 @@ def fit_logistic(
     )
 
 
+def nothing_to_fit(n_features: int, ridge: float) -> LogisticFit:
+    """The fit of a single class: it is certain whatever the slopes, and the penalty is least without any."""
+    return LogisticFit(np.zeros(n_features), n_features, ridge, 0.0, 0.0, 0.0, rank=0, n_evaluations=0)
+
+
 def _check(class_weight: Array, ridge: float) -> None:
     if not (np.isfinite(ridge) and ridge >= 0):
         raise InputError(f"ridge={ridge}; give a number of 0 or more, such as 1e-3")

@@ -151,7 +151,7 @@ class Hybrid(Family):
 
     def make(self, facts: Mapping[str, Any], arrays: Mapping[str, Array], common: Mapping[str, Any]) -> HybridModel:
         tables = [arrays[name] for name in ("log_probabilities", "region_log_probabilities") if name in arrays]
-        if len(tables) != 1 or len(common["classes"]) < 2:
+        if len(tables) != 1:
             raise ValueError(f"{len(tables)} tables of {len(common['classes'])} classes")
         theta, logs = arrays["theta"], tables[0]
         if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in (theta, logs)):
