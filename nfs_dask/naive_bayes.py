@@ -77,8 +77,8 @@ def fit_bernoulli(counts: Counts, settings: Settings) -> NaiveBayesModel:
         settings,
         solution.support,
         evidence,
-        present=_spread(_possible(present), counts),
-        absent=_spread(_possible(absent), counts),
+        present=_spread(_possible(present), counts, np.log(0.5)),
+        absent=_spread(_possible(absent), counts, np.log(0.5)),
         threshold=0.0 if settings.binarize is None else float(settings.binarize),
         binary_only=settings.binarize is None,
     )
@@ -97,13 +97,15 @@ def fit_multinomial(counts: Counts, settings: Settings) -> NaiveBayesModel:
     point = np.zeros(len(counts.classes))
     point[counts.seen] = solution.point
     f = totals.at(solution.support) + settings.alpha
+    logs = _possible(_log_shares(f, total))
+    even = np.log(np.exp(logs[0]).mean()) if logs.size else 0.0
     return _model(
         "multinomial",
         counts,
         settings,
         solution.support,
         _evidence(solution, null, total, point),
-        present=_spread(_possible(_log_shares(f, total)), counts),
+        present=_spread(logs, counts, even),
     )
 
 
@@ -114,7 +116,9 @@ def merged_multinomial(
 
     ``shares`` are probabilities (C, k) in the classes seen, or (C, k + 1) where there are others.
     """
-    logs = _spread(np.log(shares), counts)
+    even = np.full(shares.shape[1], 1 / counts.totals.n_features)
+    even[len(support) :] *= counts.totals.n_features - len(support)
+    logs = _spread(np.log(shares), counts, np.log(even))
     rest = logs[:, -1].copy() if logs.shape[1] > len(support) else None
     present = logs[:, : len(support)].copy()
     return _model("error", counts, settings, support, evidence, present=present, rest=rest)
@@ -200,9 +204,10 @@ def _possible(logs: Array) -> Array:
     return np.where(np.isneginf(logs).all(axis=0), 0.0, logs)
 
 
-def _spread(logs: Array, counts: Counts) -> Array:
-    """Rows for all classes; those that were not seen are ruled out by their priors."""
-    out = np.zeros((len(counts.classes), logs.shape[1]))
+def _spread(logs: Array, counts: Counts, even: Any) -> Array:
+    """Rows for all classes; those that were not seen take all features for alike, and are ruled out by their priors."""
+    out = np.empty((len(counts.classes), logs.shape[1]))
+    out[:] = even
     out[counts.seen] = logs
     return out
 

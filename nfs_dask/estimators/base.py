@@ -24,7 +24,6 @@ from nfs_dask.estimators.textual import is_of_texts, reader_for, text_features
 from nfs_dask.models.base import Model, Names
 from nfs_dask.sources.base import Source, is_shipped
 from nfs_dask.sources.labels import encode
-from nfs_dask.statistics.base import State
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.storage.models import save_model
 

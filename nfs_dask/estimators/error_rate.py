@@ -81,8 +81,11 @@ class ErrorRateSelector(SparseNaiveBayes):
     scores_ : (n_features_in_,) float64
         What each feature alone takes off the error predicted without any.
     coef_ : CSR array (1 or C, n_features_in_)
-        All features that are not selected have the same weight.
+        Of more than two classes, what a feature adds to each, less the average over documents. All features that are
+        not selected have the same weight.
     intercept_ : (1 or C,) float64
+    feature_log_prob_ : (C, k) float64
+        Log P(i|c) of the selected features.
     provenance_ : dict
     model_ : nfs_dask.models.bayes.NaiveBayesModel
 

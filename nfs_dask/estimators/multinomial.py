@@ -50,7 +50,11 @@ class SparseMultinomialNB(SparseNaiveBayes):
     scores_ : (n_features_in_,) float64
         Gain of each feature at the dual point, in nats.
     coef_ : CSR array (1 or C, n_features_in_)
+        What a feature adds to the second class less what it adds to the first; of more classes, to each class less the
+        average over documents.
     intercept_ : (1 or C,) float64
+    feature_log_prob_ : (C, k) float64
+        Log P(i|c) of the chosen features.
     objective_ : float
         Log likelihood of the model.
     upper_bound_ : float

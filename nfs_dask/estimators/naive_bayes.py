@@ -116,6 +116,12 @@ class SparseNaiveBayes(AddingClassifier):
         return self.model_.class_log_prior
 
     @property
+    def feature_log_prob_(self) -> Array:
+        """Log P(i|c) of the chosen features, (C, k)."""
+        check_fitted(self)
+        return self.model_.present
+
+    @property
     def scores_(self) -> Array:
         """Gain of each feature, (n_features_in_,); worked out from the counts when it is asked for."""
         check_fitted(self)

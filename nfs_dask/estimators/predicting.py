@@ -97,7 +97,11 @@ class PredictingMixin:
 
     @property
     def coef_(self) -> Any:
-        """Weights of the linear rule, CSR array (1 or C, n_features_in_); above 0 speaks for the class."""
+        """Weights of the linear rule, CSR array (1 or C, n_features_in_); above 0 speaks for the class.
+
+        Of more than two classes, beside the average one: scores differ between classes as ``X @ coef_.T + intercept_``
+        does, and what is the same for all of them is left out.
+        """
         weights = self._linear().coefficients()[0]
         rows, k = weights.shape
         columns, indptr = np.tile(self.model_.inputs, rows), k * np.arange(rows + 1)

@@ -28,7 +28,7 @@ from nfs_dask.text.settings import DEFAULT_PATTERN
 MOST_WEIGHTED = 26  # bits of hashed columns that tf-idf holds a number for each of
 
 
-class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Counts of terms, or tf-idf weights, as scikit-learn's CountVectorizer and TfidfVectorizer have them.
 
     The vocabulary lives in memory. For one that does not fit there, or texts on disk, take `nfs_dask.ingest`: it makes

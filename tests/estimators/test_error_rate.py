@@ -235,6 +235,8 @@ def test_all_other_features_count_as_one(n_classes: int) -> None:
     np.testing.assert_array_equal(selector.predict(X), selector.classes_[joint.argmax(axis=1)])
     linear = selector.coef_ @ X.T + selector.intercept_[:, None]
     decision = selector.decision_function(X)
+    if n_classes > 2:  # the same for all classes of a row may be added
+        linear, decision = linear - linear[0], (decision - decision[:, :1])
     np.testing.assert_allclose(linear.T if n_classes > 2 else linear[0], decision, rtol=1e-9, atol=1e-11)
 
 

@@ -342,13 +342,6 @@ def test_separable_documents_need_a_ridge():
     assert HybridNB(ridge=0.1).fit(X, y).predict(X).tolist() == y
 
 
-def test_a_class_without_documents_is_refused():
-    with pytest.raises(InputError, match="class 'b' has no documents"):
-        HybridNB().fit(PARTS, LABELS, sample_weight=(LABELS == "a").astype(int))
-    with pytest.raises(InputError, match="at least two classes"):
-        HybridNB().fit(PARTS, np.full(150, "a"))
-
-
 # What it offers
 
 
