@@ -9,8 +9,9 @@ from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Reduction
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.base import Names, SparseClassifier, refuse_too_many
+from nfs_dask.estimators.base import SparseClassifier, refuse_too_many
 from nfs_dask.estimators.inputs import check_fitted, note_features, numeric, open_labelled
+from nfs_dask.estimators.naming import KnownNames
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.labels import encode_as
 from nfs_dask.statistics.base import State, Statistic
@@ -38,7 +39,7 @@ class AddingClassifier(SparseClassifier):
         settings: Any,
         source: Source,
         reduction: Reduction,
-        earlier: Names | None = None,
+        earlier: KnownNames | None = None,
     ) -> None:
         """Solve, and only then remember: an estimator that refused is as it was."""
 

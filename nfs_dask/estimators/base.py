@@ -1,4 +1,4 @@
-"""What all sparse classifiers share: what is known of a fit, and what is kept of it."""
+"""What all sparse classifiers share: what is known of a fit, what is kept of it, and how it travels."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from nfs_dask.engine.base import Engine, Reduction
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.estimators.inputs import check_fitted
+from nfs_dask.estimators.naming import KnownNames, StoredNames, known_names, stored_names
+from nfs_dask.estimators.plain import plain, restored
 from nfs_dask.estimators.predicting import PredictingMixin
 from nfs_dask.estimators.selecting import SelectingMixin
 from nfs_dask.estimators.textual import is_of_texts, reader_for, text_features
-from nfs_dask.models.base import Model, Names
-from nfs_dask.sources.base import Source, is_shipped
+from nfs_dask.models.base import Model
+from nfs_dask.reading.reader import Reader
+from nfs_dask.sources.base import Source
 from nfs_dask.sources.labels import encode
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.storage.models import save_model
@@ -37,8 +40,14 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
     k: Any
     always: Any
     engine: Any
-    _names: Names | None  # who knows the names of features
-    _texts: Any  # the source whose rows were texts, for a model of those
+    objective_: float
+    upper_bound_: float
+    dual_gap_: float
+    certified_: bool
+    n_iter_: int
+    provenance_: dict[str, Any]
+    _names: KnownNames | None  # who knows the names of features
+    _texts: StoredNames | None  # the store whose rows were texts, for a model of those
 
     @abstractmethod
     def statistic(self, dataset: Dataset) -> Any:
@@ -73,36 +82,6 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         check_fitted(self)
         save_model(self.model_, self._parameters(), path)
 
-    @property
-    def objective_(self) -> float:
-        """The objective at the model: see the class for what it is."""
-        check_fitted(self)
-        return self.model_.evidence.objective
-
-    @property
-    def dual_gap_(self) -> float:
-        """No other choice of as many features has an objective that is better by more than this."""
-        check_fitted(self)
-        return self.model_.evidence.gap
-
-    @property
-    def upper_bound_(self) -> float:
-        """No choice of as many features has a better objective."""
-        check_fitted(self)
-        return self.model_.evidence.objective + self.model_.evidence.gap
-
-    @property
-    def certified_(self) -> bool:
-        """Whether the features are the best there are, up to rounding."""
-        check_fitted(self)
-        return self.model_.evidence.certified
-
-    @property
-    def n_iter_(self) -> int:
-        """How often the gains of all features were evaluated."""
-        check_fitted(self)
-        return self.model_.evidence.n_evaluations
-
     def _parameters(self) -> dict[str, Any]:
         """What a model file keeps of the parameters, as JSON values."""
         parameters = self.get_params(deep=False)
@@ -123,20 +102,55 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
             )
         return declared
 
-    def _remember(self, model: Model, source: Source, provenance: dict[str, Any], earlier: Names | None) -> None:
+    def _remember(self, model: Model, source: Source, provenance: dict[str, Any], earlier: KnownNames | None) -> None:
         """Take over a model, with names and texts of the data it comes from; names only of as many as fit a model.
 
         Documents without names of features have those of earlier ones, and if these were texts, are read as they.
         """
-        known = _names_of(source) or earlier
-        names = None if known is None or len(model.support) > MOST_NAMED else known(model.support)
-        texts = source if is_of_texts(source) or earlier is None else self._texts
+        known = known_names(source, getattr(self, "feature_names_in_", None)) or earlier
+        names = None if known is None or len(model.support) > MOST_NAMED else known.names(model.support)
+        kept = None if is_of_texts(source) or earlier is None else self._texts
         readable = model.needs_lengths or not model.needs_whole_rows
+        texts = source if kept is None else kept.source
         text = text_features(texts, model.support, names, model.needs_lengths) if readable else None
-        self._names, self._texts = known, texts if text is not None else None
-        self.model_ = replace(model, names=None if names is None else tuple(names), text=text, provenance=provenance)
-        self.reader_ = reader_for(self.model_)
-        self.classes_, self.class_count_ = model.classes, model.class_count.copy()
+        self._names, self._texts = known, (kept or stored_names(source)) if text is not None else None
+        model = replace(model, names=None if names is None else tuple(names), text=text, provenance=provenance)
+        self.take_over(model, reader_for(model))
+
+    def take_over(self, model: Model, reader: Reader | None) -> None:
+        """A model, and what it says under the names that estimators of scikit-learn have for it."""
+        self.model_, self.reader_ = model, reader
+        self.__dict__.update(self._said_by(model))
+
+    def _said_by(self, model: Any) -> dict[str, Any]:
+        """Fitted attributes, which are parts of the model: they are seen by who looks for them, and held once."""
+        evidence = model.evidence
+        return {
+            "classes_": model.classes,
+            "class_count_": read_only(model.class_count),
+            "objective_": evidence.objective,
+            "upper_bound_": evidence.objective + evidence.gap,
+            "dual_gap_": evidence.gap,
+            "certified_": evidence.certified,
+            "n_iter_": evidence.n_evaluations,
+            "provenance_": dict(model.provenance),
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain values, so that any format takes them; what the model says is said again by it."""
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            for name in self._said_by(state["model_"]):
+                state.pop(name, None)
+            state["reader_"] = getattr(state["reader_"], "tokenizer", None)
+        return {name: plain(value) for name, value in state.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = {name: restored(value) for name, value in state.items()}
+        model, tokenizer = state.pop("model_", None), state.pop("reader_", None)
+        super().__setstate__(state)
+        if model is not None:
+            self.take_over(model, None if model.text is None else Reader(model, tokenizer))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -193,10 +207,8 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple) else value
 
 
-def _names_of(source: Source) -> Names | None:
-    """Who knows the names of features, without holding the documents."""
-    if source.names(np.zeros(1, np.int64)) is None:
-        return None
-    if not is_shipped(source):
-        return source.names
-    return np.array(source.names(np.arange(source.n_features)), object).__getitem__
+def read_only(array: Array) -> Array:
+    """The same numbers, safe from who looks at them."""
+    seen = array.view()
+    seen.flags.writeable = False
+    return seen

@@ -29,9 +29,9 @@ from nfs_dask.errors import InputError, PlanError
 from nfs_dask.estimators.adding import AddingClassifier
 from nfs_dask.estimators.base import (
     MOST_COUNTS,
-    Names,
     provenance,
     provenance_of,
+    read_only,
     refuse_nothing,
     too_wide,
 )
@@ -44,6 +44,7 @@ from nfs_dask.estimators.inputs import (
     numeric,
     open_labelled,
 )
+from nfs_dask.estimators.naming import KnownNames
 from nfs_dask.models.centers import CentersModel
 from nfs_dask.procedures.medians import ClassMedians, class_medians, median_plans
 from nfs_dask.procedures.shift import about_means
@@ -145,6 +146,8 @@ class SparseCentroid(AddingClassifier):
     """
 
     model_: CentersModel
+    centers_: Array
+    common_center_: Array
 
     def __init__(
         self,
@@ -327,18 +330,6 @@ class SparseCentroid(AddingClassifier):
         return super().predict_log_proba(X)
 
     @property
-    def centers_(self) -> Array:
-        """Centers of the chosen features, (C, k), in the order of the support."""
-        check_fitted(self)
-        return self.model_.centers.copy()
-
-    @property
-    def common_center_(self) -> Array:
-        """Where the chosen features would be in all classes, had they not been chosen, (k,)."""
-        check_fitted(self)
-        return self.model_.pooled.copy()
-
-    @property
     def scores_(self) -> Array:
         """Gain of each feature, (n_features_in_,); worked out when it is asked for."""
         check_fitted(self)
@@ -382,6 +373,10 @@ class SparseCentroid(AddingClassifier):
                 "all documents anew"
             )
 
+    def _said_by(self, model: CentersModel) -> dict[str, Any]:
+        centers = {"centers_": read_only(model.centers), "common_center_": read_only(model.pooled)}
+        return super()._said_by(model) | centers
+
     def _less(self, state: State, part: State) -> State:
         return take_away(state, part)
 
@@ -392,7 +387,7 @@ class SparseCentroid(AddingClassifier):
         settings: CenterSettings,
         source: Source,
         reduction: Reduction,
-        earlier: Names | None = None,
+        earlier: KnownNames | None = None,
     ) -> None:
         if not np.isfinite(state.totals["weight"]).all():
             raise InputError("sample weights add up to more than a float holds; scale them down")

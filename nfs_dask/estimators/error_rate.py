@@ -12,7 +12,7 @@ from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
 from nfs_dask.errors import DataWarning, InputError, warn
-from nfs_dask.estimators.inputs import check_fitted, check_one_of
+from nfs_dask.estimators.inputs import check_one_of
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
 from nfs_dask.estimators.searching import SEARCHES, Documents, Search, Selection, lone_errors, select
 from nfs_dask.models.bayes import NaiveBayesModel
@@ -120,6 +120,7 @@ class ErrorRateSelector(SparseNaiveBayes):
     """
 
     always = None
+    error_: float
     order_: Array | None
     errors_: dict[int, float]
     estimate_: ErrorEstimate
@@ -149,16 +150,10 @@ class ErrorRateSelector(SparseNaiveBayes):
         self.class_prior = class_prior
         self.engine = engine
 
-    @property
-    def error_(self) -> float:
-        """The predicted error with the selected features."""
-        return self.objective_
-
-    @property
-    def upper_bound_(self) -> float:
-        """No other choice of as many features has a smaller predicted error."""
-        check_fitted(self)
-        return self.model_.evidence.objective - self.model_.evidence.gap
+    def _said_by(self, model: NaiveBayesModel) -> dict[str, Any]:
+        """Errors are the better for being small."""
+        error, gap = model.evidence.objective, model.evidence.gap
+        return super()._said_by(model) | {"error_": error, "upper_bound_": error - gap}
 
     def _settings(self, source: Source, n_classes: int) -> Settings:
         settings = super()._settings(source, n_classes)

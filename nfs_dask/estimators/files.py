@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.estimators.base import SparseClassifier
 from nfs_dask.estimators.bernoulli import SparseBernoulliNB
@@ -91,8 +89,6 @@ def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> Sparse
     if unknown:
         raise StoreError(f"{os.fspath(path)} has parameters that {made.__name__} does not know: {sorted(unknown)}")
     estimator = made(**parameters)
-    estimator.model_, estimator.reader_ = model, reader
-    estimator.classes_ = model.classes
-    estimator.class_count_ = np.array(model.class_count)
+    estimator.take_over(model, reader)
     estimator.n_features_in_ = model.n_features
     return estimator

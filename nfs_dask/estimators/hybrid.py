@@ -13,7 +13,7 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.base import SparseClassifier, provenance
+from nfs_dask.estimators.base import SparseClassifier, provenance, read_only
 from nfs_dask.estimators.inputs import check_alpha, check_fitted, check_one_of, note_features, numeric, open_labelled
 from nfs_dask.estimators.regions import holds_matrices, joined_regions, number_of_regions
 from nfs_dask.models.base import Evidence
@@ -104,6 +104,9 @@ class HybridNB(SparseClassifier):
     """
 
     model_: HybridModel
+    n_regions_: int
+    theta_: Array
+    feature_log_prob_: Array
 
     def __init__(
         self,
@@ -188,23 +191,12 @@ class HybridNB(SparseClassifier):
         """The columns of the chosen words in every region; of a list of matrices too."""
         return super()._transformed(self._whole(X))
 
-    @property
-    def n_regions_(self) -> int:
-        """How many regions the columns are."""
-        check_fitted(self)
-        return self.model_.n_regions
-
-    @property
-    def theta_(self) -> Array:
-        """theta_0 of all classes but the first, then theta_r of the regions, (C - 1 + R,)."""
-        check_fitted(self)
-        return self.model_.theta.copy()
-
-    @property
-    def feature_log_prob_(self) -> Array:
-        """Log P(w|c) of the chosen words, (C, words), with separate tables (C, R, words)."""
-        check_fitted(self)
-        return self.model_.log_probabilities.copy()
+    def _said_by(self, model: HybridModel) -> dict[str, Any]:
+        return super()._said_by(model) | {
+            "n_regions_": model.n_regions,
+            "theta_": read_only(model.theta),
+            "feature_log_prob_": read_only(model.log_probabilities),
+        }
 
     def _score(self, X: Any, what: What) -> Array | Any:
         check_fitted(self)

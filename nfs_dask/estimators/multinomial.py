@@ -8,7 +8,8 @@ from typing import Any
 from nfs_dask.block import Array
 from nfs_dask.engine.base import Engine
 from nfs_dask.errors import DataWarning, warn
-from nfs_dask.estimators.inputs import check_fitted, check_one_of
+from nfs_dask.estimators.base import read_only
+from nfs_dask.estimators.inputs import check_one_of
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
 from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.naive_bayes import SOLVERS, Counts, Settings, fit_multinomial, multinomial_scores
@@ -88,6 +89,8 @@ class SparseMultinomialNB(SparseNaiveBayes):
     {'coffee': ['x1'], 'tea': ['x0']}
     """
 
+    dual_point_: float | Array
+
     def __init__(
         self,
         k: int | float | str = 10,
@@ -107,13 +110,10 @@ class SparseMultinomialNB(SparseNaiveBayes):
         self.class_prior = class_prior
         self.engine = engine
 
-    @property
-    def dual_point_(self) -> float | Array:
-        """Share of the classes at the dual point: of ``classes_[0]`` for two, of each class for more."""
-        check_fitted(self)
-        point = self.model_.evidence.point
+    def _said_by(self, model: NaiveBayesModel) -> dict[str, Any]:
+        point = model.evidence.point
         assert point is not None
-        return float(point[0]) if len(point) == 2 else point
+        return super()._said_by(model) | {"dual_point_": float(point[0]) if len(point) == 2 else read_only(point)}
 
     def _settings(self, source: Source, n_classes: int) -> Settings:
         settings = super()._settings(source, n_classes)

@@ -15,8 +15,8 @@ from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.adding import AddingClassifier
 from nfs_dask.estimators.base import (
-    Names,
     provenance_of,
+    read_only,
     refuse_nothing,
     too_wide,
 )
@@ -29,6 +29,7 @@ from nfs_dask.estimators.inputs import (
     numeric,
     open_labelled,
 )
+from nfs_dask.estimators.naming import KnownNames
 from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.naive_bayes import Counts, Settings
 from nfs_dask.selection import number_to_keep
@@ -49,6 +50,8 @@ class SparseNaiveBayes(AddingClassifier):
     fit_prior: Any
     class_prior: Any
     model_: NaiveBayesModel
+    class_log_prior_: Array  # (C,) of the priors; -inf for a class without documents
+    feature_log_prob_: Array  # (C, k) log P(i|c) of the chosen features
 
     @abstractmethod
     def _statistic(self, n_classes: int, source: Source) -> ClassCounts:
@@ -110,18 +113,6 @@ class SparseNaiveBayes(AddingClassifier):
         return self._score(X, "scores")
 
     @property
-    def class_log_prior_(self) -> Array:
-        """Logarithm of the prior of each class; -inf for a class without documents."""
-        check_fitted(self)
-        return self.model_.class_log_prior
-
-    @property
-    def feature_log_prob_(self) -> Array:
-        """Log P(i|c) of the chosen features, (C, k)."""
-        check_fitted(self)
-        return self.model_.present
-
-    @property
     def scores_(self) -> Array:
         """Gain of each feature, (n_features_in_,); worked out from the counts when it is asked for."""
         check_fitted(self)
@@ -144,7 +135,7 @@ class SparseNaiveBayes(AddingClassifier):
         settings: Settings,
         source: Source,
         reduction: Reduction,
-        earlier: Names | None = None,
+        earlier: KnownNames | None = None,
     ) -> None:
         """Solve, and only then remember: an estimator that refused is as it was."""
         counts = self._counts_of(classes, state)
@@ -167,7 +158,7 @@ class SparseNaiveBayes(AddingClassifier):
         rows: int,
         source: Source,
         reduction: Reduction,
-        earlier: Names | None,
+        earlier: KnownNames | None,
     ) -> None:
         refuse_nothing(counts.documents)
         if not np.isfinite(counts.documents).all():
@@ -176,6 +167,10 @@ class SparseNaiveBayes(AddingClassifier):
 
     def _counting(self, dataset: Dataset, n_classes: int, first: bool) -> ClassCounts:
         return self._statistic(n_classes, dataset.source)
+
+    def _said_by(self, model: NaiveBayesModel) -> dict[str, Any]:
+        logs = {"class_log_prior_": read_only(model.class_log_prior), "feature_log_prob_": read_only(model.present)}
+        return super()._said_by(model) | logs
 
     def _less(self, state: State, part: State) -> State:
         return subtract(state, part)

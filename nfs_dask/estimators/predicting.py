@@ -119,12 +119,6 @@ class PredictingMixin:
             raise AttributeError(f"a model of method {self.model_.method!r} is no linear rule")
         return self.model_
 
-    @property
-    def provenance_(self) -> dict[str, Any]:
-        """Which data, plan and versions the model comes from, and seconds per pass."""
-        check_fitted(self)
-        return dict(self.model_.provenance)
-
     def _get_fitted_attr_html(self, doc_link: str = "") -> dict[str, Any]:
         """Nothing: scikit-learn's HTML would compute every fitted attribute, also those as wide as the data."""
         return {}

@@ -124,4 +124,5 @@ class SelectingMixin:
             0.
         """
         check_fitted(self)
-        return self.model_.top_features(n, getattr(self, "_names", None))
+        known = getattr(self, "_names", None)
+        return self.model_.top_features(n, None if known is None else known.names)

@@ -15,6 +15,7 @@ from nfs_dask.containers import is_frame, unwrapped
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_for_partitions
 from nfs_dask.errors import InputError
+from nfs_dask.estimators.plain import plain, restored
 from nfs_dask.ingesting.settings import Terms, make_terms
 from nfs_dask.reading.given import holds_texts
 from nfs_dask.reading.lazy import fold_partitions, map_partitions
@@ -265,6 +266,13 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         total = fold_partitions(X, count_partition, merge_totals, counting, "vocabulary")
         with choose_for_partitions(self.engine).executor() as executor:
             return executor.map_values(merge_with, [total], [()])[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain values, so that any format takes them."""
+        return {name: plain(value) for name, value in super().__getstate__().items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({name: restored(value) for name, value in state.items()})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_columns")

@@ -46,6 +46,7 @@ class H5adSource:
 
     def __init__(self, path: str | os.PathLike[str], labels: str | None = None, layer: str | None = None) -> None:
         (self._path,) = expand(path)
+        self.location = self._path
         self._matrix = "X" if layer is None else f"layers/{layer}"
         self._labels = labels
         self.fingerprint: str | None = fingerprint([self._path], "h5ad", labels, layer)

@@ -39,6 +39,7 @@ class Labelled:
         self.block_nbytes, self.block_entries = source.block_nbytes, source.block_entries
         self.read_nbytes, self.import_nbytes = source.read_nbytes, source.import_nbytes
         self.text = getattr(source, "text", None) if names is None else None  # other names are not those of terms
+        self.location: str | None = getattr(source, "location", None) if names is None else None  # that has the names
         if names is None:
             for own in ("strings", "names_sorted", "frequencies"):  # what a source of texts knows of its columns
                 if hasattr(source, own):

@@ -76,6 +76,7 @@ class ZarrSource:
 
     def __init__(self, location: str | os.PathLike[str], labels: Any = None, layer: str | None = None) -> None:
         folder = Folder.of(location)
+        self.location = folder.location
         hierarchy = Hierarchy.open(folder)
         header = find_header(hierarchy.root, folder.location)
         matrix: _Matrix = _Foreign(hierarchy, layer) if header is None or layer is not None else _Own(folder, header)

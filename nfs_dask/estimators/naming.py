@@ -1,0 +1,71 @@
+"""What a fitted estimator keeps of where its features came from: their names, or the store that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nfs_dask.block import Array
+from nfs_dask.errors import StoreError
+from nfs_dask.sources.base import Source
+from nfs_dask.sources.open import open_source
+
+
+@dataclass(frozen=True)
+class GivenNames:
+    """Names that came with data in memory."""
+
+    array: Array  # (n_features,) of strings
+
+    def names(self, columns: Array) -> Sequence[str] | None:
+        return [str(name) for name in self.array[columns]]
+
+
+@dataclass(frozen=True)
+class StoredNames:
+    """Names that are in a store, which is opened when they are asked for."""
+
+    location: str
+    n_features: int
+
+    def names(self, columns: Array) -> Sequence[str] | None:
+        return self.source.names(columns)
+
+    @cached_property
+    def source(self) -> Source:
+        source = open_source(self.location)
+        if source.n_features != self.n_features:
+            raise StoreError(
+                f"{self.location} has {source.n_features:,} features, and the model was fitted to {self.n_features:,}: "
+                "it was made anew since; fit again"
+            )
+        return source
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"location": self.location, "n_features": self.n_features}
+
+
+KnownNames: TypeAlias = GivenNames | StoredNames
+
+
+def known_names(source: Source, given: Array | None) -> KnownNames | None:
+    """Who knows the names of features, without holding the documents; None where they have none.
+
+    ``given`` are all of them, where scikit-learn keeps them already.
+    """
+    if source.names(np.zeros(1, np.int64)) is None:
+        return None
+    stored = stored_names(source)
+    if stored is not None:
+        return stored
+    return GivenNames(np.array(source.names(np.arange(source.n_features)), object) if given is None else given)
+
+
+def stored_names(source: Source) -> StoredNames | None:
+    """The store that a source reads, if there is a single one; None also where names were given beside it."""
+    location = getattr(source, "location", None)
+    return None if location is None else StoredNames(location, source.n_features)
