@@ -204,7 +204,8 @@ def provenance(rows: int, source: Source, **facts: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """A parameter as a JSON value."""
-    return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple) else value
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def read_only(array: Array) -> Array:

@@ -138,7 +138,7 @@ class HybridNB(SparseClassifier):
             Values of zero or more. Nothing is densified; data on disk are read block by block.
         y : (n,) labels, optional
             Strings, integers or booleans. A Dataset brings its own.
-        sample_weight : (n,) weights of zero or more, optional
+        sample_weight : (n,) weights of zero or more, or one for all rows, optional
         """
         n_matrices = len(X) if holds_matrices(X) else None
         X = numeric(X) if n_matrices is None else joined_regions(X)

@@ -78,7 +78,7 @@ class SparseNaiveBayes(AddingClassifier):
             Values of zero or more. Nothing is densified; data on disk are read block by block.
         y : (n,) labels, optional
             Strings, integers or booleans. A Dataset brings its own.
-        sample_weight : (n,) weights of zero or more, optional
+        sample_weight : (n,) weights of zero or more, or one for all rows, optional
         """
         X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)

@@ -73,7 +73,10 @@ def merge_classes(parts: Iterable[Array]) -> Array:
 
 
 def sample_weights(weights: Any, n_rows: int | None = None) -> Array:
-    """Weights as int64 where all are whole numbers, so that they count exactly, else as float64."""
+    """Weights as int64 where all are whole numbers, so that they count exactly, else as float64.
+
+    A single number is the weight of each row, as scikit-learn has it.
+    """
     if n_rows is not None and isinstance(weights, Real):
         weights = np.full(n_rows, weights)
     values = np.asarray(as_column(weights, "sample_weight"))
