@@ -178,7 +178,7 @@ def check_values(block: Block, kind: Kind) -> None:
         value = block.data[bad]
         what = "NaN" if value != value else "infinite" if np.isinf(value) else "negative"
         allowed = "finite values" if kind == "signed" else "finite values of zero or more"
-        advice = ". Negative values in data can be clipped or shifted first" if what == "negative" else ""
+        advice = ". Negative values in data passed to it can be clipped or shifted first" if what == "negative" else ""
         raise InputError(f"{what} value {value} in {block.where(bad)}; this method takes {allowed}{advice}")
 
 

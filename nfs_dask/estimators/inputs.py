@@ -162,8 +162,8 @@ def check_prior(class_prior: Any, n_classes: int) -> Array | None:
     prior = np.asarray(class_prior, np.float64)
     if prior.shape != (n_classes,):
         raise InputError(
-            f"class_prior has shape {prior.shape}, but there are {n_classes} classes; give one number for each, in the "
-            "sorted order of the labels"
+            f"Number of priors must match number of classes: class_prior has shape {prior.shape}, and there are "
+            f"{n_classes} classes; give one number for each, in the sorted order of the labels"
         )
     if not np.isfinite(prior).all() or (prior < 0).any() or not prior.any():
         raise InputError(f"class_prior={prior.tolist()}; give probabilities of 0 or more, at least one above 0")

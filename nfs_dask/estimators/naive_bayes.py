@@ -119,6 +119,13 @@ class SparseNaiveBayes(AddingClassifier):
         self._check_state()
         return self._scores(self._counts())
 
+    @property
+    def feature_count_(self) -> Array:
+        """What was counted of each feature in each class, (C, n_features_in_), before smoothing."""
+        check_fitted(self)
+        self._check_state()
+        return read_only(self._counted(self._state.arrays))
+
     def _settings(self, source: Source, n_classes: int) -> Settings:
         return Settings(
             k=number_to_keep(self.k, source.n_features),

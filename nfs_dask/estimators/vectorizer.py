@@ -248,9 +248,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
     def _terms(self) -> Terms:
         """The parameters, checked before anything is read."""
-        parameters = self.get_params(deep=False)
-        del parameters["engine"]
-        made = make_terms(**parameters)
+        names = set(TextVectorizer._get_param_names()) - {"engine"}
+        made = make_terms(**{name: getattr(self, name) for name in names})
         bits = made.settings.hashed
         if bits is not None and made.settings.tfidf and bits > MOST_WEIGHTED:
             raise InputError(

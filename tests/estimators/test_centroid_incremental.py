@@ -107,7 +107,7 @@ def test_classes_are_declared_once(method):
     with pytest.raises(InputError, match="classes must be passed on the first call to partial_fit"):
         new(method).partial_fit(X, y)
     model = new(method).partial_fit(X, y, classes=["a", "b", "c"])
-    with pytest.raises(InputError, match=r"not the same as on the last call, \['a', 'b', 'c'\]"):
+    with pytest.raises(InputError, match=r"not the same as on last call to partial_fit, \['a', 'b', 'c'\]"):
         model.partial_fit(X, y, classes=["a", "b"])
     with pytest.raises(InputError, match="label 'd'"):
         model.partial_fit(X, np.where(y == "a", "d", y))
