@@ -97,8 +97,8 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         declared, _ = encode(classes)
         if not first and not np.array_equal(declared, self.classes_):
             raise InputError(
-                f"classes={declared.tolist()} is not the same as on last call to partial_fit, {self.classes_.tolist()}; "
-                "leave it out, or fit a new estimator"
+                f"classes={declared.tolist()} is not the same as on last call to partial_fit, "
+                f"{self.classes_.tolist()}; leave it out, or fit a new estimator"
             )
         return declared
 
