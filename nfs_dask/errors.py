@@ -21,6 +21,10 @@ class InputError(NfsDaskError, ValueError):
     exit_code = 3
 
 
+class WrongTypeError(InputError, TypeError):
+    """The data hold objects of a type that cannot be used: also a TypeError, which is what scikit-learn raises."""
+
+
 class StoreError(InputError):
     """A store, a model or a run folder is missing, damaged, from the future, or not ours."""
 

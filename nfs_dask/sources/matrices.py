@@ -15,7 +15,7 @@ import numpy as np
 from nfs_dask import kernels
 from nfs_dask.block import Array, Csr, Kind, all_columns, column_type, full_rows
 from nfs_dask.containers import column_names, library_of, type_of, unwrapped
-from nfs_dask.errors import InputError
+from nfs_dask.errors import InputError, WrongTypeError
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly, in_pieces
 
 ACCEPTED = (
@@ -258,7 +258,8 @@ def as_numbers(objects: Array) -> Array:
     try:
         return objects.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(
+        kind = WrongTypeError if isinstance(error, TypeError) else InputError
+        raise kind(
             f"X holds objects that are no numbers: {error}; convert them, encode categories as columns, or ingest "
             "text with nfs_dask.ingest"
         ) from error
