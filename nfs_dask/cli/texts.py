@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.errors import InputError
+from nfs_dask.text.settings import MOST_HASHED
 
 if TYPE_CHECKING:
     from nfs_dask.text.settings import TextSettings
@@ -65,7 +66,9 @@ _TERMS = (
     ),
     click.option("--max-features", type=click.IntRange(1), metavar="N", help="Keep the N most frequent terms."),
     click.option("--vocabulary", metavar="FILE", help="The terms to count, a line each, instead of those found."),
-    click.option("--hashed", type=click.IntRange(1, 28), metavar="BITS", help="Number columns by BITS of a hash."),
+    click.option(
+        "--hashed", type=click.IntRange(1, MOST_HASHED), metavar="BITS", help="Number columns by BITS of a hash."
+    ),
     click.option("--binary", is_flag=True, help="Whether a term is there, instead of how often."),
     click.option("--tfidf", is_flag=True, help="Tf-idf weights instead of counts."),
     click.option("--sublinear-tf", is_flag=True, help="With --tfidf: 1 + log of each count."),

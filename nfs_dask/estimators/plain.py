@@ -15,6 +15,7 @@ from nfs_dask.models.base import Evidence
 from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.models.centers import CentersModel
 from nfs_dask.models.hybrid import HybridModel
+from nfs_dask.reading.totals import ColumnTotals
 from nfs_dask.reading.vectorizing import Columns, Splitter
 from nfs_dask.solvers.error import ErrorEstimate
 from nfs_dask.solvers.medians import Medians
@@ -30,6 +31,7 @@ _VALUES: dict[str, Any] = {
     for kind in (
         CenterSettings,
         CentersModel,
+        ColumnTotals,
         Columns,
         ErrorEstimate,
         Evidence,

@@ -26,8 +26,6 @@ from nfs_dask.sources.collections import is_collection
 from nfs_dask.text.ordering import take
 from nfs_dask.text.settings import DEFAULT_PATTERN
 
-MOST_WEIGHTED = 26  # bits of hashed columns that tf-idf holds a number for each of
-
 
 class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Counts of terms, or tf-idf weights, as scikit-learn's CountVectorizer and TfidfVectorizer have them.
@@ -56,7 +54,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     vocabulary : list or mapping of terms to columns, optional
         The terms to count, instead of those that are found.
     hashed : int, optional
-        Make ``2**hashed`` columns, and let a hash of a term say which is its.
+        Make ``2**hashed`` columns, up to 28 bits, and let a hash of a term say which is its.
     binary : bool, default=False
         1 instead of every count.
     tfidf : bool, default=False
@@ -79,7 +77,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     Texts are a list, tuple, iterator, numpy array or Series of strings; or a dask bag or Series of them: then `fit`
     counts each partition where it is, and `transform` gives a lazy dask array with a chunk of unknown height for each.
     Counts are int64, weights float64, and a matrix is a scipy CSR array, also where scikit-learn is configured to make
-    frames of what comes from transformers: it has none for sparse rows.
+    frames of what comes from transformers: it has none for sparse rows. With ``vocabulary`` or ``hashed``, counts need
+    no `fit`; weights do.
 
     Examples
     --------
@@ -149,7 +148,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         elif made.settings.tfidf:
             totals = self._totals(X, columns)
             assert isinstance(totals, ColumnTotals)
-            columns = columns.with_idf(totals.spread(columns.n_columns), totals.n_documents)
+            columns = columns.with_idf(totals)
         self._columns = columns
         return self
 
@@ -164,9 +163,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         -------
         (n, n_columns) scipy CSR array, lazily in chunks of a dask array for a Dask collection
         """
-        check_is_fitted(self)
+        columns = self._ready()
         X = checked_texts(X)
-        columns = self._columns
         if not is_collection(X):
             return as_scipy(columns.matrix(X), columns.n_columns)
         meta = as_scipy(no_rows(columns.splitter.settings), columns.n_columns)
@@ -187,10 +185,10 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         X = checked_texts(X)
         if isinstance(X, Iterator):
             X = list(X)
+        if is_collection(X) or self.vocabulary is not None or self.hashed is not None:
+            return self.fit(X).transform(X)
         made = self._terms()
         splitter = Splitter(made.settings, made.tokenizer)
-        if is_collection(X) or _known_columns(made, splitter) is not None:
-            return self.fit(X).transform(X)
         counted = splitter.count(X)
         totals = TermTotals.of(counted, made.settings.binary)
         kept = totals.kept(made.filters)
@@ -236,27 +234,38 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     @property
     def idf_(self) -> Array:
         """Inverse document frequency of each column, (n_columns,); with tf-idf only."""
-        check_is_fitted(self)
-        if self._columns.idf is None:
+        columns = self._ready()
+        idf = columns.idf(np.arange(columns.n_columns))
+        if idf is None:
             raise AttributeError("only tf-idf weights have an idf; set tfidf=True")
-        return self._columns.idf
+        return idf
 
     def _names(self) -> list[str]:
+        terms = self._ready().terms
+        assert terms is not None
+        return terms.to_list()
+
+    @property
+    def _is_stateless(self) -> bool:
+        """Whether columns and values follow from the parameters alone."""
+        return (self.vocabulary is not None or self.hashed is not None) and not self.tfidf
+
+    def _ready(self) -> Columns:
+        """The columns of the fit, or those that need none; a vocabulary is sorted once, and kept."""
+        if hasattr(self, "_columns"):
+            return self._columns
         check_is_fitted(self)
-        assert self._columns.terms is not None
-        return self._columns.terms.to_list()
+        made = self._terms()
+        columns = _known_columns(made, Splitter(made.settings, made.tokenizer))
+        assert columns is not None, "what is stateless has columns"
+        if made.vocabulary is not None:
+            self._columns = columns
+        return columns
 
     def _terms(self) -> Terms:
         """The parameters, checked before anything is read."""
         names = set(TextVectorizer._get_param_names()) - {"engine"}
-        made = make_terms(**{name: getattr(self, name) for name in names})
-        bits = made.settings.hashed
-        if bits is not None and made.settings.tfidf and bits > MOST_WEIGHTED:
-            raise InputError(
-                f"hashed={bits} makes {2**bits:,} columns, and tf-idf holds a number for each of them in memory; give "
-                f"{MOST_WEIGHTED} bits or fewer, or take nfs_dask.ingest"
-            )
-        return made
+        return make_terms(**{name: getattr(self, name) for name in names})
 
     def _totals(self, X: Any, counting: Splitter | Columns) -> Totals:
         """The totals of all texts, counted where they are."""
@@ -274,12 +283,13 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         super().__setstate__({name: restored(value) for name, value in state.items()})
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_columns")
+        return hasattr(self, "_columns") or self._is_stateless
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
+        tags.requires_fit = not self._is_stateless
         return tags
 
 
@@ -329,4 +339,4 @@ def _known_columns(made: Terms, splitter: Splitter) -> Columns | None:
 def _found_columns(totals: TermTotals, kept: Array, splitter: Splitter) -> Columns:
     """Some of the terms that were found, in the order of their names."""
     columns = Columns(splitter, len(kept), take(totals.terms, kept))
-    return columns.with_idf(totals.documents[kept], totals.n_documents)
+    return columns.with_idf(ColumnTotals(np.arange(len(kept)), totals.documents[kept], totals.n_documents))

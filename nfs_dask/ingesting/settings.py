@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array
-from nfs_dask.errors import InputError
+from nfs_dask.errors import InputError, warn
+from nfs_dask.ingesting.contradictions import contradictions
 from nfs_dask.text.settings import Filters, TextSettings, Tokenizer
 from nfs_dask.text.strings import Strings
 
@@ -42,7 +43,7 @@ def make_terms(
     max_features: int | None,
     **settings: Any,
 ) -> Terms:
-    """All parameters of `ingest` that are about terms, checked before anything is read."""
+    """All parameters of `ingest` that are about terms, checked before anything is read; warns of contradictions."""
     if tokenizer is not None and not callable(tokenizer):
         raise InputError(f"tokenizer={tokenizer!r}; give a function from a text to a list of tokens")
     if tokenizer is not None and settings.get("analyzer") != "word":
@@ -65,6 +66,8 @@ def make_terms(
             )
     if fixed is not None and made.hashed is not None:
         raise InputError("vocabulary= and hashed= both say what the columns are; give one of them")
+    for message in contradictions(made, tokenizer, None if fixed is None else fixed[0]):
+        warn(message)
     return Terms(made, filters, fixed, tokenizer)
 
 

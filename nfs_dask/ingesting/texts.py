@@ -47,7 +47,6 @@ logger = logging.getLogger("nfs_dask")
 RUN_NBYTES = 128 * MiB  # of counted texts, that one task writes
 RANGES_PER_SLOT = 3  # that balance each other, where there are few terms
 SMALL_RANGE = 8 * MiB  # of terms, that no more tasks are made for
-MOST_BITS = 28  # of hashed columns in a store
 FIXED = "vocabulary.terms"
 
 
@@ -96,12 +95,6 @@ def ingest_texts(ingest: TextIngest, engine: Engine | None) -> None:
 
 def _refuse_early(ingest: TextIngest) -> None:
     """What would fail after all the work had been done."""
-    bits = ingest.terms.settings.hashed
-    if bits is not None and bits > MOST_BITS:
-        raise InputError(
-            f"hashed={bits}: a store has a name for each of its 2^{bits} columns; give {MOST_BITS} bits or fewer, or "
-            "leave hashed= out: the terms that are found get columns of their own, however many they are"
-        )
     if ingest.append:
         stored = stored_facts(ingest.store)
         asked = replace(stored, settings=ingest.terms.settings, regions=ingest.regions)

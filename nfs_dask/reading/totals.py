@@ -86,10 +86,13 @@ class ColumnTotals:
         np.add.at(documents, where, np.concatenate([self.documents, other.documents]))
         return ColumnTotals(columns, documents, self.n_documents + other.n_documents)
 
-    def spread(self, n_columns: int) -> Array:
-        """Documents of every column, (n_columns,) int64."""
-        out = np.zeros(n_columns, np.int64)
-        out[self.columns] = self.documents
+    def of_columns(self, columns: Array) -> Array:
+        """Documents of each of some columns, int64."""
+        out = np.zeros(len(columns), np.int64)
+        if len(self.columns):
+            places = np.minimum(np.searchsorted(self.columns, columns), len(self.columns) - 1)
+            found = self.columns[places] == columns
+            out[found] = self.documents[places[found]]
         return out
 
 

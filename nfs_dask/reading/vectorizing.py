@@ -51,7 +51,8 @@ class Columns:
     splitter: Splitter
     n_columns: int
     terms: Strings | None  # (n_columns,) in the order of the columns; None: columns are hashes
-    idf: Array | None = None  # (n_columns,) float64
+    frequencies: ColumnTotals | None = None  # what idf is of: of hashes, of columns that were met
+    idfs: Array | None = None  # (n_columns,) float64, of terms
 
     def matrix(self, given: Any, where: str = DOCUMENT) -> Csr:
         """Texts in memory as weighed rows."""
@@ -72,11 +73,20 @@ class Columns:
             joined([no_rows(self.splitter.settings), *(renumbered(rows, columns) for rows, columns in counted)])
         )
 
-    def with_idf(self, documents: Array, n_documents: int) -> Columns:
-        """With idf, if the settings ask for it, from the documents of each column."""
+    def with_idf(self, frequencies: ColumnTotals) -> Columns:
+        """With idf, if the settings ask for it."""
         if not self.splitter.settings.tfidf:
             return self
-        return replace(self, idf=inverse_document_frequencies(documents, n_documents))
+        made = replace(self, frequencies=frequencies)
+        return made if self.terms is None else replace(made, idfs=made.idf(np.arange(self.n_columns)))
+
+    def idf(self, columns: Array) -> Array | None:
+        """Inverse document frequencies of some columns; None where values are counts."""
+        if self.idfs is not None:
+            return self.idfs[columns]
+        if self.frequencies is None:
+            return None
+        return inverse_document_frequencies(self.frequencies.of_columns(columns), self.frequencies.n_documents)
 
     def _counted(self, given: Any, where: str) -> Iterator[tuple[Csr, Array]]:
         """Counts of some megabytes of text at a time, as rows over numbered columns, and which columns these are."""
@@ -93,5 +103,4 @@ class Columns:
             yield documents(counted, ranks, np.ones(len(columns), bool)), columns
 
     def _weighed(self, rows: Csr, columns: Array) -> Csr:
-        idf = None if self.idf is None else self.idf[columns]
-        return renumbered(weighed(rows, self.splitter.settings, idf), columns)
+        return renumbered(weighed(rows, self.splitter.settings, self.idf(columns)), columns)

@@ -15,7 +15,7 @@ Norm = Literal["l1", "l2"]
 Tokenizer: TypeAlias = Callable[[str], Iterable[str]]
 
 DEFAULT_PATTERN = r"(?u)\b\w\w+\b"
-MOST_HASHED = 40  # bits
+MOST_HASHED = 28  # bits: stores name each of the columns, and models hold numbers for each
 MOST_NGRAM = 64
 
 
@@ -53,7 +53,8 @@ class TextSettings:
         """Refuse what no text can be read by."""
         for name, allowed in (("analyzer", get_args(Analyzer)), ("strip_accents", (None, *get_args(Accents)))):
             if getattr(self, name) not in allowed:
-                raise InputError(f"{name}={getattr(self, name)!r}; give one of {', '.join(map(repr, allowed))}")
+                other = "; a function that makes words is a tokenizer=" if callable(getattr(self, name)) else ""
+                raise InputError(f"{name}={getattr(self, name)!r}; give one of {', '.join(map(repr, allowed))}{other}")
         if self.norm not in (None, *get_args(Norm)):
             raise InputError(f"norm={self.norm!r}; give 'l2', 'l1' or None")
         self._check_ngrams()
@@ -61,7 +62,10 @@ class TextSettings:
         if self.stop_words is not None and not all(isinstance(word, str) for word in self.stop_words):
             raise InputError("stop_words are strings; give a list of them, 'english', or None")
         if self.hashed is not None and not (type(self.hashed) is int and 1 <= self.hashed <= MOST_HASHED):
-            raise InputError(f"hashed={self.hashed!r}; give the bits of a column number, 1 to {MOST_HASHED}, or None")
+            raise InputError(
+                f"hashed={self.hashed!r}; give the bits of a column number, 1 to {MOST_HASHED}, or None: terms that "
+                "are found get columns of their own, however many they are"
+            )
         if self.sublinear_tf and not self.tfidf:
             raise InputError("sublinear_tf=True is a part of tf-idf; add tfidf=True")
 

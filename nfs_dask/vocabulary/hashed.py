@@ -18,7 +18,7 @@ from nfs_dask.text.counting import hash_strings
 from nfs_dask.text.ordering import sort_rows
 from nfs_dask.text.strings import Strings
 
-COLUMN_NBYTES = 5  # of a column's number before a name; 40 bits are the most there are
+COLUMN_NBYTES = 5  # of a column's number before a name
 
 
 @dataclass(frozen=True, slots=True)
