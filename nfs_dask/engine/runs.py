@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from dataclasses import dataclass
@@ -11,11 +10,11 @@ from typing import Any
 from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.workplace import FINISHED, PLAN, RUN, read_identity, reading
 from nfs_dask.errors import StoreError
-from nfs_dask.sources.archive import open_archive
+from nfs_dask.storage.arrayfile import ArrayFile
 from nfs_dask.storage.folder import Folder
 
 _BATCH = re.compile(r"blocks-(\d{8})-(\d{8})\.spool")
-_CHECKPOINT = re.compile(r"run-\d{5}\.npz")
+_CHECKPOINT = re.compile(r"run-\d{5}\.fold")
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,8 @@ def _checkpointed(folder: Folder) -> int:
 
 
 def _covered(folder: Folder, name: str) -> int:
+    file = ArrayFile.open(folder, name)
     try:
-        header = json.loads(open_archive(folder.path(name), "header")["header"].read().tobytes())
-        return sum(int(stop) - int(start) for start, stop in header["coverage"])
-    except (StoreError, LookupError, TypeError, ValueError) as error:
-        raise StoreError(
-            f"{folder.path(name)} is damaged; delete it, and the blocks it covers are read again"
-        ) from error
+        return sum(int(stop) - int(start) for start, stop in file.facts["coverage"])
+    except (LookupError, TypeError, ValueError) as error:
+        raise file.damaged() from error

@@ -1,19 +1,21 @@
 """Spool files: the entries of some blocks, sorted by column tile and class.
 
-One file holds the pieces of one batch of a run. A panel task reads the byte range of its columns from each piece and
-puts the pieces together as one block whose rows are (tile, class) pairs, tiles in order. Within a tile and class the
-entries keep the order of the documents, so that real sums do not depend on how many panels, workers or runs there are.
+One file holds the pieces of one batch of a run. A panel task reads the range of its columns from each piece and puts
+the pieces together as one block whose rows are (tile, class) pairs, tiles in order. Within a tile and class the entries
+keep the order of the documents, so that real sums do not depend on how many panels, workers or runs there are.
 
-    piece    columns within their tile | values | weights (weighted data only) | bucket ends, int64
-    trailer  JSON with the pieces' offsets, the totals and the coverage | its length | its CRC-32 | magic, 8 bytes each
+Of piece i, the file has the arrays
 
-A file appears whole or not at all (see `Folder.create`), so a file that is there is a checkpoint.
+    i.columns   within their tile
+    i.values
+    i.weights   weighted data only
+    i.ends      of buckets
+
+A file appears whole or not at all (see `nfs_dask.storage.arrayfile`), so a file that is there is a checkpoint.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
@@ -22,11 +24,8 @@ import numpy as np
 
 from nfs_dask import kernels
 from nfs_dask.block import Array, Block
-from nfs_dask.errors import StoreError
+from nfs_dask.storage.arrayfile import ArrayFile, ArrayFileWriter
 from nfs_dask.storage.folder import Folder
-
-MAGIC = b"NFSSPL02"
-TAIL = 65536  # bytes read at once from the end; they hold the trailer of all but the largest files
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,10 @@ class Tiling:
 class SpoolWriter:
     """Writes one spool file; give it the blocks of a batch in order, then close it with its facts."""
 
-    def __init__(self, file: IO[bytes], tiling: Tiling) -> None:
-        self._file = file
+    def __init__(self, file: IO[bytes], name: str, tiling: Tiling) -> None:
+        self._writer = ArrayFileWriter(file, name)
         self._tiling = tiling
-        self._offset = 0
-        self._pieces: list[dict[str, Any]] = []
+        self._pieces = 0
         self.tiles = np.zeros(tiling.n_buckets // tiling.n_classes, np.int64)  # entries of each tile so far
 
     def add(self, block: Block) -> None:
@@ -69,88 +67,63 @@ class SpoolWriter:
         kernels.bucket_entries(
             block.indptr, block.indices, block.data, block.codes, tiling.shift, tiling.n_classes, ends, columns, values
         )
-        piece = {"columns": self._append(columns), "values": self._append(values), "weights": None}
+        piece = {"columns": columns, "values": values, "ends": ends}
         if block.weights is not None:
             rows = np.empty(block.nnz, np.int32)
             kernels.bucket_rows(block.indptr, block.indices, block.codes, tiling.shift, tiling.n_classes, starts, rows)
-            piece["weights"] = self._append(block.weights[rows])
-        self._pieces.append({**piece, "ends": self._append(ends)})
-
-    def _append(self, array: Array) -> dict[str, Any]:
-        """Write an array; where it lies and of which type it is."""
-        at = {"offset": self._offset, "dtype": array.dtype.str, "n": len(array)}
-        self._file.write(array.view(np.uint8).data)
-        self._offset += array.nbytes
-        return at
+            piece["weights"] = block.weights[rows]
+        for name, array in piece.items():
+            self._writer.add(f"{self._pieces}.{name}", array)
+        self._pieces += 1
 
     def close(self, facts: dict[str, Any]) -> None:
-        """Write the trailer, which makes the file complete."""
-        trailer = json.dumps({"pieces": self._pieces, "facts": facts}).encode()
-        length, crc = len(trailer).to_bytes(8, "little"), zlib.crc32(trailer).to_bytes(8, "little")
-        self._file.write(trailer + length + crc + MAGIC)
+        """Write what makes the file complete."""
+        self._writer.close({**facts, "pieces": self._pieces})
 
 
 @dataclass(frozen=True)
 class SpoolFile:
-    """A finished spool file: its trailer, and its entries by range of buckets."""
+    """A finished spool file: its facts, and its entries by range of buckets."""
 
-    folder: Folder
-    name: str
-    pieces: list[dict[str, Any]]
-    facts: dict[str, Any]
+    file: ArrayFile
 
     @classmethod
     def open(cls, folder: Folder, name: str) -> SpoolFile:
-        tail = folder.read(name, start=-TAIL)
-        length, crc = (int.from_bytes(tail[at : at + 8], "little") for at in (-24, -16))
-        if tail[-8:] != MAGIC:
-            raise _damaged(folder, name)
-        if length + 24 > len(tail) and length + 24 <= folder.size(name):
-            tail = folder.read(name, start=-(length + 24))
-        content = tail[-24 - length : -24]
-        if len(content) != length or zlib.crc32(content) != crc:
-            raise _damaged(folder, name)
-        trailer = json.loads(content)
-        return cls(folder, name, trailer["pieces"], trailer["facts"])
+        return cls(ArrayFile.open(folder, name))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.file.facts
 
     def entries(self, tiling: Tiling, first: int, last: int) -> Iterator[Entries]:
         """Of each piece, the entries of columns ``first .. last - 1``; both ends lie on tiles.
 
         Kernels index without bounds checks, so borders and columns are looked at here.
         """
+        file = self.file
         start, stop = tiling.buckets(first, last)
         in_last_tile = (last - 1) % (1 << tiling.shift) + 1  # columns of the last tile
-        for piece in self.pieces:
-            ends = self._array(piece["ends"], max(start - 1, 0), stop)
+        for piece in range(file.facts["pieces"]):
+            n = file.length(f"{piece}.columns")
+            if file.length(f"{piece}.ends") != tiling.n_buckets or file.length(f"{piece}.values") != n:
+                raise file.damaged()
+            ends = file.read(f"{piece}.ends", max(start - 1, 0), stop)
             begin, ends = (int(ends[0]), ends[1:]) if start > 0 else (0, ends)
-            n = piece["columns"]["n"]
-            if piece["ends"]["n"] != tiling.n_buckets or not 0 <= begin <= ends[0] <= ends[-1] <= n:
-                raise _damaged(self.folder, self.name)
+            if not 0 <= begin <= ends[0] <= ends[-1] <= n:
+                raise file.damaged()
             if ends[-1] == begin:
                 continue
-            parts = (piece["columns"], piece["values"], piece["weights"])
-            columns, values, weights = (None if at is None else self._array(at, begin, int(ends[-1])) for at in parts)
+            columns, values = (file.read(f"{piece}.{part}", begin, int(ends[-1])) for part in ("columns", "values"))
+            weighted = f"{piece}.weights" in file
+            weights = file.read(f"{piece}.weights", begin, int(ends[-1])) if weighted else None
             ends = ends - begin
-            assert columns is not None and values is not None
             before = int(ends[-tiling.n_classes - 1]) if len(ends) > tiling.n_classes else 0
             too_far = columns[before:].max(initial=0) >= in_last_tile or (
                 tiling.shift != 8 * columns.itemsize and columns.max() >> tiling.shift
             )
             if too_far or np.any(ends[1:] < ends[:-1]):
-                raise _damaged(self.folder, self.name)
+                raise file.damaged()
             yield Entries(ends, columns, values, weights)
-
-    def _array(self, at: dict[str, Any], start: int, stop: int) -> Array:
-        dtype = np.dtype(at["dtype"])
-        first, last = (at["offset"] + i * dtype.itemsize for i in (start, stop))
-        content = self.folder.read(self.name, first, last)
-        if stop > at["n"] or len(content) != last - first:
-            raise _damaged(self.folder, self.name)
-        return np.frombuffer(content, dtype)
-
-
-def _damaged(folder: Folder, name: str) -> StoreError:
-    return StoreError(f"{folder.path(name)} is truncated, damaged or not a spool file; delete it and run again")
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,8 @@ states are made by the task that returns them.
 
 from __future__ import annotations
 
-import io
 import itertools
-import json
 import time
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -31,10 +27,11 @@ from nfs_dask.block import (
 )
 from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
 from nfs_dask.engine.spool import Entries, SpoolFile, SpoolWriter, Tiling, as_block
-from nfs_dask.errors import NfsDaskError, StoreError
+from nfs_dask.errors import NfsDaskError
 from nfs_dask.sources.base import Source
 from nfs_dask.statistics.base import Coverage, State, Statistic
 from nfs_dask.storage import states
+from nfs_dask.storage.arrayfile import ArrayFile, intact, write_arrays
 from nfs_dask.storage.folder import Folder
 
 Tick = Callable[[int], None]  # told how many blocks were finished since the last call
@@ -141,41 +138,38 @@ def merge_folds(job: Job, folds: Sequence[Fold]) -> Fold:
 def _save(job: Job, run: int, fold: Fold) -> None:
     if job.checkpoints is None:
         return
-    header = {"coverage": fold.coverage.ranges, "mended": fold.mended}
     arrays = {f"{part}/{name}": a for part in ("arrays", "totals") for name, a in getattr(fold.state, part).items()}
-    with job.checkpoints.create(_checkpoint(run)) as file:
-        np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+    facts = {"coverage": fold.coverage.ranges, "mended": fold.mended}
+    write_arrays(job.checkpoints, checkpoint_name(run), arrays, facts)
 
 
 def _restore(job: Job, run: int) -> Fold | None:
-    name = _checkpoint(run)
-    if job.checkpoints is None or not job.checkpoints.exists(name):
+    """What an earlier try folded of a run, if that is there and whole."""
+    if job.checkpoints is None:
         return None
-    damaged = f"{job.checkpoints.path(name)} is damaged; delete it, and the blocks it covers are read again"
+    file = intact(job.checkpoints, checkpoint_name(run))
+    return None if file is None else _load(file, job, run)
+
+
+def _load(file: ArrayFile, job: Job, run: int) -> Fold:
+    state, start, stop = State(), *job.plan.runs[run]
+    parts = {"arrays": state.arrays, "totals": state.totals}
     try:
-        fold = _load(job.checkpoints.read(name))
-    except (ValueError, LookupError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise StoreError(damaged) from error
-    start, stop = job.plan.runs[run]
-    inside = all(start <= a < b <= stop for a, b in fold.coverage.ranges)
-    if not inside or any(a.shape[-1:] != (job.plan.n_features,) for a in fold.state.arrays.values()):
-        raise StoreError(damaged)
+        for key in file.keys:
+            part, _, name = key.partition("/")
+            parts[part][name] = file.array(key).copy()  # to be added to
+        coverage = Coverage(tuple((a, b) for a, b in file.facts["coverage"]))
+        fold = Fold(state, coverage, int(file.facts["mended"]))
+    except (LookupError, TypeError, ValueError) as error:
+        raise file.damaged() from error
+    inside = all(start <= a < b <= stop for a, b in coverage.ranges)
+    if not inside or any(a.shape[-1:] != (job.plan.n_features,) for a in state.arrays.values()):
+        raise file.damaged()
     return fold
 
 
-def _load(content: bytes) -> Fold:
-    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-        header = json.loads(bytes(stored["header"]))
-        state = State()
-        for key in stored.files:
-            part, _, name = key.partition("/")
-            if name:
-                {"arrays": state.arrays, "totals": state.totals}[part][name] = stored[key]
-    return Fold(state, Coverage(tuple((a, b) for a, b in header["coverage"])), header["mended"])
-
-
-def _checkpoint(run: int) -> str:
-    return f"run-{run:05d}.npz"
+def checkpoint_name(run: int) -> str:
+    return f"run-{run:05d}.fold"
 
 
 # Scatter: entries to spool files, then panels
@@ -198,11 +192,12 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
     """Spool the entries of some blocks into one file, unless an earlier try finished it."""
     assert job.spool is not None
     name = batch_name(start, stop)
-    if job.spool.exists(name):
-        return _fold_of(SpoolFile.open(job.spool, name).facts)
+    finished = intact(job.spool, name)
+    if finished is not None:
+        return _fold_of(finished.facts)
     fold = Fold(job.statistic.zero(), Coverage.of(start, stop))
     with job.spool.create(name) as file:
-        writer = SpoolWriter(file, job.tiling)
+        writer = SpoolWriter(file, name, job.tiling)
         for block in blocks:
             ready, mended = prepare(block, job)
             job.statistic.update_totals(fold.state.totals, ready)
@@ -225,8 +220,8 @@ def _fold_of(facts: dict[str, Any]) -> Fold:
     return Fold(State({}, totals), coverage, facts["mended"], np.array(facts["tiles"], np.int64))
 
 
-def fold_panel(job: Job, panel: int, tick: Tick) -> list[str]:
-    """Fold one range of columns from all spool files and store it; the names of its arrays."""
+def fold_panel(job: Job, panel: int, tick: Tick) -> states.Checksums:
+    """Fold one range of columns from all spool files and store it; the checksums of its arrays."""
     assert job.spool is not None and job.out is not None
     first, last = job.bounds[panel : panel + 2]
     arrays: dict[str, Array] = {}
@@ -238,9 +233,9 @@ def fold_panel(job: Job, panel: int, tick: Tick) -> list[str]:
         parts.append(part)
     rest = as_block(parts, job.tiling, last - first) if parts else empty_block(last - first)
     job.statistic.update_arrays(arrays, rest)
-    states.write_panel(job.out, panel, arrays)
+    checksums = states.write_panel(job.out, panel, dict(sorted(arrays.items())))
     tick(1)
-    return sorted(arrays)
+    return checksums
 
 
 def _spooled(job: Job, first: int, last: int) -> Iterator[Entries]:

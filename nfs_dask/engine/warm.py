@@ -81,7 +81,7 @@ def _brackets() -> tuple[Statistic, ...]:
 def _scatter(statistic: Statistic, block: Block) -> None:
     """Spool a block, and fold a panel of it."""
     tiling = Tiling(4, 2, 2)
-    SpoolWriter(_Nowhere(), tiling).add(block)  # type: ignore[arg-type]
+    SpoolWriter(_Nowhere(), "", tiling).add(block)  # type: ignore[arg-type]
     part = Entries(np.array([2, 3]), np.zeros(3, np.uint16), block.data, None)
     statistic.update_arrays({}, as_block([part], tiling, 4))
 

@@ -34,6 +34,7 @@ from nfs_dask.errors import InputError, NfsDaskError, ResumeError, StoreError
 from nfs_dask.sources.base import Source, origin_of
 from nfs_dask.statistics.base import Statistic
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.sealed import sealed, unsealed
 from nfs_dask.storage.states import StoredPanels
 
 logger = logging.getLogger("nfs_dask")
@@ -66,7 +67,10 @@ class Workplace:
 
     def finished(self) -> StoredPanels | None:
         """The result of this pass, if an earlier process completed it in the same run."""
-        return None if self.results is None else StoredPanels.find(self.results)
+        found = None if self.results is None else StoredPanels.find(self.results)
+        if found is not None:
+            _refuse_difference(found.folder, found.facts.get("statistic", self.statistic), self.statistic, "settings")
+        return found
 
     def plan(self) -> Plan | None:
         """The plan an earlier process began with; a resumed pass keeps it."""
@@ -86,7 +90,7 @@ class Workplace:
                 "or do without"
             )
         if self._pass is not None and not self._pass.exists(PLAN):
-            self._pass.write(PLAN, json.dumps(plan.to_json()).encode())
+            self._pass.write(PLAN, sealed(plan.to_json()))
 
     def spool(self, plan: Plan) -> Folder:
         """The folder for spool files: in the run folder, or a temporary one."""
@@ -117,7 +121,7 @@ class Workplace:
     def complete(self) -> None:
         """The result is safe, here or beside the data: what only served to reach it can go."""
         if self._pass is not None:
-            self._pass.write(FINISHED, b"{}")
+            self._pass.write(FINISHED, sealed({}))
         for folder in (self.checkpoints, None if self._pass is None else self._pass / "spool"):
             if folder is not None:
                 folder.remove()
@@ -178,7 +182,7 @@ def resources_of_run(run: str | None, name: str, source: Source, measure: Callab
     folder, noted = Folder.of(run), f"resources-{name}.json"
     _enter_run(folder, origin_of(source))
     if not folder.exists(noted):
-        folder.write(noted, json.dumps(dataclasses.asdict(measure())).encode())
+        folder.write(noted, sealed(dataclasses.asdict(measure())))
     with reading(folder, noted) as content:
         return Resources(**content)
 
@@ -197,7 +201,7 @@ def _enter_run(run: Folder, source: Source) -> None:
         )
     identity = {"rows": source.n_rows, "features": source.n_features, "fingerprint": source.fingerprint}
     if not run.exists(RUN):
-        run.write(RUN, json.dumps({"format": FORMAT, "data": identity}).encode())
+        run.write(RUN, sealed({"format": FORMAT, "data": identity}))
         return
     _refuse_difference(run, read_identity(run), identity, "data")
 
@@ -215,7 +219,7 @@ def read_identity(run: Folder) -> dict[str, Any]:
 def reading(folder: Folder, name: str) -> Iterator[Any]:
     """The content of a JSON file of a run, with errors about it put into words."""
     try:
-        yield json.loads(folder.read(name))
+        yield unsealed(folder.read(name))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, NfsDaskError):
             raise

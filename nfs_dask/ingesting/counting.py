@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import json
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,14 +13,17 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.documents.base import Batch, DocumentSource
-from nfs_dask.errors import InputError, StoreError
+from nfs_dask.errors import InputError
 from nfs_dask.ingesting.report import Seen
 from nfs_dask.sources.labels import encode, merge_classes, sample_weights
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.sealed import sealed, unsealed
 from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings, Tokenizer
 from nfs_dask.vocabulary.segments import Segment, read_manifest, write_segment
+
+logger = logging.getLogger("nfs_dask")
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
     folder = Folder(task.folder)
     if folder.exists(task.manifest):
         finished = _finished(folder, task)
-        if not finished.seen.left_out or task.documents.columns.on_error == "skip":
+        if finished is not None and (not finished.seen.left_out or task.documents.columns.on_error == "skip"):
             return finished
         # An earlier try was allowed to leave documents out, and this one is not: reading them again names the first.
     piece = CountedPieces()
@@ -83,7 +86,7 @@ def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
         piece.segments.append(held.write(folder, len(piece.segments)))
     piece.seen.collisions = held.collisions
     piece.skipped = np.concatenate(skipped) if skipped else piece.skipped
-    folder.write(task.manifest, json.dumps(_to_json(piece)).encode())
+    folder.write(task.manifest, sealed(_to_json(piece, task)))
     return piece
 
 
@@ -147,24 +150,25 @@ def _together(parts: list[tuple[Array, Array]]) -> tuple[Array | None, Array | N
     return classes, np.concatenate(codes)
 
 
-def _to_json(piece: CountedPieces) -> dict[str, Any]:
+def _to_json(piece: CountedPieces, task: CountTask) -> dict[str, Any]:
     return {
+        "task": task.number,
         "segments": [segment.name for segment in piece.segments],
         "seen": piece.seen.to_json(),
         "skipped": piece.skipped.tolist(),
     }
 
 
-def _finished(folder: Folder, task: CountTask) -> CountedPieces:
-    """What an earlier try has left."""
+def _finished(folder: Folder, task: CountTask) -> CountedPieces | None:
+    """What an earlier try has left; None where it is not whole, and has to be made again."""
     try:
-        found = json.loads(folder.read(task.manifest))
+        found = unsealed(folder.read(task.manifest))
+        if found["task"] != task.number:
+            raise ValueError(f"it is that of task {found['task']}")
         segments = [read_manifest(folder, name) for name in found["segments"]]
         seen, skipped = Seen.from_json(found["seen"]), np.array(found["skipped"], np.int64)
     except (LookupError, TypeError, ValueError) as error:
-        raise StoreError(
-            f"{folder.path(task.manifest)} is damaged ({error}); delete it, and the piece is counted again"
-        ) from error
-    if any(segment is None for segment in segments):
-        raise StoreError(f"segments of {folder.path(task.manifest)} are missing; delete it, and they are made again")
-    return CountedPieces([segment for segment in segments if segment is not None], seen, skipped)
+        logger.warning("%s is damaged (%s); its documents are counted again", folder.path(task.manifest), error)
+        return None
+    whole = [segment for segment in segments if segment is not None]
+    return CountedPieces(whole, seen, skipped) if len(whole) == len(segments) else None

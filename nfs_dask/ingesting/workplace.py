@@ -20,6 +20,7 @@ from nfs_dask._version import __version__
 from nfs_dask.errors import ResumeError, StoreError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.places import ingest_folder
+from nfs_dask.storage.sealed import sealed, unsealed
 
 logger = logging.getLogger("nfs_dask")
 
@@ -54,10 +55,10 @@ def _enter(folder: Folder, identity: dict[str, Any], store: Folder) -> None:
     # Another version may cut the documents into other pieces, or count otherwise.
     now = json.loads(json.dumps({"version of nfs-dask": __version__, **identity}))
     if not folder.exists(IDENTITY):
-        folder.write(IDENTITY, json.dumps(now).encode())
+        folder.write(IDENTITY, sealed(now))
         return
     try:
-        then = json.loads(folder.read(IDENTITY))
+        then = unsealed(folder.read(IDENTITY))
         differing = [key for key in now if then.get(key) != now[key]]
     except (ValueError, AttributeError) as error:
         raise StoreError(f"{folder.path(IDENTITY)} is damaged ({error}); remove {folder.location}") from error

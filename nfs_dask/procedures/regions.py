@@ -168,9 +168,10 @@ def _choose(classes: Array, panels: Panels, n_regions: int, alpha: float, k: int
 
 def store_table(folder: Folder, counts: Array, bounds: tuple[int, ...]) -> states.StoredPanels:
     """Write a table where workers find it, in panels."""
+    checksums = []
     for panel, (first, last) in enumerate(zip(bounds, bounds[1:], strict=False)):
-        states.write_panel(folder, panel, {COUNTS: np.ascontiguousarray(counts[..., first:last])})
-    states.write_manifest(folder, {}, bounds, [[COUNTS]] * (len(bounds) - 1), facts={})
+        checksums.append(states.write_panel(folder, panel, {COUNTS: np.ascontiguousarray(counts[..., first:last])}))
+    states.write_manifest(folder, {}, bounds, checksums, facts={})
     return states.StoredPanels(folder)
 
 

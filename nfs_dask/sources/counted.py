@@ -11,6 +11,7 @@ from nfs_dask.block import UNLABELLED, Array, Block, Kind
 from nfs_dask.errors import InputError
 from nfs_dask.kernels import kernel
 from nfs_dask.sources.labels import merge_classes
+from nfs_dask.storage.arrayfile import ArrayFile
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.names import checked_columns
 from nfs_dask.text.features import check_regions, column_prefix
@@ -21,7 +22,6 @@ from nfs_dask.vocabulary.columns import Columns
 from nfs_dask.vocabulary.fixed import Fixed
 from nfs_dask.vocabulary.hashed import prefixed
 from nfs_dask.vocabulary.merging import MergedRange
-from nfs_dask.vocabulary.sections import Sections
 from nfs_dask.vocabulary.segments import Segment
 
 _WIDE = 2**31 - 1  # columns that int32 can number
@@ -164,14 +164,14 @@ class _Reader:
 
     def __init__(self, source: CountedTexts, part: _Part) -> None:
         self._source, self._part = source, part
-        self._sections = Sections.open(source.folder, part.name)
+        self._file = ArrayFile.open(source.folder, part.name)
         dtype = np.dtype(np.int32 if source.n_features <= _WIDE else np.int64)
         tfidf = source.settings.tfidf
         self._columns, df = source.columns.of_segment(part.number, part.n_ids, dtype, with_df=tfidf)
         self._idf = None if df is None else inverse_document_frequencies(df, source.n_documents)
 
     def block(self, number: int) -> Block:
-        source, part, sections = self._source, self._part, self._sections
+        source, part, file = self._source, self._part, self._file
         first, last = (*part.cuts, part.n_documents)[number : number + 2]
         rows, ids, counts = self._entries(first * len(source.regions), last * len(source.regions))
         indptr = np.zeros(last - first + 1, np.int64)
@@ -187,26 +187,26 @@ class _Reader:
         codes = np.full(last - first, UNLABELLED, np.int32)
         if part.codes is not None:
             codes = self._codes(first, last, part.codes)
-        weights = sections.read("weights", first, last) if source.weighted else None
+        weights = file.read("weights", first, last) if source.weighted else None
         first_row, block = part.first_row + first, part.first_block + number
         return Block(indptr, indices, values, codes, source.n_features, weights, first_row, block)
 
     def _entries(self, start: int, stop: int) -> tuple[Array, Array, Array]:
         """Row pointers, ids and counts of rows ``start .. stop - 1``; kernels index without bounds checks."""
-        sections = self._sections
-        indptr = sections.read("indptr", start, stop + 1)
+        file = self._file
+        indptr = file.read("indptr", start, stop + 1)
         first, last = int(indptr[0]), int(indptr[-1])
         if np.any(indptr[1:] < indptr[:-1]) or not 0 <= last - first <= self._source.block_entries:
-            raise sections.damaged()
-        ids, counts = sections.read("ids", first, last), sections.read("counts", first, last)
+            raise file.damaged()
+        ids, counts = file.read("ids", first, last), file.read("counts", first, last)
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < self._part.n_ids:
-            raise sections.damaged()
+            raise file.damaged()
         return indptr - first, ids, counts
 
     def _codes(self, start: int, stop: int, table: Array) -> Array:
-        codes = self._sections.read("codes", start, stop)
+        codes = self._file.read("codes", start, stop)
         if len(codes) and not UNLABELLED <= int(codes.min()) <= int(codes.max()) < len(table) - 1:
-            raise self._sections.damaged()
+            raise self._file.damaged()
         found: Array = table[codes]  # -1 picks the last
         return found
 

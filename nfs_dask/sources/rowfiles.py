@@ -1,15 +1,14 @@
 """Dense rows in files: what a view hands out, made once and read in many passes.
 
-    rows-00000000-00000008.bin     pieces of blocks 0 .. 7 of the view: values, weights and codes of each in turn
-    rows-00000000-00000008.json    where its pieces are; written last, and without it a file does not count
+    rows-00000000-00000008.rows    of blocks 0 .. 7 of the view
 
-One task writes one file. Whoever writes them again, perhaps after somebody was killed, keeps those that are finished.
+Array i of a file has the bytes of the values, weights and codes of a block, so that one read brings all of them; the
+facts are the numbers of rows, and the first row of each. One task writes one file. Whoever writes them again, perhaps
+after somebody was killed, keeps those that are whole.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,9 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from nfs_dask.block import Array, Block, Kind, full_rows
-from nfs_dask.errors import StoreError
 from nfs_dask.sources.base import Source, is_delayed, is_shipped, origin_of
 from nfs_dask.statistics.rows import dense_rows
+from nfs_dask.storage.arrayfile import ArrayFile, ArrayFileWriter, intact
 from nfs_dask.storage.folder import Folder
 from nfs_dask.units import MiB
 
@@ -48,7 +47,7 @@ class RowsTask:
 
     @property
     def name(self) -> str:
-        return f"rows-{self.start:08d}-{self.stop:08d}"
+        return f"rows-{self.start:08d}-{self.stop:08d}.rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +55,9 @@ class Piece:
     """Some rows in a file."""
 
     file: str
-    offset: int
+    number: int  # in the file
     n_rows: int
     first_row: int  # of the data
-    checksum: int
 
     def nbytes(self, n_features: int, weighted: bool) -> int:
         return self.n_rows * (8 * n_features + 4 + 8 * weighted)
@@ -86,12 +84,16 @@ def write_row_files(source: Source, folder: Folder, mapping: Mapping) -> RowFile
         listings = mapping.map_values(write_given, source.delayed, tasks)
     else:
         listings = [write_rows(task) for task in tasks] if shipped else mapping.map_items(write_rows, tasks)
-    pieces = [Piece(task.name, *numbers) for task, found in zip(tasks, listings, strict=True) for numbers in found]
+    pieces = [
+        Piece(task.name, number, n_rows, first_row)
+        for task, found in zip(tasks, listings, strict=True)
+        for number, (n_rows, first_row) in enumerate(found)
+    ]
     return RowFiles(folder, pieces, source)
 
 
 def write_rows(task: RowsTask) -> list[list[int]]:
-    """Write one file, unless it is there; offset, number of rows, first row and checksum of each of its pieces."""
+    """Write one file, unless it is there and whole; number of rows and first row of each of its pieces."""
     assert task.source is not None
     return _write(task, task.source.blocks(task.start, task.stop))
 
@@ -102,18 +104,18 @@ def write_given(block: Block, task: RowsTask) -> list[list[int]]:
 
 
 def _write(task: RowsTask, blocks: Iterator[Block]) -> list[list[int]]:
-    folder, listing = Folder(task.folder), f"{task.name}.json"
-    if folder.exists(listing):
-        return _read_listing(folder, listing)
-    pieces, offset = [], 0
-    with folder.create(f"{task.name}.bin") as file:
+    folder = Folder(task.folder)
+    if (finished := intact(folder, task.name)) is not None:
+        found: list[list[int]] = finished.facts["pieces"]
+        return found
+    pieces: list[list[int]] = []
+    with folder.create(task.name) as file:
+        writer = ArrayFileWriter(file, task.name)
         for block in blocks:
             if block.n_rows:
-                content = _packed(block)
-                file.write(content)
-                pieces.append([offset, block.n_rows, block.first_row, zlib.crc32(content)])
-                offset += len(content)
-    folder.write(listing, json.dumps(pieces).encode())
+                writer.add(str(len(pieces)), np.frombuffer(_packed(block), np.uint8))
+                pieces.append([block.n_rows, block.first_row])
+        writer.close({"pieces": pieces})
     return pieces
 
 
@@ -139,20 +141,20 @@ class RowFiles:
         self.read_nbytes = sum(piece.nbytes(self.n_features, self.weighted) for piece in pieces)
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        file: ArrayFile | None = None
         for number in range(start, stop):
-            yield self._block(number, self._pieces[number])
+            piece = self._pieces[number]
+            if file is None or file.name != piece.file:
+                file = ArrayFile.open(self._folder, piece.file)
+            yield self._block(file, number, piece)
 
     def names(self, columns: Array) -> list[str] | None:
         return None
 
-    def _block(self, number: int, piece: Piece) -> Block:
-        name, n = f"{piece.file}.bin", piece.n_rows
-        end = piece.offset + piece.nbytes(self.n_features, self.weighted)
-        content = bytearray(
-            self._folder.read(name, piece.offset, end)
-        )  # kernels are compiled for arrays they may change
-        if zlib.crc32(content) != piece.checksum:
-            raise StoreError(f"{self._folder.path(name)} is damaged; delete {self._folder.location}, and run again")
+    def _block(self, file: ArrayFile, number: int, piece: Piece) -> Block:
+        n, content = piece.n_rows, file.read(str(piece.number)).copy()  # kernels are compiled for what they may change
+        if len(content) != piece.nbytes(self.n_features, self.weighted):
+            raise file.damaged()
         values = np.frombuffer(content, "<f8", n * self.n_features).reshape(n, self.n_features)
         weights = np.frombuffer(content, "<f8", n, values.nbytes) if self.weighted else None
         codes = np.frombuffer(content, "<i4", n, len(content) - 4 * n)
@@ -167,13 +169,3 @@ class RowFiles:
 def _packed(block: Block) -> bytes:
     weights = b"" if block.weights is None else block.weights.astype("<f8").tobytes()
     return dense_rows(block).astype("<f8").tobytes() + weights + block.codes.astype("<i4").tobytes()
-
-
-def _read_listing(folder: Folder, name: str) -> list[list[int]]:
-    try:
-        pieces = [[int(number) for number in piece] for piece in json.loads(folder.read(name))]
-        if any(len(piece) != 4 or min(piece) < 0 for piece in pieces):
-            raise ValueError("its pieces are not ours")
-    except (TypeError, ValueError) as error:
-        raise StoreError(f"{folder.path(name)} is damaged; delete {folder.location}, and run again") from error
-    return pieces

@@ -10,6 +10,7 @@ import errno
 import glob
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -108,13 +109,19 @@ class Folder:
         try:
             if self.remote:
                 return self._read_remote(name, start, stop)
+            status = os.stat(self.path(name))
+            if not stat.S_ISREG(status.st_mode):  # a pipe, for one, would be waited for
+                raise StoreError(f"{self.path(name)} is not a file, and one must be there; it is damaged")
             with open(self.path(name), "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                first, last = _range(start, stop, size)
+                first, last = _range(start, stop, status.st_size)
                 file.seek(first)
                 return file.read(last - first)
         except (FileNotFoundError, NotADirectoryError):
             raise StoreError(f"{self.path(name)} is missing") from None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise StoreError(f"{self.path(name)} is a link that leads to itself; it is damaged") from None
+            raise
 
     def _read_remote(self, name: str, start: int | None, stop: int | None) -> bytes:
         """One request where the range is as good as sure to hold something, else a look at the size first.

@@ -25,10 +25,12 @@ from nfs_dask.storage.layout import (
     consolidated,
     group_metadata,
 )
+from nfs_dask.storage.sealed import unsealed
 from nfs_dask.storage.textfacts import TextFacts
 
 FORMAT = 1
 ROOT = "zarr.json"
+MOST_JSON = 256 << 20  # bytes
 INDEX_NAMES = 1 << 21  # up to here AnnData's index holds names; it takes 8 s and 2 GB to open one of 12 million
 CATEGORIES_CHUNK = 1024
 RECORD = 24  # bytes of one receipt at rest: a digest and a size
@@ -316,13 +318,13 @@ def find_header(root: Json, where: str) -> Header | None:
 
 def json_object(folder: Folder, name: str) -> Json:
     """A JSON object of the store; metadata only, so it is read whole."""
-    content = folder.read(name)
+    content = folder.read(name, 0, MOST_JSON + 1)
+    if len(content) > MOST_JSON:
+        raise StoreError(f"{folder.path(name)} is larger than any metadata of a store; restore it from a copy")
     try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        return unsealed(content)
+    except (ValueError, RecursionError) as error:
         raise StoreError(
-            f"{folder.path(name)} is damaged: it is not a JSON object; restore it from a copy, or ingest again"
-        )
-    return found
+            f"{folder.path(name)} is damaged: it is not a JSON object of a store ({error}); restore it from a copy, or "
+            "ingest again"
+        ) from None

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from nfs_dask.errors import StoreError
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.sealed import sealed, unsealed
 from nfs_dask.storage.states import StoredPanels
 
 logger = logging.getLogger("nfs_dask")
@@ -63,7 +64,12 @@ class Kept:
         for candidate in (statistic, *statistic.supersets()):
             pointer = f"{self._key(candidate.describe())}.json"
             if self.folder.exists(pointer):
-                found = StoredPanels.find(self.folder / self._pointer(pointer)["folder"])
+                words = self._pointer(pointer)
+                if words.get("statistic") != json.loads(json.dumps(candidate.describe())):
+                    raise StoreError(
+                        f"{self.folder.path(pointer)} points at another statistic; delete it and run again"
+                    )
+                found = StoredPanels.find(self.folder / words["folder"])
                 if found is None:
                     raise StoreError(f"{self.folder.path(pointer)} points at nothing; delete it and run again")
                 return found
@@ -72,10 +78,10 @@ class Kept:
     def _pointer(self, name: str) -> dict[str, Any]:
         """The content of a pointer, which names a folder beside it and nothing else."""
         try:
-            found = json.loads(self.folder.read(name, 0, MAX_POINTER))
+            found = unsealed(self.folder.read(name, 0, MAX_POINTER))
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict) or not _FOLDER.fullmatch(str(found.get("folder"))):
+            found = {}
+        if not _FOLDER.fullmatch(str(found.get("folder"))):
             raise StoreError(f"{self.folder.path(name)} is damaged; delete it and run again")
         return found
 
@@ -92,4 +98,4 @@ class Kept:
     def commit(self, statistic: Described, target: Folder) -> bool:
         """Make a finished state the one that is found; False if somebody else's is already."""
         content = {"folder": target.location.rsplit("/", 1)[-1], "statistic": statistic.describe()}
-        return self.folder.write_new(f"{self._key(statistic.describe())}.json", json.dumps(content).encode())
+        return self.folder.write_new(f"{self._key(statistic.describe())}.json", sealed(content))

@@ -12,7 +12,6 @@ again. Another model in its place takes the vocabulary away from whoever still u
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import uuid
@@ -25,6 +24,7 @@ from nfs_dask.errors import StoreError
 from nfs_dask.models.base import Evidence, Model
 from nfs_dask.storage.families import FAMILIES, Family
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.sealed import sealed, unsealed
 from nfs_dask.storage.states import read_array, write_arrays
 from nfs_dask.storage.textmodels import keep_vocabulary, text_features, text_json, vocabulary_folder
 
@@ -44,11 +44,15 @@ def save_model(model: Model, parameters: dict[str, Any], location: str | os.Path
     arrays = _arrays(model)
     new = [folder / name]
     try:
-        write_arrays(folder / name, arrays)
+        checksums = write_arrays(folder / name, arrays)
         vocabulary = keep_vocabulary(model.text, folder)
         new += [] if vocabulary is None else [vocabulary]
-        header = {**_header(model, parameters, name, arrays), "text": text_json(model, vocabulary)}
-        folder.write(MODEL, json.dumps(header).encode())
+        header = {
+            **_header(model, parameters, name, arrays),
+            "checksums": checksums,
+            "text": text_json(model, vocabulary),
+        }
+        folder.write(MODEL, sealed(header))
     except BaseException:
         _remove(new, old)
         raise
@@ -135,7 +139,7 @@ def _read_header(folder: Folder) -> dict[str, Any]:
     if folder.size(MODEL) > MOST_JSON:
         raise StoreError(f"{folder.path(MODEL)} is larger than any model of ours; it is not one")
     try:
-        header = json.loads(folder.read(MODEL))
+        header = unsealed(folder.read(MODEL))
         kind, version, place = header["kind"], header["format"], header["arrays_in"]
         vocabulary_folder(header.get("text"), folder)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -165,8 +169,10 @@ def _read_arrays(folder: Folder, header: dict[str, Any]) -> dict[str, Array]:
     wrong = {name: shape for name, shape in header["arrays"].items() if shapes.get(name) != shape}
     if wrong or not all(type(n) is int and 0 < n <= n_features for n in (k, *support)):
         raise StoreError(f"{folder.path(MODEL)} describes arrays {wrong or header['arrays']} that no model has")
+    checksums = header.get("checksums", {})  # models from before there were any have none
     arrays = {
-        name: read_array(folder / header["arrays_in"] / name, shape[-1]) for name, shape in header["arrays"].items()
+        name: read_array(folder / header["arrays_in"] / name, shape[-1], checksums.get(name))
+        for name, shape in header["arrays"].items()
     }
     if any(list(array.shape) != shapes[name] for name, array in arrays.items()):
         raise StoreError(f"{folder.path(header['arrays_in'])} holds arrays of other shapes than {MODEL} says")

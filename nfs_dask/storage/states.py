@@ -1,17 +1,19 @@
 """Finished states at rest: one Zarr group per panel, and a manifest written last that makes them count.
 
-states.json      totals, bounds, arrays of each panel, what the statistic and the data were
+states.json      totals, bounds, checksums of the arrays of each panel, what the statistic and the data were
 panel-00000/     the arrays of one panel
+
+Zarr's own checksums find bytes that changed; ours also find one array in the place of another.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import zarr
 from zarr.buffer.cpu import Buffer
@@ -23,6 +25,7 @@ from nfs_dask.errors import StoreError
 from nfs_dask.statistics.base import State
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.sealed import sealed, unsealed
 
 MANIFEST = "states.json"
 FORMAT = 1
@@ -46,21 +49,29 @@ _DAMAGE = (
 )
 
 
+def _name_of(folder: Folder) -> str:
+    return folder.location.rstrip("/").rpartition("/")[2]
+
+
 def _panel(folder: Folder, panel: int) -> Folder:
     return folder / f"panel-{panel:05d}"
 
 
-def write_panel(folder: Folder, panel: int, arrays: dict[str, Array]) -> None:
+Checksums = dict[str, int]  # of arrays, by their names
+
+
+def write_panel(folder: Folder, panel: int, arrays: dict[str, Array]) -> Checksums:
     """Store the arrays of one panel. Writing it again writes the same bytes, and takes none away in between."""
-    write_arrays(_panel(folder, panel), arrays)
+    return write_arrays(_panel(folder, panel), arrays)
 
 
-def write_arrays(folder: Folder, arrays: dict[str, Array]) -> None:
+def write_arrays(folder: Folder, arrays: dict[str, Array]) -> Checksums:
     """Store arrays as a Zarr group, each in one object.
 
     Zarr only encodes: how objects appear, near and far, is the folder's business.
     """
     objects: dict[str, Any] = {}
+    checksums = {}
     group = zarr.create_group(MemoryStore(objects))
     for name, whole in arrays.items():
         array = _narrow(whole)
@@ -77,8 +88,17 @@ def write_arrays(folder: Folder, arrays: dict[str, Array]) -> None:
             config={"write_empty_chunks": True},
         )
         stored[...] = array
+        checksums[name] = checksum(array)
         _move(objects, folder)
     _move(objects, folder)
+    return checksums
+
+
+def checksum(array: Array) -> int:
+    """CRC-32C of the values, their type and their shape."""
+    values = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    words = f"{values.dtype.str} {list(array.shape)}".encode()
+    return int(google_crc32c.extend(google_crc32c.value(words), values.reshape(-1).view(np.uint8)))
 
 
 def _move(objects: dict[str, Any], folder: Folder) -> None:
@@ -95,23 +115,24 @@ def _narrow(array: Array) -> Array:
 
 
 def write_manifest(
-    folder: Folder, totals: dict[str, Array], bounds: tuple[int, ...], panels: list[list[str]], facts: dict[str, Any]
+    folder: Folder, totals: dict[str, Array], bounds: tuple[int, ...], panels: list[Checksums], facts: dict[str, Any]
 ) -> None:
-    """Make the panels count. ``panels`` names the arrays that each of them has."""
+    """Make the panels count. ``panels`` is what `write_panel` said of each."""
     manifest = {
         "format": FORMAT,
+        "name": _name_of(folder),
         "bounds": list(bounds),
         "panels": panels,
         "totals": {name: {"dtype": a.dtype.str, "values": a.tolist()} for name, a in totals.items()},
         "facts": facts,
     }
-    folder.write(MANIFEST, json.dumps(manifest).encode())
+    folder.write(MANIFEST, sealed(manifest))
 
 
 def write_state(folder: Folder, state: State, n_features: int, facts: dict[str, Any]) -> None:
     """Store a state that is in memory, as one panel."""
-    write_panel(folder, 0, state.arrays)
-    write_manifest(folder, state.totals, (0, n_features), [list(state.arrays)], facts)
+    checksums = write_panel(folder, 0, state.arrays)
+    write_manifest(folder, state.totals, (0, n_features), [checksums], facts)
 
 
 class StoredPanels(Panels):
@@ -122,11 +143,13 @@ class StoredPanels(Panels):
         if folder.size(MANIFEST) > MAX_MANIFEST:
             raise StoreError(f"{folder.path(MANIFEST)} is larger than any state needs; it is not one of ours")
         try:
-            manifest = json.loads(folder.read(MANIFEST))
+            manifest = unsealed(folder.read(MANIFEST))
             if manifest["format"] != FORMAT:
                 raise StoreError(
                     f"{folder.location} holds states of format {manifest['format']}, this version reads {FORMAT}"
                 )
+            if manifest.get("name", _name_of(folder)) != _name_of(folder):
+                raise ValueError(f"it is that of {manifest['name']}")
             self.facts: dict[str, Any] = dict(manifest["facts"])
             self.bounds = _bounds(manifest["bounds"])
             self._names = _names(manifest["panels"], len(self.bounds) - 1)
@@ -147,7 +170,8 @@ class StoredPanels(Panels):
     def _stored(self, panel: int) -> dict[str, Array]:
         """The arrays in the types they are stored in."""
         width = self.bounds[panel + 1] - self.bounds[panel]
-        return {name: read_stored(_panel(self.folder, panel) / name, width) for name in self._names[panel]}
+        folder = _panel(self.folder, panel)
+        return {name: read_stored(folder / name, width, check) for name, check in self._names[panel].items()}
 
     def state(self) -> State:
         """All panels side by side; several are decoded at a time, each into its place."""
@@ -169,10 +193,11 @@ def _bounds(values: Any) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _names(panels: Any, n_panels: int) -> list[list[str]]:
+def _names(panels: Any, n_panels: int) -> list[dict[str, int | None]]:
+    """Names and checksums of the arrays of each panel; states from before there were checksums have none."""
     if len(panels) != n_panels or not all(_NAME.fullmatch(name) for names in panels for name in names):
         raise ValueError("the names of its arrays are not ours")
-    return [list(names) for names in panels]
+    return [dict(names) if isinstance(names, dict) else dict.fromkeys(names) for names in panels]
 
 
 def _total(dtype: Any, values: Any) -> Array:
@@ -185,12 +210,12 @@ def _wide(stored: Array) -> Array:
     return stored if stored.dtype.kind == "f" else stored.astype(np.int64)
 
 
-def read_array(folder: Folder, width: int) -> Array:
+def read_array(folder: Folder, width: int, check: int | None = None) -> Array:
     """One array that `write_arrays` wrote, whose last axis is ``width`` long; whole numbers as int64."""
-    return _wide(read_stored(folder, width))
+    return _wide(read_stored(folder, width, check))
 
 
-def read_stored(folder: Folder, width: int) -> Array:
+def read_stored(folder: Folder, width: int, check: int | None = None) -> Array:
     """As `read_array`, in the type it is stored in."""
     try:
         objects: dict[str, Any] = {"zarr.json": Buffer.from_bytes(folder.read("zarr.json", 0, MAX_METADATA))}
@@ -205,6 +230,8 @@ def read_stored(folder: Folder, width: int) -> Array:
         if array.nbytes > MOST_SHRUNK * len(objects[name]):
             raise ValueError(f"it cannot hold an array of shape {array.shape}")
         stored = np.asarray(array[...])
+        if check is not None and checksum(stored) != check:
+            raise ValueError("it is not the array that was written")
     except StoreError:
         raise
     except _DAMAGE as error:

@@ -22,6 +22,7 @@ from nfs_dask.errors import StoreError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import ROOT, Header, json_object, read_header
 from nfs_dask.storage.layout import Json, Numbers, check_numbers
+from nfs_dask.storage.sealed import sealed
 from nfs_dask.storage.shards import ArrayWriter, ShardReader
 from nfs_dask.storage.strings import StringsReader, StringsWriter
 from nfs_dask.text.features import column_prefix
@@ -209,7 +210,7 @@ def _write_metadata(terms: StoredTerms, sizes: _Sizes) -> None:
     nodes |= {f"{name}/{ROOT}" if name else ROOT: group for name in folders}
     for name, metadata in nodes.items():
         terms.folder.write(name, json.dumps(metadata).encode())
-    terms.folder.write(MANIFEST, json.dumps({"kind": KIND, "format": FORMAT, **asdict(sizes)}).encode())
+    terms.folder.write(MANIFEST, sealed({"kind": KIND, "format": FORMAT, **asdict(sizes)}))
 
 
 def checked_numbers(reader: ShardReader, start: int, stop: int, below: int) -> Array:

@@ -10,13 +10,13 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.errors import StoreError
+from nfs_dask.storage.arrayfile import ArrayFile
 from nfs_dask.storage.folder import Folder
 from nfs_dask.text.strings import Strings
 from nfs_dask.vocabulary.fixed import Fixed, read_columns_names
 from nfs_dask.vocabulary.hashed import name_columns
 from nfs_dask.vocabulary.merging import MergedRange
 from nfs_dask.vocabulary.ranges import read_strings
-from nfs_dask.vocabulary.sections import Sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ class Columns:
         columns, df = np.empty(n_ids, dtype), np.empty(n_ids, np.int64) if with_df else None
         n = 0
         for merged in self.ranges:
-            sections = Sections.open(self.folder, merged.name)
-            start, stop = sections.read("starts", number, number + 2).tolist()
+            file = ArrayFile.open(self.folder, merged.name)
+            start, stop = file.read("starts", number, number + 2).tolist()
             end = n + stop - start
             if end <= n_ids:
-                columns[n:end] = self._columns(merged, sections, start, stop)
+                columns[n:end] = self._columns(merged, file, start, stop)
                 if df is not None:
-                    df[n:end] = sections.read("id_df", start, stop)
+                    df[n:end] = file.read("id_df", start, stop)
             n = end
         if n != n_ids:
             raise StoreError(
@@ -82,12 +82,12 @@ class Columns:
             )
         return columns, df
 
-    def _columns(self, merged: _Range, sections: Sections, start: int, stop: int) -> Array:
+    def _columns(self, merged: _Range, file: ArrayFile, start: int, stop: int) -> Array:
         """The columns of some ids; refuses those that are outside of the matrix."""
-        found = sections.read("map", start, stop)
+        found = file.read("map", start, stop)
         n = merged.stop - merged.first if self.numbered else self.n_columns
         if len(found) and not -1 <= int(found.min()) <= int(found.max()) < n:
-            raise sections.damaged()
+            raise file.damaged()
         if not self.numbered or merged.first == 0:
             return found
         return np.where(found >= 0, found + np.int64(merged.first), -1)
@@ -95,44 +95,44 @@ class Columns:
     def names(self, start: int, stop: int) -> Strings:
         """Names of columns ``start .. stop - 1``."""
         if self.fixed is not None:
-            return read_columns_names(Sections.open(self.folder, self.fixed), start, stop)
+            return read_columns_names(ArrayFile.open(self.folder, self.fixed), start, stop)
         if self.hashed:
             return self._hashed_names(start, stop)
-        return Strings.joined([read_strings(sections, low, high) for sections, low, high in self._within(start, stop)])
+        return Strings.joined([read_strings(file, low, high) for file, low, high in self._within(start, stop)])
 
     def frequencies(self, start: int, stop: int) -> Array:
         """Documents that have the term of each column, or one of its terms; (stop - start,) int64."""
         df = np.zeros(stop - start, np.int64)
         if self.numbered:
             n = 0
-            for sections, low, high in self._within(start, stop):
-                df[n : n + high - low] = sections.read("df", low, high)
+            for file, low, high in self._within(start, stop):
+                df[n : n + high - low] = file.read("df", low, high)
                 n += high - low
             return df
         for merged in self.ranges:
             if merged.first < stop and merged.stop > start:
-                sections = Sections.open(self.folder, merged.name)
-                columns = sections.read("columns")
+                file = ArrayFile.open(self.folder, merged.name)
+                columns = file.read("columns")
                 inside = (columns >= start) & (columns < stop)
-                df[columns[inside] - start] = sections.read("df")[inside]
+                df[columns[inside] - start] = file.read("df")[inside]
         return df
 
-    def _within(self, start: int, stop: int) -> Iterator[tuple[Sections, int, int]]:
+    def _within(self, start: int, stop: int) -> Iterator[tuple[ArrayFile, int, int]]:
         """Ranges that have some of the columns ``start .. stop - 1``, and which of theirs these are."""
         for merged in self.ranges:
             low, high = max(start, merged.first), min(stop, merged.stop)
             if low < high:
-                yield Sections.open(self.folder, merged.name), low - merged.first, high - merged.first
+                yield ArrayFile.open(self.folder, merged.name), low - merged.first, high - merged.first
 
     def _hashed_names(self, start: int, stop: int) -> Strings:
         columns, names, others = [np.zeros(0, np.int64)], [], [np.zeros(0, np.int32)]
         for merged in self.ranges:
             if merged.first < stop and merged.stop > start:
-                sections = Sections.open(self.folder, merged.name)
-                own = sections.read("columns")
+                file = ArrayFile.open(self.folder, merged.name)
+                own = file.read("columns")
                 low, high = np.searchsorted(own, [start, stop]).tolist()
                 if low < high:
                     columns.append(own[low:high])
-                    names.append(read_strings(sections, low, high))
-                    others.append(sections.read("others", low, high))
+                    names.append(read_strings(file, low, high))
+                    others.append(file.read("others", low, high))
         return name_columns(start, stop, np.concatenate(columns), Strings.joined(names), np.concatenate(others))

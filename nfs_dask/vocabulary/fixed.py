@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.storage.arrayfile import ArrayFile, write_arrays
 from nfs_dask.storage.folder import Folder
 from nfs_dask.text.ordering import take
 from nfs_dask.text.strings import Strings
 from nfs_dask.vocabulary.ranges import Sample, read_strings, sample_terms, terms_nbytes, thinned
-from nfs_dask.vocabulary.sections import Sections, write_sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ def write_fixed(folder: Folder, name: str, terms: Strings, columns: Array, df: A
     if not in_order:
         arrays |= _strings("by_", take(terms, np.argsort(columns)))
     samples = sample_terms(terms)
-    write_sections(folder, name, arrays, {"samples": [sample.to_json() for sample in samples]})
+    write_arrays(folder, name, arrays, {"samples": [sample.to_json() for sample in samples]})
     return Fixed(name, len(terms), in_order, terms_nbytes(terms), thinned(samples))
 
 
-def read_columns_names(sections: Sections, start: int, stop: int) -> Strings:
+def read_columns_names(file: ArrayFile, start: int, stop: int) -> Strings:
     """Terms of columns ``start .. stop - 1``."""
-    return read_strings(sections, start, stop, "by_" if "by_offsets" in sections else "")
+    return read_strings(file, start, stop, "by_" if "by_offsets" in file else "")
 
 
 def _strings(key: str, strings: Strings) -> dict[str, Array]:

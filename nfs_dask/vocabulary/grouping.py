@@ -10,6 +10,7 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.kernels import kernel
+from nfs_dask.storage.arrayfile import ArrayFile
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.layout import Numbers
 from nfs_dask.storage.shards import ShardReader
@@ -17,7 +18,6 @@ from nfs_dask.text.ordering import find, sort_strings, take
 from nfs_dask.text.strings import Strings
 from nfs_dask.vocabulary.hashed import columns_of, without_columns
 from nfs_dask.vocabulary.ranges import read_range
-from nfs_dask.vocabulary.sections import Sections
 
 _WINDOW = 1 << 18  # columns whose frequencies are read together
 
@@ -71,18 +71,18 @@ def read_terms(folder: Folder, segments: Sequence[str], low: bytes, high: bytes 
     names, cf, ids, df = [], [], [], []
     starts = np.zeros(len(segments) + 1, np.int64)
     for number, name in enumerate(segments):
-        sections = Sections.open(folder, name)
-        first, part = read_range(sections, low, high)
+        file = ArrayFile.open(folder, name)
+        first, part = read_range(file, low, high)
         stop = first + len(part)
         names.append(part)
-        cf.append(sections.read("cf", first, stop))
-        if "columns" in sections:
-            columns = sections.read("columns", first, stop)
+        cf.append(file.read("cf", first, stop))
+        if "columns" in file:
+            columns = file.read("columns", first, stop)
             first, stop = (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 0)
             if len(columns) and (int(columns.min()) != first or int(columns.max()) >= stop):
-                raise sections.damaged()
+                raise file.damaged()
             ids.append(columns - first + starts[number])
-        df.append(sections.read("df", first, stop))
+        df.append(file.read("df", first, stop))
         starts[number + 1] = starts[number] + stop - first
     local = _joined(ids, np.int64) if ids else None
     return Terms(Strings.joined(names), _joined(cf, np.int64), local, _joined(df, np.int32), starts)

@@ -23,6 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from nfs_dask.block import Array, smallest_integer
+from nfs_dask.storage.arrayfile import ArrayFile, write_arrays
 from nfs_dask.storage.folder import Folder
 from nfs_dask.text.ordering import take
 from nfs_dask.units import MiB
@@ -36,7 +37,6 @@ from nfs_dask.vocabulary.grouping import (
     read_terms,
 )
 from nfs_dask.vocabulary.ranges import Sample, read_range
-from nfs_dask.vocabulary.sections import Sections, write_sections
 
 
 class Sampled(Protocol):
@@ -139,7 +139,7 @@ def merge_range(task: MergeTask) -> MergedRange:
     columns = None if groups.columns is None else groups.columns[places]
     names_nbytes = int(np.diff(groups.names.offsets)[places].sum())
     if task.name is not None:
-        write_sections(folder, task.name, _arrays(groups, terms.starts, places, task.with_df), {})
+        write_arrays(folder, task.name, _arrays(groups, terms.starts, places, task.with_df), {})
     return MergedRange(
         number=task.number,
         name=task.name,
@@ -184,7 +184,7 @@ def _grouped(folder: Folder, terms: Terms, task: MergeTask) -> Groups:
         return group_columns(terms, task.stored)
     if task.fixed is None:
         return group_equal(terms)
-    fixed = Sections.open(folder, task.fixed)
+    fixed = ArrayFile.open(folder, task.fixed)
     first, names = read_range(fixed, task.low, task.high)
     stop = first + len(names)
     df = fixed.read("df", first, stop) if "df" in fixed else None

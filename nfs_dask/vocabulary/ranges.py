@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import Array
+from nfs_dask.storage.arrayfile import ArrayFile
 from nfs_dask.text.ordering import lower_bound
 from nfs_dask.text.strings import Strings
-from nfs_dask.vocabulary.sections import Sections
 
 TERM_NBYTES = 32  # what a term takes in a merge beside its bytes: offset, two counts, and its share of a map
 SAMPLE_NBYTES = 64 << 10  # of terms between two samples
@@ -71,26 +71,26 @@ def thinned(samples: list[Sample]) -> tuple[Sample, ...]:
     return tuple(samples) if n <= MOST_KEPT else tuple(samples[n * i // MOST_KEPT] for i in range(MOST_KEPT))
 
 
-def read_strings(sections: Sections, start: int, stop: int, key: str = "") -> Strings:
+def read_strings(file: ArrayFile, start: int, stop: int, key: str = "") -> Strings:
     """Strings ``start .. stop - 1`` of the arrays ``offsets`` and ``text``, whose names begin with ``key``."""
-    offsets = sections.read(f"{key}offsets", start, stop + 1).astype(np.int64)
-    if offsets[0] < 0 or offsets[-1] > sections.length(f"{key}text") or np.any(offsets[1:] < offsets[:-1]):
-        raise sections.damaged()
-    return Strings(offsets - offsets[0], sections.read(f"{key}text", int(offsets[0]), int(offsets[-1])))
+    offsets = file.read(f"{key}offsets", start, stop + 1).astype(np.int64)
+    if offsets[0] < 0 or offsets[-1] > file.length(f"{key}text") or np.any(offsets[1:] < offsets[:-1]):
+        raise file.damaged()
+    return Strings(offsets - offsets[0], file.read(f"{key}text", int(offsets[0]), int(offsets[-1])))
 
 
-def read_range(sections: Sections, low: bytes, high: bytes | None) -> tuple[int, Strings]:
+def read_range(file: ArrayFile, low: bytes, high: bytes | None) -> tuple[int, Strings]:
     """The sorted terms of a file from ``low`` to before ``high``, and the position of the first.
 
     The samples say between which terms each end lies, so that little more than the range is read.
     """
-    samples = [Sample.from_json(found) for found in sections.facts["samples"]]
-    n_terms = sections.length("offsets") - 1
+    samples = [Sample.from_json(found) for found in file.facts["samples"]]
+    n_terms = file.length("offsets") - 1
     start = max((sample.position for sample in samples if sample.bound <= low), default=0)
     stop = n_terms if high is None else min((s.position for s in samples if s.bound >= high), default=n_terms)
     if not 0 <= start <= stop <= n_terms:
-        raise sections.damaged()
-    terms = read_strings(sections, start, stop)
+        raise file.damaged()
+    terms = read_strings(file, start, stop)
     first = lower_bound(terms, low)
     last = len(terms) if high is None else lower_bound(terms, high)
     return start + first, terms.part(first, last)

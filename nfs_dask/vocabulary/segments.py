@@ -21,13 +21,13 @@ import numpy as np
 
 from nfs_dask.block import Array, smallest_integer
 from nfs_dask.kernels import kernel
+from nfs_dask.storage.arrayfile import intact, write_arrays
 from nfs_dask.storage.folder import Folder
 from nfs_dask.text.counted import Counted
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings
 from nfs_dask.vocabulary.hashed import by_column
 from nfs_dask.vocabulary.ranges import Sample, sample_terms, terms_nbytes, thinned
-from nfs_dask.vocabulary.sections import Sections, write_sections
 
 BLOCK_ENTRIES = 2 << 20  # that a block aims at: 32 MiB at 16 bytes each
 
@@ -115,13 +115,14 @@ def write_segment(
         weighted=weights is not None,
     )
     samples = sample_terms(names, terms.get("columns"))
-    write_sections(folder, name, terms | rows, segment.to_json() | {"samples": [one.to_json() for one in samples]})
+    write_arrays(folder, name, terms | rows, segment.to_json() | {"samples": [one.to_json() for one in samples]})
     return replace(segment, samples=thinned(samples))
 
 
 def read_manifest(folder: Folder, name: str) -> Segment | None:
-    """What is known of a segment that was written before; None where it was not."""
-    return Segment.from_facts(Sections.open(folder, name).facts) if folder.exists(name) else None
+    """What is known of a segment that was written before; None where it was not, or is not whole any more."""
+    file = intact(folder, name)
+    return None if file is None else Segment.from_facts(file.facts)
 
 
 def _arrays(counted: Counted, settings: TextSettings, n_regions: int) -> tuple[dict[str, Array], dict[str, Array]]:

@@ -25,6 +25,7 @@ from nfs_dask.solvers.error import ErrorProblem
 from nfs_dask.solvers.searches import best_individual, floating, forward, plus_minus
 from nfs_dask.sources.open import open_source
 from nfs_dask.storage.layout import Layout
+from nfs_dask.storage.sealed import sealed
 from nfs_dask.storage.writer import write_store
 
 HEURISTICS = ("ranked", "best-individual", "forward", "plus-minus", "floating")
@@ -444,7 +445,7 @@ def test_a_model_that_says_nothing_of_other_features_is_refused(tmp_path: Path) 
     ErrorRateSelector(4).fit(X, y).save(tmp_path / "model")
     header = json.loads((tmp_path / "model" / "model.json").read_text())
     del header["arrays"]["rest"]
-    (tmp_path / "model" / "model.json").write_text(json.dumps(header))
+    (tmp_path / "model" / "model.json").write_bytes(sealed(header))
     with pytest.raises(StoreError, match="features that are not selected"):
         nfs.load_model(tmp_path / "model")
 

@@ -19,6 +19,7 @@ from nfs_dask.errors import StoreError
 from nfs_dask.statistics.base import State
 from nfs_dask.storage import states
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.sealed import sealed
 from nfs_dask.storage.states import MANIFEST, StoredPanels, write_manifest, write_panel, write_state
 from nfs_dask.testing import assert_same
 
@@ -211,7 +212,8 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_hostile_manifests_are_refused(tmp_path: Path, what: str) -> None:
     write_state(Folder(str(tmp_path)), example(), 30, {})
     manifest = json.loads((tmp_path / MANIFEST).read_bytes())
-    (tmp_path / MANIFEST).write_text(json.dumps(HOSTILE[what](manifest)))
+    hostile = HOSTILE[what](manifest)
+    (tmp_path / MANIFEST).write_bytes(sealed(hostile) if isinstance(hostile, dict) else json.dumps(hostile).encode())
     with pytest.raises(StoreError, match=r"states\.json is damaged .*delete it and run again"):
         StoredPanels(Folder(str(tmp_path)))
 

@@ -14,6 +14,7 @@ from toytexts import WORDS, TextSource
 
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.storage.models import read_model, save_model
+from nfs_dask.storage.sealed import sealed
 from nfs_dask.storage.writer import write_store
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.settings import TextSettings
@@ -127,7 +128,7 @@ def test_the_vocabulary_must_be_that_of_the_fit(tmp_path, store, source):
 def test_a_vocabulary_of_something_else_is_refused(tmp_path, store, source, change):
     save_model(fitted(store, source), {}, tmp_path / "m")
     manifest = next((tmp_path / "m").glob("vocabulary-*/terms.json"))
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+    manifest.write_bytes(sealed({**json.loads(manifest.read_text()), **change}))
     with pytest.raises(StoreError):
         read_model(tmp_path / "m")
 
@@ -136,7 +137,7 @@ def test_models_from_before_there_were_texts_are_read(tmp_path):
     save_model(MODEL, {}, tmp_path / "m")
     header = json.loads((tmp_path / "m/model.json").read_text())
     del header["text"]
-    (tmp_path / "m/model.json").write_text(json.dumps(header))
+    (tmp_path / "m/model.json").write_bytes(sealed(header))
     assert_equal(read_model(tmp_path / "m")[0], MODEL)
     save_model(TEXT, {}, tmp_path / "m")
     assert_equal(read_model(tmp_path / "m")[0], TEXT)

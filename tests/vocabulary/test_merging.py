@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfs_dask.errors import StoreError
+from nfs_dask.storage.arrayfile import ArrayFile
 from nfs_dask.storage.folder import Folder
 from nfs_dask.text.counting import hash_strings
 from nfs_dask.text.ordering import order
@@ -20,7 +21,6 @@ from nfs_dask.text.strings import Strings
 from nfs_dask.vocabulary.fixed import write_fixed
 from nfs_dask.vocabulary.merging import choose_bounds, choose_cuts, merge_range
 from nfs_dask.vocabulary.ranges import sample_terms
-from nfs_dask.vocabulary.sections import Sections
 from nfs_dask.vocabulary.segments import read_manifest, write_segment
 
 words = st.sampled_from(["", "a", "ab", "ab\0", "b", "ba", "é", "zebra", "aaaaaaaaaaaa", "aaaaaaaaaaab", "😀"])
@@ -35,10 +35,10 @@ def read_merged(folder, ranges, *keys):
     """Arrays of all ranges, one after another; the names first."""
     names, arrays = [], {key: [] for key in keys}
     for merged in ranges:
-        sections = Sections.open(folder, merged.name)
-        names += listed(Strings(sections.read("offsets"), sections.read("text")))
+        file = ArrayFile.open(folder, merged.name)
+        names += listed(Strings(file.read("offsets"), file.read("text")))
         for key in keys:
-            arrays[key] += sections.read(key).tolist()
+            arrays[key] += file.read(key).tolist()
     return names, *arrays.values()
 
 
@@ -77,15 +77,15 @@ def test_maps_lead_from_ids_to_ranks(tmp_path_factory, rows, target):
     names = read_merged(folder, ranges)[0]
     df = frequencies(rows)[1]
     for number, segment in enumerate(segments):
-        sections = Sections.open(folder, segment.name)
+        file = ArrayFile.open(folder, segment.name)
         found, found_df, first = [], [], 0
         for merged in ranges:
-            own = Sections.open(folder, merged.name)
+            own = ArrayFile.open(folder, merged.name)
             start, stop = own.read("starts")[number : number + 2]
             found += [None if rank < 0 else names[first + rank] for rank in own.read("map", start, stop)]
             found_df += own.read("id_df", start, stop).tolist()
             first += merged.n_kept
-        terms = listed(Strings(sections.read("offsets"), sections.read("text")))
+        terms = listed(Strings(file.read("offsets"), file.read("text")))
         assert found == [term if df[term] >= 2 else None for term in terms]
         assert found_df == [df[term] for term in terms]
 

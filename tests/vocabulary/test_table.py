@@ -23,6 +23,7 @@ from nfs_dask.errors import StoreError
 from nfs_dask.sources.zarr import ZarrSource
 from nfs_dask.storage import terms as terms_module
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.sealed import sealed
 from nfs_dask.storage.shards import ShardReader
 from nfs_dask.storage.terms import with_prefix, without_prefix
 from nfs_dask.storage.writer import write_store
@@ -190,7 +191,7 @@ def copy(tmp_path):
 )
 def test_hostile_copies_are_refused(copy, change):
     manifest = json.loads((copy / "terms.json").read_text())
-    (copy / "terms.json").write_text(json.dumps({**manifest, **change}))
+    (copy / "terms.json").write_bytes(sealed({**manifest, **change}))
     with pytest.raises(StoreError):
         Table.open(copy)
 
@@ -198,7 +199,7 @@ def test_hostile_copies_are_refused(copy, change):
 @pytest.mark.parametrize("change", [{"n_terms": 2**40}, {"names_nbytes": 3}, {"n_terms": 41}, {"n_documents": 0}])
 def test_copies_of_another_size_than_they_say_are_refused_when_read(copy, change):
     manifest = json.loads((copy / "terms.json").read_text())
-    (copy / "terms.json").write_text(json.dumps({**manifest, **change}))
+    (copy / "terms.json").write_bytes(sealed({**manifest, **change}))
     with pytest.raises(StoreError):
         Table.open(copy).look_up(Strings.of(WORDS))
 

@@ -1,0 +1,39 @@
+"""JSON objects that carry a checksum of themselves, so that a changed digit or letter is noticed when they are read.
+
+The checksum is of what the object says, not of its bytes: whoever formats it otherwise leaves it valid.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import google_crc32c
+
+SEAL = "crc32c"  # the key of the checksum
+
+
+def sealed(content: Mapping[str, Any]) -> bytes:
+    """A JSON object with its checksum."""
+    plain = json.loads(json.dumps(dict(content)))  # as it will be read: tuples are lists, keys are strings
+    plain.pop(SEAL, None)
+    return json.dumps({**plain, SEAL: _seal(plain)}).encode()
+
+
+def unsealed(content: bytes) -> dict[str, Any]:
+    """The object without its checksum; a ValueError where it is no object, or not the one that was written.
+
+    One without a checksum is from before there were any.
+    """
+    found = json.loads(content)
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object")
+    seal = found.pop(SEAL, None)
+    if seal is not None and seal != _seal(found):
+        raise ValueError("its checksum does not fit its content")
+    return found
+
+
+def _seal(plain: dict[str, Any]) -> str:
+    return f"{google_crc32c.value(json.dumps(plain, sort_keys=True).encode()):08x}"
