@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.block import UNLABELLED, Array
 from nfs_dask.dataset import Dataset
+from nfs_dask.errors import StoreError
 from nfs_dask.models.base import Model
 from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.storage.folder import Folder
@@ -176,6 +177,11 @@ def _count_codes(folder: Folder, header: Header) -> Array:
     counts = np.zeros(1 + len(header.classes), np.int64)
     for start in range(0, header.n_rows, CODES_AT_A_TIME):
         codes = reader.read(start, min(start + CODES_AT_A_TIME, header.n_rows))
+        if codes.min() < UNLABELLED or codes.max() >= len(header.classes):
+            raise StoreError(
+                f"{folder.path(header.codes.name)} is damaged: it has codes from {codes.min()} to {codes.max()}, and "
+                f"there are {len(header.classes)} classes; restore it from a copy, or ingest again"
+            )
         counts += np.bincount(codes.astype(np.int64) + 1, minlength=len(counts))
     return counts
 

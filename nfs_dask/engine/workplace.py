@@ -40,6 +40,7 @@ from nfs_dask.storage.states import StoredPanels
 logger = logging.getLogger("nfs_dask")
 
 FORMAT = 1
+MOST_NOTE = 64 << 20  # bytes of a JSON file
 RUN, PLAN, FINISHED = "run.json", "plan.json", "finished.json"
 
 
@@ -219,7 +220,7 @@ def read_identity(run: Folder) -> dict[str, Any]:
 def reading(folder: Folder, name: str) -> Iterator[Any]:
     """The content of a JSON file of a run, with errors about it put into words."""
     try:
-        yield unsealed(folder.read(name))
+        yield unsealed(folder.read(name, 0, MOST_NOTE))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, NfsDaskError):
             raise

@@ -17,6 +17,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.ingesting.report import Seen
 from nfs_dask.sources.labels import encode, merge_classes, sample_weights
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.header import MOST_JSON
 from nfs_dask.storage.sealed import sealed, unsealed
 from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.ordering import order
@@ -162,7 +163,7 @@ def _to_json(piece: CountedPieces, task: CountTask) -> dict[str, Any]:
 def _finished(folder: Folder, task: CountTask) -> CountedPieces | None:
     """What an earlier try has left; None where it is not whole, and has to be made again."""
     try:
-        found = unsealed(folder.read(task.manifest))
+        found = unsealed(folder.read(task.manifest, 0, MOST_JSON))
         if found["task"] != task.number:
             raise ValueError(f"it is that of task {found['task']}")
         segments = [read_manifest(folder, name) for name in found["segments"]]

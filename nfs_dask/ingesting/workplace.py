@@ -19,6 +19,7 @@ from typing import Any
 from nfs_dask._version import __version__
 from nfs_dask.errors import ResumeError, StoreError
 from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.header import MOST_JSON
 from nfs_dask.storage.places import ingest_folder
 from nfs_dask.storage.sealed import sealed, unsealed
 
@@ -58,7 +59,7 @@ def _enter(folder: Folder, identity: dict[str, Any], store: Folder) -> None:
         folder.write(IDENTITY, sealed(now))
         return
     try:
-        then = unsealed(folder.read(IDENTITY))
+        then = unsealed(folder.read(IDENTITY, 0, MOST_JSON))
         differing = [key for key in now if then.get(key) != now[key]]
     except (ValueError, AttributeError) as error:
         raise StoreError(f"{folder.path(IDENTITY)} is damaged ({error}); remove {folder.location}") from error

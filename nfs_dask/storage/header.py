@@ -25,7 +25,7 @@ from nfs_dask.storage.layout import (
     consolidated,
     group_metadata,
 )
-from nfs_dask.storage.sealed import unsealed
+from nfs_dask.storage.sealed import unsealed, with_seal, without_seal
 from nfs_dask.storage.textfacts import TextFacts
 
 FORMAT = 1
@@ -68,7 +68,7 @@ class Header:
         plain = asdict(replace(self, text=None))
         del plain["text"]  # as in stores from before there was one
         text = {} if self.text is None else {"text": self.text.to_json()}
-        return {"format": FORMAT, **plain, "classes": list(self.classes), **text}
+        return with_seal({"format": FORMAT, **plain, "classes": list(self.classes), **text})
 
     @classmethod
     def from_json(cls, found: Json, where: str) -> Header:
@@ -81,6 +81,7 @@ class Header:
         try:
             if version != FORMAT:
                 raise ValueError(f"format {version!r}")
+            found = without_seal(found)
             text = found.get("text")
             values = {field.name: found[field.name] for field in fields(cls) if field.name != "text"}
             values |= {"layout": Layout(**found["layout"]), "classes": tuple(found["classes"])}
@@ -100,7 +101,7 @@ class Header:
         counts = [self.generation, self.n_rows, self.n_features, self.nnz, self.n_blocks]
         counts += [self.block_entries, self.block_nbytes, self.read_nbytes, self.names_nbytes or 0]
         known = (
-            all(isinstance(count, int) and 0 <= count < 2**62 for count in counts)
+            all(type(count) is int and 0 <= count < 2**62 for count in counts)
             and self.n_rows > 0
             and self.n_features > 0
             and self.n_blocks <= self.nnz // self.layout.block + self.n_rows // self.layout.row_shard + 2

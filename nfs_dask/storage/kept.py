@@ -75,6 +75,12 @@ class Kept:
                 return found
         return None
 
+    def verify(self) -> None:
+        """Read all that is kept, also of the data as they were, and refuse what is not what was written."""
+        for name in self.folder.names():
+            if name.endswith(".json"):
+                StoredPanels(self.folder / self._pointer(name)["folder"]).verify()
+
     def _pointer(self, name: str) -> dict[str, Any]:
         """The content of a pointer, which names a folder beside it and nothing else."""
         try:

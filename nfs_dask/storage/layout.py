@@ -45,6 +45,9 @@ class Layout:
     block: int = 1 << 22  # entries a block aims at: a smaller read decodes the same chunk again and again
 
     def __post_init__(self) -> None:
+        numbers = (self.chunk, self.shard, self.row_chunk, self.row_shard, self.block)
+        if not all(isinstance(number, int) for number in numbers):
+            raise InputError(f"chunks, shards and blocks of {numbers} values; give whole numbers")
         for chunk, shard in ((self.chunk, self.shard), (self.row_chunk, self.row_shard)):
             if not (0 < chunk <= shard and shard % chunk == 0 and shard // chunk <= MAX_CHUNKS_PER_SHARD):
                 raise InputError(

@@ -13,8 +13,9 @@ import numpy as np
 
 from nfs_dask.errors import StoreError
 from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.header import RECORD, Header, json_object, read_header
-from nfs_dask.storage.layout import Numbers
+from nfs_dask.storage.header import RECORD, ROOT, Header, json_object, read_header
+from nfs_dask.storage.kept import Kept
+from nfs_dask.storage.layout import OWN, Json, Numbers
 from nfs_dask.storage.shards import DIGEST_NBYTES, Receipt, ShardReader, write_numbers
 from nfs_dask.storage.texts import check_texts
 
@@ -94,8 +95,23 @@ def verify(location: str | os.PathLike[str], *, map: TaskMap = serial_map) -> No
             raise StoreError(problem)
     for texts in header.texts():
         check_texts(folder, texts)
-    for path in header.nodes() | header.own_nodes():
-        json_object(folder, f"{path}/zarr.json")
+    for path, node in (header.nodes() | header.own_nodes()).items():
+        _check_metadata(folder, f"{path}/{ROOT}", node)
+    _check_metadata(folder, ROOT, json.loads(header.root()))
+    Kept(folder / OWN / "statistics", header.fingerprint).verify()
+
+
+def _check_metadata(folder: Folder, name: str, written: Json) -> None:
+    """Refuse metadata that say anything else than was written; what others have added is theirs."""
+    found = json_object(folder, name)
+    if isinstance(listed := found.get("consolidated_metadata"), dict) and "consolidated_metadata" in written:
+        ours = written["consolidated_metadata"]["metadata"]
+        nodes = {path: node for path, node in dict(listed.get("metadata", {})).items() if path in ours}
+        found["consolidated_metadata"] = {**listed, "metadata": nodes}
+    if found != json.loads(json.dumps(written)):
+        raise StoreError(
+            f"{folder.path(name)} is damaged: it does not say what was written; restore it from a copy, or ingest again"
+        )
 
 
 def _check_shard(check: _Check) -> str | None:

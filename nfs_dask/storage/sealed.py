@@ -14,25 +14,36 @@ import google_crc32c
 SEAL = "crc32c"  # the key of the checksum
 
 
-def sealed(content: Mapping[str, Any]) -> bytes:
-    """A JSON object with its checksum."""
+def with_seal(content: Mapping[str, Any]) -> dict[str, Any]:
+    """An object, as JSON has it, with its checksum."""
     plain = json.loads(json.dumps(dict(content)))  # as it will be read: tuples are lists, keys are strings
     plain.pop(SEAL, None)
-    return json.dumps({**plain, SEAL: _seal(plain)}).encode()
+    return {**plain, SEAL: _seal(plain)}
 
 
-def unsealed(content: bytes) -> dict[str, Any]:
-    """The object without its checksum; a ValueError where it is no object, or not the one that was written.
+def without_seal(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The object without its checksum; a ValueError where it is not the one that was written.
 
     One without a checksum is from before there were any.
     """
+    plain = dict(found)
+    seal = plain.pop(SEAL, None)
+    if seal is not None and seal != _seal(plain):
+        raise ValueError("its checksum does not fit its content")
+    return plain
+
+
+def sealed(content: Mapping[str, Any]) -> bytes:
+    """A file of one object with its checksum."""
+    return json.dumps(with_seal(content)).encode()
+
+
+def unsealed(content: bytes) -> dict[str, Any]:
+    """The object of such a file; a ValueError where it holds none, or not the one that was written."""
     found = json.loads(content)
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object")
-    seal = found.pop(SEAL, None)
-    if seal is not None and seal != _seal(found):
-        raise ValueError("its checksum does not fit its content")
-    return found
+    return without_seal(found)
 
 
 def _seal(plain: dict[str, Any]) -> str:

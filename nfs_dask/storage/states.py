@@ -173,6 +173,11 @@ class StoredPanels(Panels):
         folder = _panel(self.folder, panel)
         return {name: read_stored(folder / name, width, check) for name, check in self._names[panel].items()}
 
+    def verify(self) -> None:
+        """Read all of it."""
+        for panel in range(len(self)):
+            self._stored(panel)
+
     def state(self) -> State:
         """All panels side by side; several are decoded at a time, each into its place."""
         whole: dict[str, Array] = {}

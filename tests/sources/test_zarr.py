@@ -23,6 +23,7 @@ from nfs_dask.sources.zarr import ZarrSource
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import Header, read_header
 from nfs_dask.storage.layout import OWN, Layout
+from nfs_dask.storage.sealed import with_seal
 from nfs_dask.storage.shards import ShardReader, ShardWriter, write_numbers
 from nfs_dask.storage.writer import write_store
 
@@ -194,7 +195,7 @@ def test_damage_is_reported_by_name(ours, name, harm):
 
 def change_header(store, **changes):
     root = json.loads((store / "zarr.json").read_text())
-    root["attributes"][OWN].update(changes)
+    root["attributes"][OWN] = with_seal({**root["attributes"][OWN], **changes})
     (store / "zarr.json").write_text(json.dumps(root))
 
 

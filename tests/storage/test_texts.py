@@ -22,6 +22,7 @@ from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import read_header
 from nfs_dask.storage.layout import Layout
 from nfs_dask.storage.receipts import verify
+from nfs_dask.storage.sealed import with_seal
 from nfs_dask.storage.textfacts import TextFacts, joined_reports
 from nfs_dask.storage.texts import encoded
 from nfs_dask.storage.writer import write_store
@@ -160,6 +161,7 @@ def test_facts_that_cannot_be_are_refused(tmp_path, change, message):
 def edited(place, change):
     root = json.loads((place / "zarr.json").read_text())
     change(root["attributes"]["nfs_dask"])
+    root["attributes"]["nfs_dask"] = with_seal(root["attributes"]["nfs_dask"])
     (place / "zarr.json").write_text(json.dumps(root))
 
 
