@@ -15,7 +15,8 @@ from typing import Any
 from nfs_dask.engine.plan import Resources
 from nfs_dask.engine.warm import COUNTING, Warming, warm_up
 from nfs_dask.errors import ClusterError, PlanError
-from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.claims import sign, sweep
+from nfs_dask.storage.folder import PROBE, Folder
 from nfs_dask.units import MiB, format_bytes
 
 logger = logging.getLogger("nfs_dask")
@@ -255,7 +256,8 @@ def _wait_for_first(client: Any) -> None:
 def _probe(place: Folder, token: str) -> bool:
     """Leave a mark that workers look for; False where the client itself cannot write."""
     try:
-        place.write(f".nfs-probe-{token}", token.encode())
+        sweep(place, PROBE)
+        sign(place, f"{PROBE}{token}")
     except OSError as error:
         logger.debug("%s cannot hold temporary files: %s", place.location, error)
         return False
@@ -263,4 +265,4 @@ def _probe(place: Folder, token: str) -> bool:
 
 
 def _unprobe(place: Folder, token: str) -> None:
-    place.delete(f".nfs-probe-{token}")
+    place.delete(f"{PROBE}{token}")

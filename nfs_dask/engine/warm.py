@@ -20,7 +20,7 @@ from nfs_dask.statistics.pinned import Pinned
 from nfs_dask.statistics.sample import RowSample
 from nfs_dask.statistics.signs import ClassSigns
 from nfs_dask.storage import states  # noqa: F401  (loads zarr)
-from nfs_dask.storage.folder import Folder
+from nfs_dask.storage.folder import PROBE, Folder
 
 
 class _Nowhere:
@@ -109,6 +109,6 @@ def _count_texts() -> None:
 def _reaches(place: Folder, token: str) -> bool:
     """Whether this worker sees the mark that the client left, and can write beside it."""
     try:
-        return place.exists(f".nfs-probe-{token}") and place.writable()
+        return place.exists(f"{PROBE}{token}") and place.writable()
     except OSError:  # no credentials here, for example
         return False

@@ -33,6 +33,7 @@ from nfs_dask.engine.plan import Plan, Resources
 from nfs_dask.errors import InputError, NfsDaskError, ResumeError, StoreError
 from nfs_dask.sources.base import Source, origin_of
 from nfs_dask.statistics.base import Statistic
+from nfs_dask.storage.claims import sign, sweep
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.sealed import sealed, unsealed
 from nfs_dask.storage.states import StoredPanels
@@ -109,8 +110,10 @@ class Workplace:
         return self._temporary(Folder(plan.resources.spool), "panels")
 
     def _temporary(self, base: Folder, what: str) -> Folder:
+        sweep(base, f".nfs-{what}-")  # what was left by processes that were killed
         folder = base / f".nfs-{what}-{uuid.uuid4().hex[:12]}"
         self.temporary.append(folder)
+        sign(folder)
         return folder
 
     def hand_over(self, panels: StoredPanels) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from nfs_dask._version import __version__
 from nfs_dask.errors import ResumeError, StoreError
+from nfs_dask.storage.claims import Claim, held
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import MOST_JSON
 from nfs_dask.storage.places import ingest_folder
@@ -34,11 +35,19 @@ def open_workplace(store: Folder, identity: dict[str, Any], *, resumable: bool) 
     folder = ingest_folder(store)
     if not resumable:
         folder = Folder(f"{folder.location}-{uuid.uuid4().hex[:12]}")
-    else:
-        _enter(folder, identity, store)
+    with held(folder, store.location) as claim:
+        if resumable:
+            _enter(folder, identity, store)
+        with _tidied(folder, claim, resumable):
+            yield folder
+
+
+@contextmanager
+def _tidied(folder: Folder, claim: Claim, resumable: bool) -> Iterator[None]:
     try:
-        yield folder
+        yield
     except BaseException:
+        claim.release()
         if resumable and len(folder.names()) > 1:
             logger.warning(
                 "what was finished is kept in %s; the same ingest goes on from there, and --clean-up "
@@ -48,6 +57,7 @@ def open_workplace(store: Folder, identity: dict[str, Any], *, resumable: bool) 
         else:
             folder.remove()
         raise
+    claim.release()
     folder.remove()
 
 

@@ -6,7 +6,8 @@
     ending   bytes of checks and of trailer | CRC-32C of all from the checks to here | magic with version, 8 bytes each
 
 A file appears whole or not at all, and writing the same again leaves the same bytes. As the name is inside, one file
-in the place of another is noticed too.
+in the place of another is noticed too. Whoever resumes looks at all of a file and can make it again, so files are not
+forced to the disk.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class ArrayFileWriter:
 
 def write_arrays(folder: Folder, name: str, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> int:
     """Write a file in one go; the bytes written."""
-    with folder.create(name) as file:
+    with folder.create(name, lasting=False) as file:
         writer = ArrayFileWriter(file, name)
         for key, array in arrays.items():
             writer.add(key, array)

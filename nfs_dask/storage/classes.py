@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array
+from nfs_dask.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import Header
@@ -50,7 +50,10 @@ def merged_classes(old: Header, classes: Array | None) -> tuple[tuple[Any, ...],
             )
         return (), None
     if classes is None or len(classes) == 0:
-        return old.classes, np.full(0, UNLABELLED)
+        raise InputError(
+            f"the rows of the store have labels ({old.label}), and the rows to append have none; give one label for "
+            "each row, as labels= or by the column that holds them"
+        )
     class_type, values = plain_classes(classes)
     if old.classes and class_type != old.class_type:
         raise InputError(

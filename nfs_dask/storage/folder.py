@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import glob
+import itertools
 import os
 import shutil
 import stat
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from nfs_dask.errors import InputError, NfsDaskError, StoreError
+
+PROBE = ".nfs-probe-"  # begins the names of files that show where one can write
 
 
 def is_url(location: str) -> bool:
@@ -141,19 +144,24 @@ class Folder:
             return bytes(fs.cat_file(self.path(name), start=first, end=last)) if last > first else b""
 
     @contextmanager
-    def create(self, name: str) -> Iterator[IO[bytes]]:
-        """A file to write to, that appears under its name when the block ends without an error."""
+    def create(self, name: str, *, lasting: bool = True) -> Iterator[IO[bytes]]:
+        """A file to write to, that appears under its name when the block ends without an error.
+
+        A ``lasting`` one is on the disk by then: neither a power cut nor a crash of the system leaves half of it.
+        """
         if self.remote:
             with self._remote_file(name) as file:
                 yield file
             return
         path = Path(self.path(name))
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent, lasting)
         partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
         try:
             with _named(path), open(partial, "wb") as file:
                 yield file
+                _settle(file, lasting)
             os.replace(partial, path)
+            _settle_folder(path.parent, lasting)
         finally:
             partial.unlink(missing_ok=True)
 
@@ -173,19 +181,19 @@ class Folder:
             file.discard()
             raise
 
-    def write(self, name: str, content: bytes | memoryview) -> None:
+    def write(self, name: str, content: bytes | memoryview, *, lasting: bool = True) -> None:
         if self.remote:
             with self._fs() as fs:
                 fs.pipe_file(self.path(name), bytes(content))
         else:
-            with self.create(name) as file:
+            with self.create(name, lasting=lasting) as file:
                 file.write(content)
 
     def write_new(self, name: str, content: bytes) -> bool:
         """Write an object unless one is there; whether it was this call that wrote it."""
         path = Path(self.path(name))
         if not self.remote:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent, True)
         try:
             if self.remote:
                 with self._fs() as fs:
@@ -193,9 +201,11 @@ class Folder:
                 return True
             partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
             try:
-                with _named(path):
-                    partial.write_bytes(content)
+                with _named(path), open(partial, "wb") as file:
+                    file.write(content)
+                    _settle(file, True)
                 os.link(partial, path)  # unlike a rename, refuses an existing name
+                _settle_folder(path.parent, True)
             finally:
                 partial.unlink(missing_ok=True)
             return True
@@ -204,9 +214,9 @@ class Folder:
 
     def writable(self) -> bool:
         """Whether objects can be written here, found by writing one."""
-        probe = f".nfs-probe-{uuid.uuid4().hex[:12]}"
+        probe = f"{PROBE}{uuid.uuid4().hex[:12]}"
         try:
-            self.write(probe, b"")
+            self.write(probe, b"", lasting=False)
             self.delete(probe)
         except OSError:
             return False
@@ -231,6 +241,44 @@ class Folder:
                     fs.rm_file(path)
             elif fs.exists(self.location):
                 fs.rm(self.location, recursive=True)
+
+
+def rename_folder(folder: Folder, to: Folder) -> None:
+    """Give a local folder another name beside its own, for good; refuses one that is taken by anything."""
+    os.rename(folder.location, to.location)
+    _settle_folder(Path(to.location).parent, True)
+
+
+def _make_folder(path: Path, lasting: bool) -> None:
+    """Make a folder and those above it."""
+    missing = [path, *path.parents] if lasting else []
+    missing = list(itertools.takewhile(lambda one: not one.exists(), missing))
+    path.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        _settle_folder(made.parent, lasting)
+
+
+def _settle(file: IO[bytes], lasting: bool) -> None:
+    """Bring what was written to the disk."""
+    if lasting:
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _settle_folder(path: Path, lasting: bool) -> None:
+    """Bring the names in a folder to the disk, where the system can."""
+    if not lasting:
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:  # a folder that may be written but not listed
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some network file systems know no such thing
+        pass
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

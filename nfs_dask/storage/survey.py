@@ -147,7 +147,10 @@ def survey(task: SurveyTask) -> Survey:
     """Look at one run of blocks. Doing it again leaves the same files and gives the same answer."""
     found = Survey(task.number, entries=[0] * (task.stop - task.start))
     with ExitStack() as stack:
-        files = [stack.enter_context(Folder(task.scratch).create(f"{task.number}.{name}")) for name in _columns(task)]
+        files = [
+            stack.enter_context(Folder(task.scratch).create(f"{task.number}.{name}", lasting=False))
+            for name in _columns(task)
+        ]
         for block, mended in checked_blocks(task.source, task.start, task.stop):
             _write_rows(task, block, found, files)
             found.entries[block.number - task.start] += block.nnz

@@ -16,6 +16,7 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.errors import DataWarning, InputError, warn
+from nfs_dask.storage.claims import Claim
 from nfs_dask.storage.classes import merged_classes, plain_classes, write_categories
 from nfs_dask.storage.columns import ColumnsTask, write_columns
 from nfs_dask.storage.folder import Folder
@@ -28,7 +29,7 @@ from nfs_dask.storage.names import (
     has_strings,
     names_of,
 )
-from nfs_dask.storage.places import claimed, new_store, publish, scratch_folder
+from nfs_dask.storage.places import claimed, new_store, scratch_folder
 from nfs_dask.storage.receipts import (
     Receipts,
     TaskMap,
@@ -110,13 +111,12 @@ def write_store(
         check_text(text, source, new=not append)
     if append:
         read_header(folder)  # before a claim is left in a place that is no store
-        with claimed(folder):
-            _append(work, folder, names, text)
+        with claimed(folder) as claim:
+            _append(work, folder, names, text, claim)
     else:
         check_label_name(label_name)
         with new_store(folder) as building:
-            root = _create(work, building, label_name, names, layout or Layout(), text)
-            publish(folder, building, root)
+            building.publish(_create(work, building.folder, label_name, names, layout or Layout(), text))
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _create(
     return header.root()
 
 
-def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | None) -> None:
+def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | None, claim: Claim) -> None:
     old = read_header(folder)
     source = work.source
     check_same_text(old.text, text, folder.location)
@@ -224,6 +224,7 @@ def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | 
             text=None if old.text is None else old.text.appended(text),
         )
         header = _write_generation(work, folder, scratch, header, old, surveys, read_receipts(folder, old))
+    claim.check()
     folder.write(ROOT, header.root())
 
 
