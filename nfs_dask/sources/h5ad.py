@@ -13,7 +13,7 @@ import numpy as np
 from nfs_dask.block import UNLABELLED, Array, Block, Csr, Kind
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly
-from nfs_dask.sources.files import expand, fingerprint, open_binary, size_of
+from nfs_dask.sources.files import expand, fingerprint, open_seekable, size_of
 from nfs_dask.sources.h5columns import check_names, index_of, obs_column
 from nfs_dask.sources.matrices import check_matrix, check_not_empty, compress, countable, kind_of
 from nfs_dask.sources.stored_labels import ColumnLabels
@@ -187,7 +187,7 @@ def _opened(path: str) -> Iterator[Any]:
     except ImportError:
         raise InputError(".h5ad files need h5py; install it with: pip install 'nfs-dask[anndata]'") from None
     with ExitStack() as stack:
-        content = stack.enter_context(open_binary(path))  # says what is missing better than HDF5 does
+        content = stack.enter_context(open_seekable(path))  # says what is missing better than HDF5 does
         try:
             file = stack.enter_context(h5py.File(content if is_url(path) else path, "r"))
         except OSError as error:
