@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -184,12 +184,18 @@ def sign(folder: Folder, name: str = OWNER) -> None:
 
 def sweep(folder: Folder, beginning: str) -> None:
     """Remove what begins with that and belonged to processes of this machine that are gone."""
-    for name in folder.names():
-        if not name.startswith(beginning):
-            continue
-        owner = read(folder, name) or read(folder / name, OWNER)
-        if owner is not None and owner.known_gone:
-            folder.delete(name) if read(folder, name) else (folder / name).remove()
+    with suppress(OSError):  # where one may write, but not look
+        for name in [name for name in folder.names() if name.startswith(beginning)]:
+            with suppress(OSError):  # somebody else's
+                _sweep(folder, name)
+
+
+def _sweep(folder: Folder, name: str) -> None:
+    file, inside = read(folder, name), read(folder / name, OWNER)
+    if file is not None and file.known_gone:
+        folder.delete(name)
+    elif inside is not None and inside.known_gone:
+        (folder / name).remove()
 
 
 @contextmanager

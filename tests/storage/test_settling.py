@@ -15,7 +15,7 @@ from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.writer import write_store
 
-SCRATCH = ("scratch-", ".spool", ".nfs-", ".fold", "writing")  # made again, or nobody's when the power fails
+SCRATCH = ("scratch-", ".spool", ".nfs-", ".fold", "writing", "__pycache__")  # made again, or nobody's when the power fails
 CODES = np.arange(200) % 3
 
 
