@@ -16,6 +16,8 @@ from nfs_dask.engine.runs import is_run, read_run
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import StoreError
 from nfs_dask.statistics.counts import ClassCounts
+from nfs_dask.storage.arrayfile import write_arrays
+from nfs_dask.storage.folder import Folder
 from nfs_dask.testing import Misbehaving
 
 CORPUS = GeneratedCorpus(600, 300, 3, words_per_document=10, block_rows=50)  # 12 blocks
@@ -137,10 +139,10 @@ def test_damaged_runs_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (checkpoint,) = (folder / "class_counts" / "checkpoints").iterdir()
     for content in (b"", b"PK", checkpoint.read_bytes()[:100]):
         checkpoint.write_bytes(content)
-        with pytest.raises(StoreError, match=f"{checkpoint.name} is damaged; delete it"):
+        with pytest.raises(StoreError, match=f"{checkpoint.name} is truncated, damaged .* run again"):
             read_run(folder)
-    np.savez(checkpoint, header=np.frombuffer(b'{"coverage": 3}', np.uint8))
-    with pytest.raises(StoreError, match="is damaged; delete it"):
+    write_arrays(Folder(str(checkpoint.parent)), checkpoint.name, {}, {"coverage": 3})
+    with pytest.raises(StoreError, match=f"{checkpoint.name} is truncated, damaged .* run again"):
         read_run(folder)
     for content in (b"{", b"[]", b"{}"):
         (folder / "class_counts" / "plan.json").write_bytes(content)

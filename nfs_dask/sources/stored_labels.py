@@ -40,11 +40,11 @@ class OwnLabels:
 
     def __init__(self, folder: Folder, header: Header) -> None:
         assert header.codes is not None
-        self.classes, self._rank = _ranked(header.class_array())
+        self.classes, self._rank = _ranked(header.class_array(), folder.location)
         self._codes = ShardReader(folder, header.codes)
 
     def read(self, start: int, stop: int) -> Array:
-        return _recoded(self._codes.read(start, stop), self._rank, self._codes.numbers.name)
+        return _recoded(self._codes.read(start, stop), self._rank, self._codes.folder.path(self._codes.numbers.name))
 
     def fingerprint(self) -> str:
         return ""
@@ -157,14 +157,16 @@ def listing(hierarchy: Hierarchy, *paths: str) -> str:
     return digest.hexdigest()
 
 
-def _ranked(classes: Array) -> tuple[Array, Array]:
+def _ranked(classes: Array, where: str) -> tuple[Array, Array]:
     """Sorted classes, and the position among them of each class as it is stored; the last stands for none."""
     order = np.argsort(classes, kind="stable")
     rank = np.empty(len(classes) + 1, np.int32)
     rank[order] = np.arange(len(classes))
     rank[-1] = UNLABELLED
     if len(np.unique(classes)) < len(classes):
-        raise StoreError("two categories of the label column are the same; the store is damaged")
+        raise StoreError(
+            f"{where} is damaged: two categories of its label column are the same; ingest again, or use a copy"
+        )
     return classes[order], rank
 
 
@@ -172,5 +174,5 @@ def _recoded(codes: Array, rank: Array, name: str) -> Array:
     """Stored codes as positions among the sorted classes. Codes come from outside, so their range is checked."""
     codes = codes.astype(np.int64)
     if len(codes) and not (codes.min() >= UNLABELLED and codes.max() < len(rank) - 1):
-        raise StoreError(f"{name} is damaged: it holds a code that stands for no category")
+        raise StoreError(f"{name} is damaged: it holds a code that stands for no category; ingest again, or use a copy")
     return rank[codes]  # -1 takes the last

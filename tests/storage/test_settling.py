@@ -15,7 +15,15 @@ from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.writer import write_store
 
-SCRATCH = ("scratch-", ".spool", ".nfs-", ".fold", "writing", "__pycache__")  # made again, or nobody's when the power fails
+# Made again, or nobody's, when the power fails.
+SCRATCH = (
+    "scratch-",
+    ".spool",
+    ".nfs-",
+    ".fold",
+    "writing",
+    "__pycache__",
+)
 CODES = np.arange(200) % 3
 
 
