@@ -19,6 +19,9 @@ from nfs_dask.solvers.separation import Separation, prefix_sums
 from nfs_dask.solvers.solution import Array
 
 _SAME = 2.0**-60  # of two doubles that are not the same number, the difference relative to them is larger
+_DOUBTFUL = 1e-8  # of the largest eigenvalue: those below have lost half their digits, and may be nothing
+_DEPENDENT = 1e-12  # of the largest variance, in standard units: below it, a direction is taken for rounding
+_ANY_UNITS = 2  # of LAPACK's Jacobi method: accurate under any scaling of rows
 _SPARE = 1 << 16  # features that may wait until the best of them are picked: as many as k, and these
 
 
@@ -187,7 +190,8 @@ def scaled(separation: Separation, variance: Array, constant: Array, floor: floa
 def symmetric_root(covariance: Array, floor: float = 0.0) -> Array:
     """The symmetric root of the inverse of a covariance (m, m), of its pseudo-inverse if it is singular.
 
-    Directions with a variance below ``floor`` get that variance.
+    Directions with a variance below ``floor`` get that variance. Which directions have none is told from features in
+    units of their standard deviations: units may be as far apart as they like.
 
     >>> symmetric_root(np.diag([4.0, 0.25])).tolist()
     [[0.5, 0.0], [0.0, 2.0]]
@@ -195,8 +199,36 @@ def symmetric_root(covariance: Array, floor: float = 0.0) -> Array:
     if not np.isfinite(covariance).all():
         raise InputError("the covariance has values that a float does not hold; scale the features down")
     values, directions = np.linalg.eigh(covariance)
-    none = len(values) * np.finfo(np.float64).eps * max(float(values.max(initial=0.0)), 0.0)
-    values = np.maximum(np.where(values > none, values, 0.0), floor)
-    scale = np.divide(1.0, np.sqrt(values), out=np.zeros(len(values)), where=values > 0)
-    root = (directions * scale) @ directions.T
+    if len(values) and values[0] <= _DOUBTFUL * values[-1]:
+        values, directions = _axes_of_any_units(covariance)
+    root = (directions / np.sqrt(np.maximum(values, floor))) @ directions.T
+    if floor > 0 and len(values) < len(root):
+        root += (np.eye(len(root)) - directions @ directions.T) / np.sqrt(floor)
     return (root + root.T) / 2
+
+
+def _axes_of_any_units(covariance: Array) -> tuple[Array, Array]:
+    """The variances above 0 of a covariance (m, m), (r,), and their directions (m, r), each to nearly all its digits.
+
+    Eigenvalues are rounded by the size of the largest, which leaves nothing of a feature in small units beside one in
+    large ones. Singular values of a root whose rows are in those units are not (Demmel and others, Computing the
+    singular value decomposition with high relative accuracy, 1999): units are taken off and put back.
+    """
+    from scipy.linalg.lapack import dgejsv  # takes a while to load
+
+    units = np.sqrt(np.diag(covariance))
+    inverse = np.divide(1.0, units, out=np.zeros(len(units)), where=units > 0)
+    values, directions = np.linalg.eigh(covariance * inverse[:, None] * inverse)
+    varies = values > _DEPENDENT * values[-1]
+    whitened = directions[:, varies] * np.sqrt(values[varies])
+    if not whitened.shape[1]:
+        return values[varies], whitened
+    factor = units[:, None] * whitened
+    spread, axes, right, scaling, _, failed = dgejsv(factor, joba=_ANY_UNITS)
+    if failed:
+        raise InputError("the covariance is too close to singular; give a variance_floor above 0")
+    spread *= scaling[0] / scaling[1]
+    if varies.all():  # axes are U = F W / s = F'^-1 W s: each number of them comes from the smaller of these
+        opposite = inverse[:, None] * (directions / np.sqrt(values))
+        axes = np.where(units[:, None] < spread, factor @ right / spread, opposite @ right * spread)
+    return spread**2, axes

@@ -109,3 +109,38 @@ def test_documents_that_come_later_cost_no_digits(method: str) -> None:
         for part in np.split(np.arange(N), cuts):
             model.partial_fit(X[part], y[part], classes=["a", "b", "c"])
         assert is_exact(model.objective_, cost)
+
+
+@pytest.mark.parametrize("method", ["within", "total"])
+def test_units_change_nothing_of_what_is_divided_by_them(method: str) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(40, 6)) + np.arange(40)[:, None] % 3 * rng.random(6), np.arange(40) % 3
+        units = 2.0 ** rng.integers(-200, 201, 6)
+        for k in (1, 3, 6):
+            here, there = new(method, k).fit(X, y), new(method, k).fit(X * units, y)
+            np.testing.assert_array_equal(here.get_support(), there.get_support())
+            np.testing.assert_array_equal(here.scores_, there.scores_)
+            np.testing.assert_array_equal(here.decision_function(X), there.decision_function(X * units))
+
+
+@pytest.mark.parametrize(("collinear", "apart"), [(False, 3), (False, 40), (False, 150), (True, 3), (True, 10)])
+def test_units_change_nothing_of_distances_by_a_whole_covariance(collinear: bool, apart: int) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(40, 6)) + np.arange(40)[:, None] % 3 * rng.random(6), np.arange(40) % 3
+        if collinear:
+            X[:, 4], X[:, 5] = 0, X[:, 0] - 2 * X[:, 1]
+        units = 2.0 ** rng.integers(-apart, apart + 1, 6)
+        here, there = new("full", "all").fit(X, y), new("full", "all").fit(X * units, y)
+        np.testing.assert_allclose(there.decision_function(X * units), here.decision_function(X), rtol=0, atol=1e-6)
+        np.testing.assert_array_equal(there.predict(X * units), here.predict(X))
+        assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
+
+
+def test_a_feature_in_small_units_is_not_lost_beside_noise_in_large_ones() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    X = np.c_[1e8 * rng.normal(size=200), y + 0.1 * rng.normal(size=200), rng.normal(size=200)]
+    for method, k in itertools.product(["within", "total", "full"], [1, 2, "all"]):
+        assert (new(method, k).fit(X, y).predict(X) == y).all()

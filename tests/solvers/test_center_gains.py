@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -288,6 +289,20 @@ def test_roots_of_singular_covariances_leave_out_what_does_not_vary():
     values, directions = np.linalg.eigh(S)
     np.testing.assert_allclose(floored @ floored, directions / np.maximum(values, 0.5) @ directions.T, atol=1e-9)
     assert symmetric_root(np.zeros((2, 2))).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("apart", [0, 10, 45])
+def test_roots_keep_their_digits_in_any_units(apart):
+    """Against 80 digits, in units of the features: what a root makes of rows that vary by as much as they do."""
+    rng = np.random.default_rng(apart)
+    with mpmath.workdps(80):
+        for _ in range(5):
+            S = np.cov(rng.normal(size=(5, 40)) * 2.0 ** rng.integers(-apart, apart + 1, (5, 1)))
+            values, directions = mpmath.eigsy(mpmath.matrix(S.tolist()))
+            exact = directions * mpmath.diag([1 / mpmath.sqrt(value) for value in values]) * directions.T
+            off = symmetric_root(S) - np.array(exact.tolist(), float)
+            assert np.abs(off * np.sqrt(np.diag(S))[:, None]).max() < 1e-7  # few units apart: half of all digits
+            assert apart < 45 or np.abs(off * np.sqrt(np.diag(S))[:, None]).max() < 1e-13
 
 
 def test_what_cannot_be_forced_or_inverted_is_refused():
