@@ -85,7 +85,8 @@ class AddingClassifier(SparseClassifier):
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take documents away that were fitted before: the inverse of `partial_fit`.
 
-        The model is that of the other documents; to the bit where values and weights are whole numbers.
+        The model is that of the other documents; to the bit where values and weights are whole numbers. Where what is
+        forgotten is so much larger than the rest that sums have lost the digits of the rest, it is refused.
 
         Parameters
         ----------

@@ -19,6 +19,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.kernels import add_integers, add_weighted_integers
 from nfs_dask.statistics import real_kernels as kernels
 from nfs_dask.statistics.base import State, Statistic, added, array_of
+from nfs_dask.statistics.remainders import Remainders
 
 SUMS = ("sums", "real_sums", "real_sums_low")
 SQUARES = ("squares", "real_squares", "real_squares_low", "real_squares_least")
@@ -27,7 +28,6 @@ POWER = ("power", "power_low", "power_least")  # of all features together, for e
 _MOST = 2**62  # sums of integers stay below this, so that int64 never wraps
 _MOST_POWER = 2.0**960  # sums of squares stay below this, so that their products keep their digits
 _CHUNK = 1 << 14  # sums that are finished at a time: their pairs stay in cache
-_RESIDUE = 2.0**-90  # of a real sum: what may be left of it when all its terms have been taken away
 
 
 @dataclass(frozen=True)
@@ -217,20 +217,22 @@ def take_away(state: State, part: State) -> State:
     digits of a pair.
     """
     totals = _totals_without(state.totals, part.totals)
-    gone = totals["rows"] == 0
+    rows = totals["rows"]
     like = {**part.arrays, **state.arrays}
     arrays = {n: np.zeros(a.shape, "float64" if n.startswith("real") else "int64") for n, a in like.items()}
     for names in (SUMS, SQUARES):
         if not arrays.keys() & set(names):
             continue
+        left = Remainders(rows, len(names) - 1)
         for columns in _chunks(_shape(arrays)):
-            rest = _without(state.arrays, part.arrays, names, columns)
+            rest = _without(state.arrays, part.arrays, names, columns, left)
             total = Pair.sum_of(_terms(rest, names, slice(None))).value
             exact = names[1] not in rest
-            if (exact and total[gone].any()) or (names is SQUARES and (total < 0).any()):
+            if (exact and total[rows == 0].any()) or (names is SQUARES and (total < 0).any()):
                 raise _not_among_them()
             for name, values in rest.items():
-                arrays[name][:, columns] = np.where(gone[:, None], 0, values)
+                arrays[name][:, columns] = np.where(rows[:, None] == 0, 0, values)
+        left.check()
     # The mass bounds every whole number of the state, whichever documents shared a block.
     largest = max((int(np.abs(a).max(initial=0)) for a in arrays.values() if a.dtype.kind == "i"), default=0)
     totals["mass"] = np.maximum(state.totals["mass"] - part.totals["mass"], largest)
@@ -242,14 +244,16 @@ def _totals_without(totals: Mapping[str, Array], part: Mapping[str, Array]) -> d
     rest = {"rows": totals["rows"] - part["rows"]}
     for names in (("weight", "weight_low"), POWER):
         high = names[0]
-        rest.update(zip(names, _real_rest([totals[n] for n in names], [part[n] for n in names]), strict=True))
+        left = Remainders(rest["rows"], len(names))
+        rest.update(zip(names, _real_rest([totals[n] for n in names], [part[n] for n in names], left), strict=True))
         if (rest["rows"] < 0).any() or (rest[high] < 0).any() or rest[high][rest["rows"] == 0].any():
             raise _not_among_them()
+        left.check()
     return rest
 
 
 def _without(
-    arrays: Mapping[str, Array], part: Mapping[str, Array], names: Sequence[str], columns: slice
+    arrays: Mapping[str, Array], part: Mapping[str, Array], names: Sequence[str], columns: slice, left: Remainders
 ) -> dict[str, Array]:
     """The difference of the named arrays, at some columns."""
 
@@ -261,14 +265,15 @@ def _without(
     if whole in arrays or whole in part:
         rest[whole] = at(arrays, whole).astype(np.int64) - at(part, whole).astype(np.int64)
     if real[0] in arrays or real[0] in part:
-        rest.update(zip(real, _real_rest([at(arrays, n) for n in real], [at(part, n) for n in real]), strict=True))
+        found = _real_rest([at(arrays, n) for n in real], [at(part, n) for n in real], left)
+        rest.update(zip(real, found, strict=True))
     return rest
 
 
-def _real_rest(terms: list[Array], part: list[Array]) -> list[Array]:
+def _real_rest(terms: list[Array], part: list[Array], left: Remainders) -> list[Array]:
     """The difference of expansions; what rounding leaves when all of something is taken away is nothing."""
     rest = distil([*terms, *(-term for term in part)], len(terms))
-    nothing = np.abs(rest[0]) <= _RESIDUE * np.abs(terms[0])
+    nothing = left.is_nothing(np.broadcast_to(terms[0], rest[0].shape), rest[0])
     return [np.where(nothing, 0.0, term) for term in rest]
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from nfs_dask.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.base import State
+from nfs_dask.statistics.remainders import Remainders
 
 _REAL_PREFIX = "real_"
-_ROUNDING = 1e-12  # of a real total: what is left of it when all its terms have been taken away
 
 
 def lift(state: State, positions: Array, common: tuple[str, ...] = ()) -> State:
@@ -39,18 +39,19 @@ def subtract(state: State, part: State) -> State:
 
     Whole numbers give exactly what the other documents alone would have given.
     """
+    rows = state.totals["rows"] - part.totals["rows"]
     # One of them may have been kept with more than is needed, such as documents beside sums.
     both = [name for name in state.totals if name in part.totals and name != "mass"]
-    totals = {name: _rest(state.totals[name], part.totals[name]) for name in both}
+    totals = {name: _rest(state.totals[name], part.totals[name], rows) for name in both}
     # The mass guards against overflow, and depends on which documents shared a block: a bound is enough.
     totals["mass"] = np.maximum(state.totals["mass"] - part.totals["mass"], 0)
     arrays: dict[str, Array] = {}
     for name in _kinds(state) & _kinds(part):
         real = _REAL_PREFIX + name
         if real in state.arrays or real in part.arrays:
-            arrays[real] = _rest(_all(state, name), _all(part, name))
+            arrays[real] = _rest(_all(state, name), _all(part, name), rows)
         else:
-            arrays[name] = _rest(state.arrays[name], part.arrays[name])
+            arrays[name] = _rest(state.arrays[name], part.arrays[name], rows)
     return State(arrays, totals)
 
 
@@ -64,11 +65,13 @@ def _all(state: State, name: str) -> Array:
     return np.asarray(sum(parts[1:], parts[0].astype(np.float64)))
 
 
-def _rest(whole: Array, part: Array) -> Array:
-    """The difference; what rounding leaves of a real total is nothing."""
+def _rest(whole: Array, part: Array, rows: Array) -> Array:
+    """The difference; what rounding leaves of a real total is nothing. So many rows are left of each class."""
     out = np.asarray(whole - part)
     if out.dtype.kind == "f":
-        out[np.abs(out) <= _ROUNDING * np.abs(whole)] = 0.0
+        left = Remainders(rows, n_doubles=1)
+        out[left.is_nothing(whole, out)] = 0.0
+        left.check()
     if (out < 0).any():
         raise InputError(
             "these documents are not among those the model was fitted on, or not with these labels and weights; "
