@@ -34,10 +34,14 @@ class View:
         """Gains of sets, from the sums of their gains at the point, (n, ), and their masses, (C, n)."""
         return np.asarray(heights - divergence(np.maximum(masses, 0.0), self.point))
 
-    def values_of(self, sets: list[Choice]) -> Array:
-        """Gains of some sets, to the digits that are worth choosing by."""
-        heights = np.array([choice.sum(self.gain) for choice in sets])
-        return self.values(heights, np.array([choice.sum(self.problem.totals) for choice in sets]).T)
+
+@dataclass(frozen=True)
+class Held:
+    """A set, and what is known of it."""
+
+    choice: Choice
+    masses: Array  # (C, )
+    value: float  # its gain, to the digits that are worth choosing by
 
 
 @dataclass(frozen=True)
@@ -78,23 +82,23 @@ class Open:
             need=need - int(in_groups[:first].sum()),
         )
 
-    def ascend(self, choice: Choice) -> Choice:
-        """A set improved by exchanges; itself, where it lacks something sure."""
+    def ascend(self, held: Held) -> Held:
+        """A set improved by exchanges; itself, where none gains or it lacks something sure."""
         view = self.view
-        counts = choice.spread(len(view.gain))
+        counts = held.choice.spread(len(view.gain))
         amounts = np.bincount(self.group, counts[self.columns], len(self.sizes)).astype(np.int64)
         if amounts.sum() != self.need or (counts[self.sure] < view.problem.sizes[self.sure]).any():
-            return choice
-        height, masses = float(choice.sum(view.gain)), choice.sum(view.problem.totals)
+            return held
+        masses, value = held.masses, held.value
+        height = value + float(divergence(masses[:, None], view.point)[0])
         gain, totals = view.gain[self.leaders], view.problem.totals[:, self.leaders]
-        value = float(view.values(height, masses[:, None])[0])
         for _ in range(_ROUNDS):
             step, gained = self._exchange(amounts, height, masses)
             if gained <= value * (1 + MARGIN):
                 break
             amounts, value = amounts + step, gained
             height, masses = height + float(gain @ step), masses + totals @ step
-        return self._expand(amounts)
+        return held if masses is held.masses else Held(self._expand(amounts), masses, value)
 
     def _exchange(self, amounts: Array, height: float, masses: Array) -> tuple[Array, float]:
         """The best single exchange, and what the set gains with it."""

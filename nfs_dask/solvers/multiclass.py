@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.exchanges import AROUND, View
+from nfs_dask.solvers.exchanges import AROUND, Held, View
 from nfs_dask.solvers.found import Found, everything
-from nfs_dask.solvers.gains import SMALLEST, exact_sum
+from nfs_dask.solvers.gains import SMALLEST, divergence, exact_sum
 from nfs_dask.solvers.master import Master
 from nfs_dask.solvers.problem import Problem
-from nfs_dask.solvers.rounding import best_whole
+from nfs_dask.solvers.rounding import PROMISING, best_whole
 from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.topk import Choice
 
@@ -38,10 +38,15 @@ class Plane:
     masses: Array  # (C, )
     choice: Choice
 
+    @property
+    def gain(self) -> float:
+        """Of the set, to the digits that are worth choosing by."""
+        return self.height - float(divergence(self.masses[:, None], self.point)[0])
+
 
 @dataclass(frozen=True)
 class Descent:
-    """The lowest plane's foot, the planes of the last master, and their weights."""
+    """The lowest plane's foot, planes whose sets carry weight or gain most, and their weights."""
 
     best: Plane
     planes: list[Plane]
@@ -56,7 +61,7 @@ class Descent:
 
     @property
     def sets(self) -> list[Choice]:
-        """Of the best plane, and of all others."""
+        """Of the best plane, and of the others."""
         return [self.best.choice, *(plane.choice for plane in self.planes)]
 
     def map(self, column: Callable[[Array], Array]) -> Descent:
@@ -103,7 +108,8 @@ def settled(problem: Problem, k: int, descent: Descent) -> Found:
     mixture = tuple((w / total, choice) for w, choice in descent.mixed)
     gain = problem.gains(best.point)
     bound = exact_sum(gain[best.choice.cells] * best.choice.counts)
-    choice, value = best_whole(View(problem, k, best.point, gain), mixture, descent.sets, bound)
+    sets = [Held(plane.choice, plane.masses, plane.gain) for plane in (best, *descent.planes)]
+    choice, value = best_whole(View(problem, k, best.point, gain), mixture, sets, bound)
     return Found(choice, value, max(value, bound), 0, descent.n_evaluations, best.point, mixture)
 
 
@@ -132,7 +138,9 @@ def minimise(evaluate: Callable[[Array], Plane], start: Array) -> Descent:
             planes, weights = [kept for kept, w in zip(planes, weights, strict=True) if w > 0], weights[weights > 0]
         planes.append(plane)
         weights = np.append(weights, 0.0)
-    return Descent(best, planes, weights, n)
+    promising = np.argsort([-plane.gain for plane in planes], kind="stable")[:PROMISING]
+    kept = sorted({*promising.tolist(), *np.flatnonzero(weights).tolist()})
+    return Descent(best, [planes[i] for i in kept], weights[kept], n)
 
 
 def _plane(problem: Problem, k: int, point: Array) -> Plane:

@@ -7,32 +7,33 @@ the best of the sets that were mixed, are then improved by exchanges.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 
 import numpy as np
 
-from nfs_dask.solvers.exchanges import MARGIN, Open, View
+from nfs_dask.solvers.exchanges import MARGIN, Held, Open, View
 from nfs_dask.solvers.found import best_of
 from nfs_dask.solvers.settling import settled_amounts
 from nfs_dask.solvers.topk import Choice
 
 _UNSURE = 10  # fractions that may be rounded either way, at most: 252 ways
-_STARTS = 8  # sets that are improved
+PROMISING = 8  # sets that are improved
+_EXACT = 2  # of the best sets, how many are compared to the last digit
 
 Mixture = tuple[tuple[float, Choice], ...]
 
 
-def best_whole(view: View, mixture: Mixture, sets: Iterable[Choice], bound: float) -> tuple[Choice, float]:
+def best_whole(view: View, mixture: Mixture, sets: list[Held], bound: float) -> tuple[Choice, float]:
     """A set and its gain, which is at most ``bound``; at least as good as ``sets``."""
-    starts = _best(view, [*sets, *roundings(view, mixture)], _STARTS)
-    choice, value = best_of(view.problem, starts)
+    starts = _best([*sets, *roundings(view, mixture)], PROMISING)
+    choice, value = best_of(view.problem, [start.choice for start in starts[:_EXACT]])
     if bound - value <= MARGIN * bound:
         return choice, value
     around = Open.within(view, bound - value)
-    return best_of(view.problem, [choice, *map(around.ascend, starts)])
+    better = _best([around.ascend(start) for start in starts], _EXACT)
+    return best_of(view.problem, [choice, *(held.choice for held in better)])
 
 
-def roundings(view: View, mixture: Mixture) -> list[Choice]:
+def roundings(view: View, mixture: Mixture) -> list[Held]:
     """The best ways to round the fractions of a mixture such that k features result."""
     totals = view.problem.totals
     amounts = settled_amounts(view.problem, mixture, view.point)
@@ -48,24 +49,24 @@ def roundings(view: View, mixture: Mixture) -> list[Choice]:
     ways = np.array(list(itertools.combinations(range(len(unsure)), n_up - n_sure)), np.intp)
     raised = np.zeros((len(unsure), len(ways)))
     raised[ways.T, np.arange(len(ways))] = 1
-    values = view.values(
-        low @ view.gain + view.gain[unsure] @ raised, (totals @ low)[:, None] + totals[:, unsure] @ raised
-    )
+    masses = (totals @ low)[:, None] + totals[:, unsure] @ raised
+    values = view.values(low @ view.gain + view.gain[unsure] @ raised, masses)
     found = []
-    for i in np.argsort(-values, kind="stable")[:_STARTS]:
+    for i in np.argsort(-values, kind="stable")[:PROMISING]:
         counts = low.astype(np.int64)
         counts[unsure] += raised[:, i].astype(np.int64)
         cells = np.flatnonzero(counts)
-        found.append(Choice(cells, counts[cells]))
+        found.append(Held(Choice(cells, counts[cells]), masses[:, i], float(values[i])))
     return found
 
 
-def _best(view: View, sets: list[Choice], n: int) -> list[Choice]:
+def _best(sets: list[Held], n: int) -> list[Held]:
     """The n best of some sets, each once; of equal ones the first."""
-    values = view.values_of(sets)
-    distinct: dict[bytes, Choice] = {}
-    for i in np.argsort(-values, kind="stable"):
-        distinct.setdefault(sets[i].spread(len(view.gain)).tobytes(), sets[i])
+    distinct: dict[bytes, Held] = {}
+    for held in sorted(sets, key=lambda held: -held.value):
+        order = np.argsort(held.choice.cells)
+        cells, counts = held.choice.cells[order], held.choice.counts[order]
+        distinct.setdefault(cells.tobytes() + counts.tobytes(), held)
         if len(distinct) == n:
             break
     return list(distinct.values())

@@ -28,8 +28,10 @@ class Choice:
         return Choice(column(self.cells), self.counts)
 
     def sum(self, values: Array) -> Array:
-        """Sum over the features of ``values`` (..., M); row by row, so that the layout of ``values`` does no harm."""
-        return (np.take(values, self.cells, axis=-1) * self.counts).sum(axis=-1)
+        """Sum over the features of ``values``, (M, ) or (n, M); row by row, so that their layout does no harm."""
+        if values.ndim > 1:
+            return np.array([self.sum(row) for row in values])
+        return np.asarray((values[self.cells] * self.counts).sum())
 
 
 def top(gain: Array, sizes: Array, k: int) -> Choice:
