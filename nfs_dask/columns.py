@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.errors import InputError
+from nfs_dask.graphs import lazy_array, lazy_value
 from nfs_dask.lookup import Lookup
 from nfs_dask.reading.lazy import map_partitions
 from nfs_dask.reading.reader import Reader
@@ -42,7 +42,7 @@ def restore(Z: Any, support: Array, n_features: int) -> Any:
     if Z.shape[1] != len(support):
         raise InputError(f"X has a different shape than during fitting: {Z.shape[1]} columns, not {len(support)}")
     if is_collection(Z):
-        return _map_chunks(Z.rechunk({1: -1}), _restore_task, (support, n_features), n_features)
+        return _map_chunks(Z.rechunk({1: -1}), _restore_task, support, (n_features,), n_features)
     return _restore_matrix(Z, support, n_features)
 
 
@@ -82,7 +82,7 @@ def select_texts(texts: Any, reader: Reader) -> Any:
         return _select_given(reader, texts, "document")
     k = len(reader.model.support)
     meta = as_scipy(no_rows(reader.features.settings), k)
-    return map_partitions(texts, select_partition, reader, "columns", meta=meta, width=k)
+    return map_partitions(texts, select_partition, reader.for_tasks(), "columns", meta=meta, width=k)
 
 
 def select_partition(reader: Reader, partition: Any, number: int) -> Any:
@@ -182,22 +182,17 @@ def _lazily_side_by_side(matrices: Sequence[Any]) -> Any:
 def _select_lazily(X: Any, support: Array) -> Any:
     if hasattr(X, "columns"):
         return X.iloc[:, support.tolist()]
-    return _map_chunks(X, _select_task, (support,), len(support))
+    return _map_chunks(X, _select_task, support, (), len(support))
 
 
-def _map_chunks(X: Any, task: Callable[..., Any], shared: tuple[Any, ...], width: int) -> Any:
+def _map_chunks(X: Any, task: Callable[..., Any], support: Array, rest: tuple[Any, ...], width: int) -> Any:
     """A lazy array with one chunk for each row of chunks of X, of the type that its chunks have."""
-    import dask.array as da
     from dask.array.utils import meta_from_array
-    from dask.highlevelgraph import HighLevelGraph
 
     parts = X.to_delayed(optimize_graph=False).tolist()  # optimisation would drop the futures of persisted chunks
-    name = f"nfs-columns-{uuid.uuid4().hex}"
-    keys = [f"{name}-{i}" for i in range(len(shared))]
-    layer: dict[Any, Any] = dict(zip(keys, shared, strict=True))
-    layer |= {(name, i, 0): (task, [part.key for part in row], *keys) for i, row in enumerate(parts)}
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=parts[0][:1])
-    return da.Array(graph, name, (heights(X), (width,)), meta=meta_from_array(X))
+    columns = lazy_value("support", support)
+    tasks = [(task, row, columns, *rest) for row in parts]
+    return lazy_array("columns", tasks, [parts[0][0], columns], (heights(X), (width,)), meta_from_array(X))
 
 
 def _select_task(chunks: list[Any], support: Array) -> Any:

@@ -7,7 +7,6 @@ array in memory, made by the engine block by block.
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.documents.base import DocumentSource, Problem, shares
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_engine, choose_for_documents
+from nfs_dask.graphs import lazy_array, lazy_value
 from nfs_dask.models.base import Model
 from nfs_dask.reading.lazy import map_partitions
 from nfs_dask.reading.reader import Reader
@@ -93,7 +93,7 @@ def score_texts(texts: Any, reader: Reader, what: What) -> Any:
     width = _width(model, what)
     meta = np.empty((0,) if width is None else (0, 0), _type_of(model, what))
     task = partial(score_partition, what=what)
-    return map_partitions(texts, task, reader, what.replace("_", "-"), meta=meta, width=width)
+    return map_partitions(texts, task, reader.for_tasks(), what.replace("_", "-"), meta=meta, width=width)
 
 
 def score_partition(reader: Reader, partition: Any, number: int, what: What) -> Array:
@@ -215,19 +215,13 @@ def _score_dataset(dataset: Dataset, model: Model, what: What, engine: Engine | 
 
 
 def _score_lazily(X: Any, model: Model, what: What) -> Any:
-    import dask.array as da
-    from dask.highlevelgraph import HighLevelGraph
-
     blocks = CollectionSource(X).delayed
-    name = f"nfs-{what.replace('_', '-')}-{uuid.uuid4().hex}"
+    shared = lazy_value("model", model.for_tasks())
+    tasks = [(score_block, shared, block, what) for block in blocks]
     width = _width(model, what)
-    rest: tuple[int, ...] = () if width is None else (0,)
-    shared = f"{name}-model"  # one task, so that the model is in the graph once
-    layer: dict[Any, Any] = {shared: model}
-    layer |= {(name, i, *rest): (score_block, shared, block.key, what) for i, block in enumerate(blocks)}
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=blocks[:1])
-    widths = () if width is None else ((width,),)
-    return da.Array(graph, name, (heights(X), *widths), dtype=_type_of(model, what))
+    chunks = (heights(X),) if width is None else (heights(X), (width,))
+    meta = np.empty((0,) * len(chunks), _type_of(model, what))
+    return lazy_array(what.replace("_", "-"), tasks, [blocks[0], shared], chunks, meta)
 
 
 def _width(model: Model, what: What) -> int | None:

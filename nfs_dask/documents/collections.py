@@ -17,7 +17,8 @@ from nfs_dask.documents.base import Batch, TextColumns
 from nfs_dask.documents.checking import MISSING_TEXT, Bad, Builder, check_columns, is_missing
 from nfs_dask.documents.memory import Rows, a_type, text_or_none
 from nfs_dask.errors import InputError
-from nfs_dask.sources.collections import PANDAS_NBYTES, futures_in, is_collection, lazy_tasks
+from nfs_dask.graphs import lazy_tasks
+from nfs_dask.sources.collections import PANDAS_NBYTES, futures_in, is_collection
 
 TEXT = "text"  # the column that is meant when none is named
 LABEL = "label"  # stands for the column of labels, where these come in pairs
@@ -65,7 +66,7 @@ class DaskDocuments:
         self.weighted = columns.weight is not None
         self.import_nbytes = PANDAS_NBYTES if self._kind == "rows" else 0
         self.n_pieces = len(parts)
-        tasks = [(Partition, number, part.key) for number, part in enumerate(parts)]
+        tasks = [(Partition, number, part) for number, part in enumerate(parts)]
         self.delayed: Sequence[Any] | None = lazy_tasks("documents", tasks, parts[:1])
 
     def batches(self, piece: Partition) -> Iterator[Batch]:
@@ -126,7 +127,7 @@ def _first(parts: Sequence[Any], futures: Sequence[Any]) -> Any:
     import dask
 
     for part in parts:
-        (head,) = lazy_tasks("head", [(_head, part.key)], [part])
+        (head,) = lazy_tasks("head", [(_head, part)], [part])
         if found := dask.compute(head, scheduler=futures[0].client if futures else None)[0]:
             return found[0]
     raise InputError("the bag has no items; give at least one document")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -45,6 +45,10 @@ class Model(ABC):
     names: tuple[str, ...] | None = None  # (k,) of the support
     text: TextFeatures | None = None  # how raw text is read; None for models of other data
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def for_tasks(self) -> Self:
+        """A copy without provenance: equal models have equal ones, whenever they were fitted."""
+        return replace(self, provenance={})
 
     @property
     def measure(self) -> str:

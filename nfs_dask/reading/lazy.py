@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Callable
 from typing import Any
+
+from nfs_dask.graphs import lazy_array, lazy_tasks, lazy_tree, lazy_value
 
 FAN_IN = 8  # results that are merged together
 
@@ -36,36 +37,20 @@ def map_partitions(
     width
         Columns; None: the array has one dimension.
     """
-    import dask.array as da
-    from dask.highlevelgraph import HighLevelGraph
-
-    parts = partitions(texts)
-    name = f"nfs-{label}-{uuid.uuid4().hex}"
-    key = f"{name}-shared"
-    rest: tuple[int, ...] = () if width is None else (0,)
-    layer: dict[Any, Any] = {key: shared}
-    layer |= {(name, number, *rest): (task, key, part.key, number) for number, part in enumerate(parts)}
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=parts[:1])
-    rows = (math.nan,) * len(parts)
-    return da.Array(graph, name, (rows,) if width is None else (rows, (width,)), meta=meta)
+    tasks, parents = _tasks(texts, task, shared, label)
+    rows = (math.nan,) * len(tasks)
+    return lazy_array(label, tasks, parents, (rows,) if width is None else (rows, (width,)), meta)
 
 
 def fold_partitions(
     texts: Any, task: Callable[..., Any], merge: Callable[[list[Any]], Any], shared: Any, label: str
 ) -> Any:
     """A Delayed of what ``task`` makes of ``shared``, a partition and its number, merged a few at a time, in order."""
-    from dask.delayed import Delayed
-    from dask.highlevelgraph import HighLevelGraph
+    tasks, parents = _tasks(texts, task, shared, label)
+    return lazy_tree(label, lazy_tasks(label, tasks, parents), merge, FAN_IN)
 
-    parts = partitions(texts)
-    name = f"nfs-{label}-{uuid.uuid4().hex}"
-    key = f"{name}-shared"
-    level = [(name, 0, number) for number in range(len(parts))]
-    layer: dict[Any, Any] = {key: shared}
-    layer |= {(name, 0, number): (task, key, part.key, number) for number, part in enumerate(parts)}
-    while len(level) > 1:
-        groups = [level[first : first + FAN_IN] for first in range(0, len(level), FAN_IN)]
-        level = [(name, level[0][1] + 1, number) for number in range(len(groups))]
-        layer |= {made: (merge, group) for made, group in zip(level, groups, strict=True)}
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=parts[:1])
-    return Delayed(level[0], graph, layer=name)
+
+def _tasks(texts: Any, task: Callable[..., Any], shared: Any, label: str) -> tuple[list[tuple[Any, ...]], list[Any]]:
+    """A task for each partition, and their parents."""
+    parts, carried = partitions(texts), lazy_value(f"{label}-shared", shared)
+    return [(task, carried, part, number) for number, part in enumerate(parts)], [parts[0], carried]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,10 @@ class Reader:
     @cached_property
     def terms(self) -> Terms:
         return terms_for(self.model)
+
+    def for_tasks(self) -> Reader:
+        """A copy whose model is without provenance."""
+        return replace(self, model=self.model.for_tasks())
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is worked out where it is used."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import sys
-import uuid
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from itertools import accumulate
@@ -22,6 +21,7 @@ import numpy as np
 from nfs_dask.block import Array, Block, Kind
 from nfs_dask.containers import text_names
 from nfs_dask.errors import InputError
+from nfs_dask.graphs import lazy_tasks, lazy_tree
 from nfs_dask.sources.base import BLOCK_NBYTES
 from nfs_dask.sources.chunks import height, make_block, merged, part_classes, weigh
 from nfs_dask.sources.labels import encode, encode_as, sample_weights, smallest_codes
@@ -72,7 +72,7 @@ class CollectionSource:
         self.n_features = sum(widths)
         self.n_blocks = len(chunks)
         if heights is None and any(v is not None and not is_collection(v) for v in (y, sample_weight)):
-            heights = self._compute(lazy_tasks("height", [(height, row[0].key) for row in chunks], [chunks[0][0]]))
+            heights = self._compute(lazy_tasks("height", [(height, row[0]) for row in chunks], [chunks[0][0]]))
         self.classes: Array | None = None
         codes: Sequence[Any] = [None] * self.n_blocks
         if y is not None:
@@ -116,7 +116,7 @@ class CollectionSource:
             return classes, _split(smallest_codes(codes, len(classes)), heights), heights
         parts = self._column(y, "y")
         classes, lengths = self._compute([_tree(parts)])[0]
-        lazy_codes = lazy_tasks("codes", [(encode_as, part.key, classes) for part in parts], parts[:1])
+        lazy_codes = lazy_tasks("codes", [(encode_as, part, classes) for part in parts], parts[:1])
         return classes, self._aligned(lazy_codes, lengths, heights, "y", np.dtype(np.int32)), heights or lengths
 
     def _weights(self, weights: Any, heights: list[int] | None) -> Sequence[Any]:
@@ -124,7 +124,7 @@ class CollectionSource:
             assert heights is not None
             return _split(sample_weights(weights, sum(heights)), heights)
         given = self._column(weights, "sample_weight")
-        parts = lazy_tasks("weights", [(np.asarray, part.key) for part in given], given[:1])
+        parts = lazy_tasks("weights", [(np.asarray, part) for part in given], given[:1])
         known = getattr(weights, "chunks", ((math.nan,),))[0]
         lengths = None if any(math.isnan(n) for n in known) else [int(n) for n in known]
         return self._aligned(parts, lengths, heights, "sample_weight", np.dtype(np.float64))
@@ -174,7 +174,7 @@ class CollectionSource:
         for b, row in enumerate(chunks):
             known = None if heights is None else heights[b]
             make = partial(make_block, number=b, first_row=firsts[b], height=known, widths=widths)
-            tasks.append((make, [chunk.key for chunk in row], _key(codes[b]), _key(weights[b])))
+            tasks.append((make, row, codes[b], weights[b]))
         return lazy_tasks(
             "block", tasks, [chunks[0][0], *(part for part in (codes[0], weights[0]) if is_collection(part))]
         )
@@ -222,37 +222,16 @@ class CollectionSource:
             rows = 0 if self._heights is None else self._heights[tallest]
             return int(cells), int(cells) * DENSE_ENTRY_NBYTES + (rows + 1) * 20
         block = self.delayed[tallest]
-        chunks = [chunk.key for chunk in self._chunks[tallest]]
-        n_rows, entries, nbytes, dense = self._compute(lazy_tasks("weigh", [(weigh, chunks, block.key)], [block]))[0]
+        looked_at = lazy_tasks("weigh", [(weigh, self._chunks[tallest], block)], [block])
+        n_rows, entries, nbytes, dense = self._compute(looked_at)[0]
         margin = 1.0 if dense and self._heights is not None else MARGIN
         return int(min(entries * margin, max(cells, n_rows))), int(nbytes * margin)
 
 
 def _tree(parts: list[Any]) -> Any:
     """The classes and lengths of all parts of y, merged a few at a time."""
-    level = lazy_tasks("classes", [(part_classes, part.key, number) for number, part in enumerate(parts)], parts[:1])
-    while len(level) > 1:
-        groups = [[part.key for part in level[i : i + FAN_IN]] for i in range(0, len(level), FAN_IN)]
-        level = lazy_tasks("classes", [(merged, group) for group in groups], level[:1])
-    return level[0]
-
-
-def lazy_tasks(label: str, tasks: list[tuple[Any, ...]], parents: list[Any]) -> list[Any]:
-    """Lazy tasks that share one graph: made one by one, thousands of them would take their graphs apart each time.
-
-    A task is a function and its arguments, among them the keys of what it needs, which the graphs of the parents hold.
-    """
-    from dask.delayed import Delayed
-    from dask.highlevelgraph import HighLevelGraph
-
-    name = f"nfs-{label}-{uuid.uuid4().hex}"
-    layer: dict[Any, tuple[Any, ...]] = {(name, number): task for number, task in enumerate(tasks)}
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=parents)
-    return [Delayed(key, graph, layer=name) for key in layer]
-
-
-def _key(value: Any) -> Any:
-    return value.key if is_collection(value) else value
+    level = lazy_tasks("classes", [(part_classes, part, number) for number, part in enumerate(parts)], parts[:1])
+    return lazy_tree("classes", level, merged, FAN_IN)
 
 
 def _dimensions(collection: Any) -> int:

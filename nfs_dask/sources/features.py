@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nfs_dask.block import Array, Block, check_structure, full_rows
+from nfs_dask.graphs import lazy_tasks, lazy_value
 from nfs_dask.sources.base import Source, is_delayed
-from nfs_dask.sources.collections import lazy_tasks
-from nfs_dask.sources.views import Step, View, itself
+from nfs_dask.sources.views import Step, View
 from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.units import MiB
@@ -161,8 +161,8 @@ class FeatureView(View):
         if not leave_out:
             self.fingerprint = None  # the table may be of any other data
         if is_delayed(source):
-            (shared,) = lazy_tasks("table", [(itself, self._featuring)], [])
-            tasks = [(_featured, block.key, shared.key) for block in source.delayed]
+            shared = lazy_value("table", self._featuring)
+            tasks = [(_featured, block, shared) for block in source.delayed]
             self.delayed = lazy_tasks("features", tasks, [source.delayed[0], shared])
 
     @property

@@ -15,11 +15,11 @@ import numpy as np
 
 from nfs_dask.block import UNLABELLED, Array, Block, check_labels, check_structure, some_rows
 from nfs_dask.errors import InputError
+from nfs_dask.graphs import lazy_tasks, lazy_value
 from nfs_dask.sources.base import Source, is_delayed
-from nfs_dask.sources.collections import lazy_tasks
 from nfs_dask.sources.labels import encode, smallest_codes
 from nfs_dask.sources.stored_labels import column_labels
-from nfs_dask.sources.views import Step, View, itself
+from nfs_dask.sources.views import Step, View
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.hierarchy import Hierarchy
 
@@ -161,8 +161,8 @@ class Sorted(View):
         super().__init__(source, kind, chosen)
         self.sorting = sorting
         if is_delayed(source):
-            (shared,) = lazy_tasks("folds", [(itself, sorting)], [])
-            tasks = [(_sorted, block.key, shared.key) for block in source.delayed]
+            shared = lazy_value("folds", sorting)
+            tasks = [(_sorted, block, shared) for block in source.delayed]
             self.delayed = lazy_tasks(kind, tasks, [source.delayed[0], shared])
 
     @property

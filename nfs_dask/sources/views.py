@@ -18,9 +18,9 @@ import numpy as np
 
 from nfs_dask.block import Array, Block, Kind, check_structure, full_rows
 from nfs_dask.errors import InputError
+from nfs_dask.graphs import lazy_tasks, lazy_value
 from nfs_dask.kernels import kernel
 from nfs_dask.sources.base import Source, is_delayed, origin_of
-from nfs_dask.sources.collections import lazy_tasks
 
 _WORD = 64  # columns that one word of a `Choice` has a bit for
 
@@ -143,8 +143,8 @@ class _Columns(View):
         self.n_features = len(choice.columns)
         self.import_nbytes += choice.nbytes
         if is_delayed(source):
-            (shared,) = lazy_tasks("choice", [(itself, choice)], [])
-            tasks = [(_chosen, block.key, shared.key) for block in source.delayed]
+            shared = lazy_value("choice", choice)
+            tasks = [(_chosen, block, shared) for block in source.delayed]
             self.delayed = lazy_tasks("columns", tasks, [source.delayed[0], shared])
 
     @property
@@ -184,11 +184,6 @@ class _Blocks(View):
 
     def names(self, columns: Array) -> list[str] | None:
         return self._source.names(columns)
-
-
-def itself(value: Any) -> Any:
-    """A value as a task, so that tasks need not each bring it along."""
-    return value
 
 
 def _chosen(block: Block, choice: Choice) -> Block:

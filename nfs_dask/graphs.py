@@ -1,0 +1,90 @@
+"""Lazy tasks of Dask, in graphs of their own. Equal tasks have equal names, by which Dask knows work that it has done.
+
+Tasks that share a graph share the price of it: made one by one, thousands would take their graphs apart each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def lazy_tasks(label: str, tasks: Sequence[tuple[Any, ...]], parents: Sequence[Any]) -> list[Any]:
+    """A Delayed for each task.
+
+    Parameters
+    ----------
+    label
+        What to call the tasks.
+    tasks
+        A function and its arguments each. Arguments that are Delayed, alone or in a list, are computed before.
+    parents
+        Delayed in whose graphs all of these are. Those of one collection share a graph: any of them will do.
+    """
+    from dask.delayed import Delayed
+
+    name = _name(label, tasks)
+    keys = [(name, number) for number in range(len(tasks))]
+    graph = _graph(name, keys, tasks, parents)
+    return [Delayed(key, graph, layer=name) for key in keys]
+
+
+def lazy_value(label: str, value: Any) -> Any:
+    """A value as a Delayed, so that tasks need not each bring it along."""
+    return lazy_tasks(label, [(_itself, value)], [])[0]
+
+
+def lazy_array(
+    label: str,
+    tasks: Sequence[tuple[Any, ...]],
+    parents: Sequence[Any],
+    chunks: tuple[tuple[float, ...], ...],
+    meta: Any,
+) -> Any:
+    """A dask array with a row of chunks for each task, as `lazy_tasks` takes them; ``meta`` is an empty chunk."""
+    import dask.array as da
+
+    name = _name(label, tasks)
+    keys = [(name, number, *(0 for _ in chunks[1:])) for number in range(len(tasks))]
+    return da.Array(_graph(name, keys, tasks, parents), name, chunks, meta=meta)
+
+
+def lazy_tree(label: str, level: list[Any], merge: Callable[[list[Any]], Any], fan_in: int) -> Any:
+    """One Delayed of what many are, merged ``fan_in`` neighbors at a time, in order."""
+    while len(level) > 1:
+        groups = [level[first : first + fan_in] for first in range(0, len(level), fan_in)]
+        level = lazy_tasks(label, [(merge, group) for group in groups], level[:1])
+    return level[0]
+
+
+def _name(label: str, tasks: Sequence[tuple[Any, ...]]) -> str:
+    from dask.base import tokenize
+
+    return f"nfs-{label}-{tokenize(tasks)}"
+
+
+def _graph(name: str, keys: list[Any], tasks: Sequence[tuple[Any, ...]], parents: Sequence[Any]) -> Any:
+    from dask.highlevelgraph import HighLevelGraph
+    from dask.task_spec import Task
+
+    layer = {
+        key: Task(key, function, *map(_argument, arguments))
+        for key, (function, *arguments) in zip(keys, tasks, strict=True)
+    }
+    return HighLevelGraph.from_collections(name, layer, dependencies=parents)
+
+
+def _argument(value: Any) -> Any:
+    """An argument as a task takes it; what it names is told from what it is, so that no text is taken for a name."""
+    from dask.delayed import Delayed
+    from dask.task_spec import List, TaskRef
+
+    if isinstance(value, Delayed):
+        return TaskRef(value.key)
+    if isinstance(value, list) and any(isinstance(item, Delayed) for item in value):
+        return List(*map(_argument, value))
+    return value
+
+
+def _itself(value: Any) -> Any:
+    return value
