@@ -18,7 +18,7 @@ PACKAGE = Path(nfs_dask.__file__).parent
 
 LAYERS = [
     {"errors", "_version"},
-    {"units", "containers"},
+    {"units", "containers", "graphs"},
     {"kernels", "doubles"},
     {"block"},
     {"text", "lookup"},
@@ -42,11 +42,11 @@ LAYERS = [
 DASK = {
     "engine/distributed.py",
     "engine/cluster.py",
+    "engine/given.py",
     "sources/collections.py",
     "documents/collections.py",
     "doctor.py",
-    "reading/lazy.py",
-    "scoring.py",
+    "graphs.py",
     "columns.py",
 }
 HOMES = {

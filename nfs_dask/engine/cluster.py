@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
+from nfs_dask.engine.given import GivenAddress, is_client
 from nfs_dask.engine.plan import Resources
 from nfs_dask.engine.warm import COUNTING, Warming, warm_up
 from nfs_dask.errors import ClusterError, PlanError
@@ -51,6 +52,11 @@ def find_client(address: str | None, workers: int | None, memory_limit: int | No
     What was opened here is closed at the end; a client that was there stays open. Without workers or a memory limit
     asked for, the cluster is threads of this process, so that a script needs no ``__main__`` guard.
     """
+    if isinstance(address, GivenAddress):
+        address.check()
+        if is_client(address.given):
+            yield address.given
+            return
     if address is not None:
         with connect(address, seconds=CONNECT_SECONDS) as client:
             yield client
@@ -83,7 +89,8 @@ def connect(
     given = {name: file for name, file in files.items() if file is not None}
     security = distributed.Security(require_encryption=True, **given) if given else None
     try:
-        client = distributed.Client(address, security=security, timeout=seconds, set_as_default=False)
+        there = address.given if isinstance(address, GivenAddress) else address  # a cluster brings its certificates
+        client = distributed.Client(there, security=security, timeout=seconds, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise ClusterError(

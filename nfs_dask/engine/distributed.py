@@ -20,6 +20,7 @@ from typing import Any
 
 from nfs_dask.engine.base import Engine, label_of
 from nfs_dask.engine.cluster import current_client, find_client, measure
+from nfs_dask.engine.given import checked_address
 from nfs_dask.engine.plan import Resources, merge_tree
 from nfs_dask.engine.tasks import Fold, Job, Tick, fold_run, merge_folds, scatter_run
 from nfs_dask.engine.warm import Warming
@@ -45,7 +46,9 @@ class DaskEngine(Engine):
     Parameters
     ----------
     address
-        Of a scheduler. None: the current client; without one, a local cluster for the length of the pass.
+        Of a scheduler; or a client or cluster, whose address it becomes. None: the current client; without one, a local
+        cluster for the length of the pass. Copies of the engine use the client or cluster that was given, with its
+        certificates; an engine that was pickled knows the address alone, and has certificates of Dask's configuration.
     workers
         How many workers to plan for. None: the maximum of an adaptive cluster, else those present.
     memory_limit
@@ -58,12 +61,15 @@ class DaskEngine(Engine):
         A folder for temporary files that all workers reach.
     """
 
-    address: str | None = None
+    address: Any = None
     workers: int | None = None
     memory_limit: str | int | None = None
     panels: int | None = None
     run: str | None = None
     spool: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "address", checked_address(self.address))
 
     @contextmanager
     def session(self) -> Iterator[Engine]:
