@@ -219,12 +219,12 @@ def test_tasks_do_not_follow_the_data(n_features: int) -> None:
 
 
 def test_a_petabyte_is_planned_in_no_time() -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     made = plan(n_features=10**9, n_blocks=10**15 // (32 * MiB), resources=replace(CLUSTER, workers=1000))
     assert made.read_nbytes == pytest.approx(1e15, rel=1e-6)
     assert made.fits
     assert len(str(made)) < 1000
-    assert time.perf_counter() - started < 0.5  # it takes a few milliseconds
+    assert time.thread_time() - started < 0.5  # it takes a few milliseconds
 
 
 def test_each_shipped_block_is_a_task_of_its_own() -> None:

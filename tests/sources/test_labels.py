@@ -177,9 +177,9 @@ def test_encoding_integers_takes_no_sort():
     y = np.random.default_rng(0).integers(0, 2, 25_000)
 
     def seconds(work):
-        start = time.perf_counter()
+        start = time.thread_time()
         work()
-        return time.perf_counter() - start
+        return time.thread_time() - start
 
     ours = min(seconds(lambda: encode(y)) for _ in range(20))
     assert ours < 5e-3  # measured: 0.15 ms

@@ -261,10 +261,10 @@ def test_looking_at_blocks_costs_next_to_nothing():
     def seconds(matrix):
         best = np.inf
         for _ in range(10):
-            start = time.perf_counter()
+            start = time.thread_time()
             source = MatrixSource(matrix)
             blocks = [block.nnz for block in source.blocks(0, source.n_blocks)]
-            best = min(best, (time.perf_counter() - start) / len(blocks))
+            best = min(best, (time.thread_time() - start) / len(blocks))
         return best
 
     assert seconds(X) < 3e-3  # measured: 0.1 ms
