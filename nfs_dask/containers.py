@@ -5,7 +5,8 @@ Types are told by the library of their class, or of a class it is derived from, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import UserList, deque
+from collections.abc import Iterator, KeysView, Mapping, Sequence, Set, ValuesView
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,19 @@ def iterated(column: Any) -> Iterator[Any]:
         return
     for start in range(0, len(column), AT_A_TIME):
         yield from python_values(column[start : start + AT_A_TIME])
+
+
+def listed(data: Any) -> Any:
+    """A list of what comes one after another: of an iterator, a deque, a view of a dict; anything else as it is.
+
+    Sets and mappings are refused, as their members are in no order that labels could be in.
+    """
+    if isinstance(data, (Iterator, deque, UserList, KeysView, ValuesView)):
+        return list(data)
+    if library_of(data) is None and isinstance(data, (Set, Mapping)):
+        hint = "list(X.values())" if isinstance(data, Mapping) else "sorted(X)"
+        raise InputError(f"X is a {type(data).__name__}, whose members have no place; give a list, such as {hint}")
+    return data
 
 
 def unwrapped(data: Any, name: str = "X") -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nfs_dask.containers import unwrapped
+from nfs_dask.containers import listed, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
 from nfs_dask.documents.open import is_documents, open_documents
 from nfs_dask.engine.base import Engine
@@ -108,7 +108,7 @@ def ingest(
     engine
         Where the work runs; None chooses as for a pass.
     """
-    source = unwrapped(source, "source")
+    source = listed(unwrapped(source, "source"))
     target = Folder.of(store)
     layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
     where: dict[str, Any] = {

@@ -153,11 +153,15 @@ def text_or_none(text: Any, where: Callable[[], str]) -> str | None:
         return text
     if is_missing(text):
         return None
-    raise InputError(f"{where()} is {a_type(text)}; documents are strings{_ADVICE.get(type(text), '')}")
+    raise InputError(f"{where()} is {a_type(text)}; documents are strings{_advice(text)}")
+
+
+def _advice(value: Any) -> str:
+    return next((advice for kind, advice in _ADVICE.items() if isinstance(value, kind)), "")
 
 
 _ADVICE: dict[Any, str] = {
-    bytes: ": decode it first, as in text.decode('latin-1')",
+    (bytes, bytearray): ": decode it first, as in text.decode('latin-1')",
     tuple: ": give labels apart, with labels=",
     dict: ": make a DataFrame of dicts, and name its column of texts with text_column=",
     list: ": join its words with spaces",

@@ -98,7 +98,7 @@ def is_documents(
         first = _first_present(source)
         if isinstance(first, os.PathLike):
             return not place_is_matrix(first)
-        return first is None or isinstance(first, str)
+        return first is None or _stands_for_text(first)
     if is_bag(source):
         return True
     if is_frame(source):
@@ -173,10 +173,18 @@ def _first_present(values: Any) -> Any:
 def _holds_texts(column: Any) -> bool:
     """Whether an array or a Series is strings, told by its type, or where that is any object by its first values."""
     dtype = type_of(column)
+    if getattr(dtype, "kind", "") == "S":
+        return True  # bytes, which are refused as documents
     told = False if dtype is None else are_strings(dtype)
     if told is not None:
         return told
     return is_series(column) if is_collection(column) else isinstance(_first_present(column), str)
+
+
+def _stands_for_text(value: Any) -> bool:
+    """Whether this is a text, or what somebody gave in place of one: bytes, tokens, a text with its label."""
+    tokens = isinstance(value, (list, tuple)) and any(isinstance(part, (str, bytes)) for part in value)
+    return tokens or isinstance(value, (str, bytes, bytearray, Mapping))
 
 
 def _check_all_paths(source: Sequence[Any]) -> None:

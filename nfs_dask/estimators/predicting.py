@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.block import UNLABELLED, Array
-from nfs_dask.containers import unwrapped
+from nfs_dask.containers import listed, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric, one_column
@@ -87,7 +87,7 @@ class PredictingMixin:
 
     def _score(self, X: Any, what: What) -> Array | Any:
         check_fitted(self)
-        X = unwrapped(X)
+        X = listed(unwrapped(X))
         reader = texts_to_read(self, X)
         if reader is not None:
             return score_texts(X, reader, what)

@@ -8,7 +8,7 @@ import numpy as np
 
 from nfs_dask.block import Array
 from nfs_dask.columns import restore, select, select_texts
-from nfs_dask.containers import unwrapped
+from nfs_dask.containers import listed, unwrapped
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.frames import contained
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
@@ -87,7 +87,7 @@ class SelectingMixin:
 
     def _transformed(self, X: Any) -> Any:
         """The selected columns, in a container that is like X."""
-        X = unwrapped(X)
+        X = listed(unwrapped(X))
         reader = texts_to_read(self, X)
         if reader is not None:
             return select_texts(X, reader)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeGuard
 
 from nfs_dask.block import Array
-from nfs_dask.containers import column_names, is_frame
+from nfs_dask.containers import column_names, is_column, is_frame, type_of
+from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.models.base import Model
 from nfs_dask.reading.given import PLAIN, holds_texts, text_columns
@@ -90,8 +91,10 @@ def texts_to_read(estimator: Any, X: Any) -> Reader | None:
 
 
 def _is_no_row(X: Any) -> bool:
-    """Whether X is a list that no matrix begins like: empty, or with None or bytes, which readers of texts explain."""
-    return isinstance(X, (list, tuple)) and (not len(X) or X[0] is None or isinstance(X[0], bytes))
+    """Whether X is what no matrix is: empty, or beginning with None or bytes, which readers of texts explain."""
+    if is_column(X):
+        return getattr(type_of(X), "kind", "") == "S" or (not len(X) and are_strings(type_of(X)) is not False)
+    return isinstance(X, (list, tuple)) and (not len(X) or X[0] is None or isinstance(X[0], (bytes, bytearray)))
 
 
 def reader_of(estimator: Any) -> Reader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Self
 
 import numpy as np
@@ -11,13 +11,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nfs_dask.block import Array
-from nfs_dask.containers import is_frame, unwrapped
+from nfs_dask.containers import is_frame, listed, unwrapped
 from nfs_dask.engine.base import Engine
 from nfs_dask.engine.choose import choose_for_partitions
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.plain import plain, restored
 from nfs_dask.ingesting.settings import Terms, make_terms
-from nfs_dask.reading.given import holds_texts
+from nfs_dask.reading.given import holds_texts, text_columns
 from nfs_dask.reading.lazy import fold_partitions, map_partitions
 from nfs_dask.reading.rows import as_scipy, no_rows
 from nfs_dask.reading.totals import ColumnTotals, TermTotals, Totals, merge_totals
@@ -296,15 +296,23 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 def checked_texts(X: Any) -> Any:
     """X without what it is wrapped in; what is not one text for each document is refused, as far as can be seen."""
     X = unwrapped(X)
-    several = is_frame(X) or getattr(X, "ndim", 1) > 1
+    if isinstance(X, (Mapping, Set)):
+        X = listed(X)
+    several = is_frame(X) or getattr(X, "ndim", 1) != 1
     if several or isinstance(X, (str, bytes)) or not (is_collection(X) or isinstance(X, Iterable)):
         raise InputError(
             f"X is of type {type(X).__name__}; TextVectorizer takes a list, array, Series or dask bag with one string "
-            "for each document: of a DataFrame give the column of texts"
+            f"for each document: of a DataFrame give the column of texts{_such_as(X)}"
         )
     if is_collection(X) and not holds_texts(X):
         raise InputError(f"X is a {type(X).__name__} that does not hold strings; give a dask bag or Series of them")
     return X
+
+
+def _such_as(X: Any) -> str:
+    """The column of texts that may be meant."""
+    names = text_columns(X) if is_frame(X) else ()
+    return f", such as X[{names[0]!r}]" if names else ""
 
 
 def count_partition(counting: Splitter | Columns, partition: Any, number: int) -> Totals:

@@ -164,8 +164,12 @@ def _listed(regions: Sequence[str]) -> str:
 
 def _no_text(value: Any, name: str, regions: Sequence[str], region: int) -> InputError:
     inside = f", {regions[region]!r}" if regions[region] else ""
-    shown = f"a {type(value).__name__}" if isinstance(value, (bytes, list, tuple, dict)) else repr(value)
-    advice = "decode it first" if isinstance(value, bytes) else "give a string for each, '' for an empty one"
+    shown = f"a {type(value).__name__}" if isinstance(value, (bytes, bytearray, list, tuple, dict)) else repr(value)
+    advice = "give a string for each, '' for an empty one"
+    if isinstance(value, (bytes, bytearray)):
+        advice = "decode it first"
+    elif isinstance(value, (list, tuple)):
+        advice = "join its words, ' '.join(words), and give labels apart"
     return InputError(f"{name}{inside} is {shown}, not a string; {advice}")
 
 

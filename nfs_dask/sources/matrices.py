@@ -317,8 +317,9 @@ def _numbers_in(column: Any, name: Any) -> Array:
             values = values.astype(np.float64)
     if values.dtype.kind not in "biuf":
         raise InputError(
-            f"column {name!r} of X has type {type_of(column)}, which is not a number; drop it, or encode it as "
-            "columns, such as with pandas.get_dummies(X)"
+            f"column {name!r} of X has type {type_of(column)}, which is not a number; drop it, encode it as "
+            "columns, such as with pandas.get_dummies(X), or if it holds texts, name it as text_column= of "
+            "nfs_dask.ingest"
         )
     return values
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any
 
 import numpy as np
@@ -116,3 +117,72 @@ def test_numbers_in_columns_are_no_documents():
         assert not is_documents(numbers)
         with pytest.raises(InputError, match="document 0 is an int; documents are strings"):
             rows(MemoryDocuments(numbers, open_documents(["a"]).columns))
+
+
+ONE_BY_ONE = {
+    "generator": lambda texts: (text for text in texts),
+    "map": lambda texts: map(str, texts),
+    "deque": collections.deque,
+    "UserList": collections.UserList,
+    "values of a dict": lambda texts: dict(enumerate(texts)).values(),
+    "keys of a dict": dict.fromkeys,
+}
+
+
+@pytest.mark.parametrize("kind", ONE_BY_ONE)
+def test_texts_that_come_one_by_one(kind, model, tmp_path):
+    texts = ["green tea", "", "black coffee", "tea"]
+    make = ONE_BY_ONE[kind]
+    given = (lambda: make(texts).keys()) if kind == "keys of a dict" else (lambda: make(texts))
+    dataset = nfs.ingest(given(), tmp_path / "s.zarr", labels=LABELS[:4])
+    assert dataset.n_rows == 4
+    np.testing.assert_array_equal(model.predict_proba(given()), model.predict_proba(texts))
+    np.testing.assert_array_equal(model.transform(given()).toarray(), model.transform(texts).toarray())
+    plain = CountVectorizer().fit_transform(texts).toarray()
+    np.testing.assert_array_equal(nfs.TextVectorizer().fit_transform(given()).toarray(), plain)
+
+
+PLACELESS = [(set(TEXTS), r"sorted\(X\)"), (frozenset(TEXTS), r"sorted\(X\)"), ({0: "a"}, r"list\(X.values\(\)\)")]
+NOT_TEXTS = [
+    ([b"a"], "a bytes.*decode it"),
+    ([bytearray(b"a")], "a bytearray.*decode it"),
+    (np.array(["a"], "S"), "a bytes.*decode it"),
+    ([["green", "tea"]], "a list.*join its words"),
+    ([("green tea", "tea")], "a tuple.*labels"),
+    (["tea", 1], "an int|is 1, not a string"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), PLACELESS, ids=str)
+def test_what_has_no_order_is_refused(given, message, model, tmp_path):
+    for take in (model.predict, nfs.TextVectorizer().fit_transform, lambda X: nfs.ingest(X, tmp_path / "s.zarr")):
+        with pytest.raises(InputError, match=rf"whose members have no place; give a list, such as {message}"):
+            take(given)
+
+
+@pytest.mark.parametrize(("given", "message"), NOT_TEXTS, ids=str)
+def test_what_is_given_in_place_of_a_text_is_named(given, message, model, tmp_path):
+    for take in (model.predict, nfs.TextVectorizer().fit, lambda X: nfs.ingest(X, tmp_path / "s.zarr")):
+        with pytest.raises(InputError, match=rf"document \d is ({message})|{message}"):
+            take(given)
+
+
+@pytest.mark.parametrize("none", [[], (), np.array([], str), pd.Series([], dtype=object), pa.array([], pa.string())])
+def test_no_texts_have_no_classes(none, model):
+    assert model.predict(none).tolist() == []
+    assert nfs.TextVectorizer(hashed=4).transform(none).shape == (0, 16)
+
+
+def test_one_text_in_place_of_many_is_refused(tmp_path, model):
+    for one in ("green tea", np.array("green tea")):
+        for take in (model.predict, nfs.TextVectorizer().fit, lambda X: nfs.ingest(X, tmp_path / "s.zarr")):
+            with pytest.raises(InputError, match=r"put it into a list|one string for each document|0 dimension"):
+                take(one)
+
+
+def test_the_column_that_is_meant_is_named(tmp_path):
+    frame = pd.DataFrame({"stars": [1, 2], "body": ["green tea", "tea"]})
+    with pytest.raises(InputError, match=r"give the column of texts, such as X\['body'\]"):
+        nfs.TextVectorizer().fit(frame)
+    with pytest.raises(InputError, match="'body' of X has type .*name it as text_column= of nfs_dask.ingest"):
+        nfs.ingest(frame, tmp_path / "s.zarr")
