@@ -206,14 +206,6 @@ def test_a_place_where_somebody_writes_is_not_cleaned_up(tmp_path):
     verify(tmp_path / "s")
 
 
-def test_rows_without_labels_are_no_rows_of_a_labelled_store(tmp_path):
-    write_store(example(), tmp_path / "s", layout=SMALL)
-    before = files_of(tmp_path / "s")
-    with pytest.raises(InputError, match=r"have labels \(label\), and the rows to append have none; give one label"):
-        write_store(example(codes=None, classes=None), tmp_path / "s", append=True)
-    assert files_of(tmp_path / "s") == before
-
-
 # Ingests and passes
 
 
