@@ -6,7 +6,7 @@ import ast
 import os
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -60,10 +60,10 @@ def outcomes(module: str, names: dict[str, str], folder: Path) -> dict[str, str]
     paths = os.pathsep.join([str(HERE), *sys.path])
     done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True)
     assert report.exists(), done.stdout[-2000:] + done.stderr[-2000:]
-    return {case.attrib["name"]: _outcome(case) for case in ElementTree.parse(report).iter("testcase")}
+    return {case.attrib["name"]: _outcome(case) for case in ET.parse(report).iter("testcase")}
 
 
-def _outcome(case: ElementTree.Element) -> str:
+def _outcome(case: ET.Element) -> str:
     for child in case:
         if child.tag in ("failure", "error"):
             return child.attrib.get("message", child.tag)

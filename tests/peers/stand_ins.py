@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from nfs_dask import SparseBernoulliNB, SparseCentroid, SparseMultinomialNB, TextVectorizer
 
 
@@ -47,6 +49,9 @@ class CountVectorizer(TextVectorizer, auto_wrap_output_keys=None):
     def __init__(
         self,
         *,
+        input: Any = "content",  # noqa: A002 - their name
+        encoding: Any = "utf-8",
+        preprocessor: Any = None,
         lowercase: Any = True,
         strip_accents: Any = None,
         tokenizer: Any = None,
@@ -59,20 +64,41 @@ class CountVectorizer(TextVectorizer, auto_wrap_output_keys=None):
         max_features: Any = None,
         vocabulary: Any = None,
         binary: Any = False,
+        dtype: Any = np.int64,
     ):
-        given = {name: value for name, value in locals().items() if name not in ("self", "ngram_range", "__class__")}
-        super().__init__(ngrams=ngram_range, **given)
+        self.input, self.encoding, self.preprocessor, self.dtype = input, encoding, preprocessor, dtype
         self.ngram_range = ngram_range
+        super().__init__(
+            lowercase=lowercase,
+            strip_accents=strip_accents,
+            tokenizer=tokenizer,
+            stop_words=stop_words,
+            token_pattern=token_pattern,
+            ngrams=ngram_range,
+            analyzer=analyzer,
+            max_df=max_df,
+            min_df=min_df,
+            max_features=max_features,
+            vocabulary=vocabulary,
+            binary=binary,
+        )
 
     def build_analyzer(self) -> Any:
         raise NotImplementedError("ours reads texts in compiled code, and hands out no functions that do it in steps")
 
     build_preprocessor = build_tokenizer = build_analyzer
 
-    def set_params(self, **parameters: Any) -> Any:
-        if "ngram_range" in parameters:
-            self.ngrams = parameters["ngram_range"]
-        return super().set_params(**parameters)
+    @property
+    def fixed_vocabulary_(self) -> bool:
+        return self.vocabulary is not None
+
+    def _terms(self) -> Any:
+        """Theirs may be set at any time."""
+        self.ngrams = self.ngram_range
+        wanted = (self.input, self.encoding, self.preprocessor)
+        if wanted != ("content", "utf-8", None) or self.dtype != type(self)().dtype:
+            raise NotImplementedError("ours takes strings, splits them by its own means, and counts in int64")
+        return super()._terms()
 
 
 class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):
@@ -81,6 +107,9 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):
     def __init__(
         self,
         *,
+        input: Any = "content",  # noqa: A002 - their name
+        encoding: Any = "utf-8",
+        preprocessor: Any = None,
         lowercase: Any = True,
         strip_accents: Any = None,
         tokenizer: Any = None,
@@ -93,13 +122,21 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):
         max_features: Any = None,
         vocabulary: Any = None,
         binary: Any = False,
+        dtype: Any = np.float64,
         norm: Any = "l2",
+        use_idf: Any = True,
+        smooth_idf: Any = True,
         sublinear_tf: Any = False,
     ):
-        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        norm, sublinear_tf = given.pop("norm"), given.pop("sublinear_tf")
-        super().__init__(**given)
+        given = locals()
+        super().__init__(**{name: given[name] for name in CountVectorizer._get_param_names()})
         self.tfidf, self.norm, self.sublinear_tf = True, norm, sublinear_tf
+        self.use_idf, self.smooth_idf = use_idf, smooth_idf
+
+    def _terms(self) -> Any:
+        if not (self.use_idf and self.smooth_idf):
+            raise NotImplementedError("ours smooths idf as theirs does, and has no weights without it")
+        return super()._terms()
 
 
 class Classifier(SparseCentroid):
