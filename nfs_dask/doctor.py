@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -144,11 +143,12 @@ def _packages(answer: Any) -> dict[str, str | None]:
 
 
 def _local_node() -> Node:
+    from dask.system import cpu_count
     from distributed.system import MEMORY_LIMIT
     from distributed.versions import get_versions
 
     packages = _packages(get_versions(packages=_INSTALLED))
-    return Node("client", "", packages, len(os.sched_getaffinity(0)), int(MEMORY_LIMIT))
+    return Node("client", "", packages, cpu_count(), int(MEMORY_LIMIT))
 
 
 def judge_versions(report: Report) -> None:

@@ -13,6 +13,7 @@ import time
 import distributed
 import numpy as np
 import pytest
+from dask.system import cpu_count
 
 from nfs_dask.certificates import ROLES, make_certificates
 from nfs_dask.cli.options import ClusterOptions
@@ -80,9 +81,16 @@ def test_this_machine_alone():
     (client,) = report.nodes
     assert client.versions["dask"] == distributed.__version__
     assert client.versions["python"].startswith(platform.python_version())
-    assert client.threads == len(os.sched_getaffinity(0))
+    assert client.threads == cpu_count()
     assert client.memory_limit > 0
     assert report.encrypted is None
+
+
+@pytest.mark.parametrize("missing", ["sched_getaffinity", "process_cpu_count"])
+def test_a_machine_that_does_not_tell_its_processors_like_linux(missing, monkeypatch):
+    monkeypatch.delattr(os, missing, raising=False)
+    (client,) = examine().nodes
+    assert 1 <= client.threads <= os.cpu_count()
 
 
 def test_a_sound_cluster(cluster, store):

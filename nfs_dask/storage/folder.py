@@ -204,7 +204,7 @@ class Folder:
                 with _named(path), open(partial, "wb") as file:
                     file.write(content)
                     _settle(file, True)
-                os.link(partial, path)  # unlike a rename, refuses an existing name
+                _name_new(partial, path)
                 _settle_folder(path.parent, True)
             finally:
                 partial.unlink(missing_ok=True)
@@ -247,6 +247,21 @@ def rename_folder(folder: Folder, to: Folder) -> None:
     """Give a local folder another name beside its own, for good; refuses one that is taken by anything."""
     os.rename(folder.location, to.location)
     _settle_folder(Path(to.location).parent, True)
+
+
+def _name_new(partial: Path, path: Path) -> None:
+    """Give a finished file its name, unless something has that: FileExistsError then."""
+    try:
+        os.link(partial, path)  # unlike a rename, refuses an existing name
+    except FileExistsError:
+        raise
+    except (OSError, AttributeError, NotImplementedError):  # a system, or a mounted disk, without links
+        path.touch(exist_ok=False)  # the name is taken, and for a moment what has it is empty
+        try:
+            os.replace(partial, path)
+        except BaseException:
+            path.unlink()
+            raise
 
 
 def _make_folder(path: Path, lasting: bool) -> None:

@@ -198,7 +198,8 @@ def test_texts_that_repeat_come_in_batches_of_the_usual_size(tmp_path):
 
 MEASURE = """
 import sys
-def resident(): return int(open("/proc/self/statm").read().split()[1]) * 4096
+import psutil
+def resident(): return psutil.Process().memory_info().rss
 import nfs_dask.documents.lines, nfs_dask.sources.labels
 from nfs_dask.text.strings import Strings
 from nfs_dask.documents.whitespace import blank

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -145,6 +147,23 @@ def test_one_of_many_writes_a_new_object(folder: Folder) -> None:
     assert folder.write_new("claim", b"again")
     assert (folder / "deep").write_new("er/claim", b"first")
     assert folder.read("deep/er/claim") == b"first"
+
+
+@pytest.mark.parametrize("how", ["refused", "missing"])
+def test_one_of_many_writes_a_new_object_where_there_are_no_links(how: str, tmp_path: Path, monkeypatch: Any) -> None:
+    if how == "missing":
+        monkeypatch.delattr(os, "link")
+    else:
+
+        def refuse(*_: Any) -> None:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+        monkeypatch.setattr(os, "link", refuse)
+    test_one_of_many_writes_a_new_object(Folder(str(tmp_path / "plain")))
+    monkeypatch.setattr(os, "replace", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        Folder(str(tmp_path / "plain")).write_new("other", b"lost")
+    assert sorted(path.name for path in (tmp_path / "plain").iterdir()) == ["claim", "deep"]
 
 
 def test_a_file_where_the_folder_should_be_is_no_lost_race(tmp_path: Path) -> None:
