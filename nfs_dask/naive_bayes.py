@@ -11,8 +11,9 @@ from nfs_dask.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.models.base import Evidence
 from nfs_dask.models.bayes import NaiveBayesModel
-from nfs_dask.solvers import bernoulli, bisection, multinomial, streamed, streamed_bernoulli
+from nfs_dask.solvers import bernoulli, bisection, multinomial, objectives, streamed, streamed_bernoulli
 from nfs_dask.solvers.gains import exact_sum, gains
+from nfs_dask.solvers.objectives import Objective
 from nfs_dask.solvers.solution import Solution
 from nfs_dask.solvers.stream import Survey
 from nfs_dask.totals import ArrayTotals, PanelTotals, Totals
@@ -66,11 +67,11 @@ def fit_bernoulli(counts: Counts, settings: Settings) -> NaiveBayesModel:
     """
     documents, alpha = counts.documents[counts.seen], settings.alpha
     totals = counts.seen_totals
-    solution, null = _solve_bernoulli(totals, documents, settings)
+    solution, objective = _solve_bernoulli(totals, documents, settings)
     f, n = totals.at(solution.support), documents[:, None]
     log_n = np.log(n + 2 * alpha)
     present, absent = _log(f + alpha) - log_n, _log(n - f + alpha) - log_n  # in this order n - f is exact
-    evidence = _evidence(solution, null, float(documents.sum()), None)
+    evidence = _evidence(solution, objective, float(documents.sum()), None)
     return _model(
         "bernoulli",
         counts,
@@ -93,7 +94,7 @@ def fit_multinomial(counts: Counts, settings: Settings) -> NaiveBayesModel:
     ([4, 6], 0.0)
     """
     totals = counts.seen_totals
-    solution, null, total = _solve_multinomial(totals, len(counts.seen), settings)
+    solution, objective, total = _solve_multinomial(totals, len(counts.seen), settings)
     point = np.zeros(len(counts.classes))
     point[counts.seen] = solution.point
     f = totals.at(solution.support) + settings.alpha
@@ -104,7 +105,7 @@ def fit_multinomial(counts: Counts, settings: Settings) -> NaiveBayesModel:
         counts,
         settings,
         solution.support,
-        _evidence(solution, null, total, point),
+        _evidence(solution, objective, total, point),
         present=_spread(logs, counts, even),
     )
 
@@ -124,11 +125,16 @@ def merged_multinomial(
     return _model("error", counts, settings, support, evidence, present=present, rest=rest)
 
 
-def null_multinomial(counted: multinomial.Counted) -> tuple[float, float]:
-    """Log likelihood at k = 0, sum of g log(g / S), and the sum S of all counts under smoothing."""
+def null_multinomial(counted: multinomial.Counted) -> float:
+    """Log likelihood at k = 0: sum of g log(g / S)."""
     g = counted.cells.totals.sum(axis=0) + len(counted.cells.totals) * counted.alpha
-    total = exact_sum(g * counted.cells.sizes)
-    return exact_sum(_xlogx(g) * counted.cells.sizes) - float(_xlogx(np.array(total))), total
+    return objectives.surprise(g, counted.cells.sizes)
+
+
+def mass_of(counted: multinomial.Counted) -> float:
+    """The sum S of all counts under smoothing."""
+    g = counted.cells.totals.sum(axis=0) + len(counted.cells.totals) * counted.alpha
+    return exact_sum(g * counted.cells.sizes)
 
 
 def bernoulli_scores(counts: Counts, alpha: float) -> Array:
@@ -144,28 +150,36 @@ def multinomial_scores(counts: Counts, alpha: float, point: Array) -> Array:
     return gain if counted.where is None else np.concatenate([part for _, part in counted.where.spread(gain)])
 
 
-def _solve_bernoulli(totals: Totals, documents: Array, settings: Settings) -> tuple[Solution, float]:
-    """The solution, and the log likelihood at k = 0."""
+def _solve_bernoulli(totals: Totals, documents: Array, settings: Settings) -> tuple[Solution, Objective]:
+    """The solution, and its log likelihood."""
     k, alpha, always = settings.k, settings.alpha, settings.always
     if _streams(totals):
         solution = streamed_bernoulli.solve(totals, documents, k, alpha=alpha, always=always)
-        return solution, streamed_bernoulli.null_objective(totals, documents, alpha)
+        columns = totals.at(solution.support)
+        return solution, Objective(streamed_bernoulli.objective(totals, documents, alpha, columns))
     scored = bernoulli.score_cells(*totals.grouped(), documents, alpha)
-    return bernoulli.solve(scored, k, always=always), bernoulli.null_objective(scored)
+    solution = bernoulli.solve(scored, k, always=always)
+    columns = totals.at(solution.support)
+    value = objectives.bernoulli(scored.cells, scored.where, documents, alpha, solution.support, columns)
+    return solution, Objective(value)
 
 
-def _solve_multinomial(totals: Totals, n_classes: int, settings: Settings) -> tuple[Solution, float, float]:
-    """The solution, the log likelihood at k = 0, and the sum of all counts under smoothing."""
+def _solve_multinomial(totals: Totals, n_classes: int, settings: Settings) -> tuple[Solution, Objective, float]:
+    """The solution, its log likelihood, and the sum of all counts under smoothing."""
     k, alpha, always = settings.k, settings.alpha, settings.always
     if settings.solver == "cuts" and _streams(totals):
         survey = Survey.of(totals, alpha)
-        return streamed.solve(totals, survey, k, alpha=alpha, always=always), survey.null, survey.mass
+        solution = streamed.solve(totals, survey, k, alpha=alpha, always=always)
+        return solution, survey.objective(totals.at(solution.support)), survey.mass
     array = _to_bisect(totals, n_classes, settings) if settings.solver == "bisection" else None
     counted = multinomial.Counted(*totals.grouped(), float(alpha))
-    null, total = null_multinomial(counted)
     if array is not None:
-        return bisection.solve(array, k, alpha=alpha), null, total
-    return multinomial.solve(counted, k, always=always), null, total
+        solution = bisection.solve(array, k, alpha=alpha)
+    else:
+        solution = multinomial.solve(counted, k, always=always)
+    cells, columns = counted.cells, totals.at(solution.support)
+    objective = Objective(objectives.multinomial(cells, counted.where, counted.alpha, solution.support, columns))
+    return solution, objective, mass_of(counted)
 
 
 def _streams(totals: Totals) -> TypeGuard[PanelTotals]:
@@ -244,11 +258,13 @@ def log_prior(counts: Counts, settings: Settings) -> Array:
     return _log(prior)
 
 
-def _evidence(solution: Solution, null: float, total: float, point: Array | None) -> Evidence:
+def _evidence(solution: Solution, objective: Objective, total: float, point: Array | None) -> Evidence:
+    best = np.nextafter(objective.value + objective.error + solution.gap, np.inf)
     return Evidence(
-        objective=null + solution.value,
+        objective=objective.value,
+        bound=min(float(best), 0.0),
         gap=solution.gap,
-        certified=solution.certified(total),
+        certified=solution.certified(min(total, -objective.value)),
         point=point,
         n_evaluations=solution.n_evaluations,
     )
@@ -258,7 +274,3 @@ def _log(x: Array, otherwise: float = -np.inf) -> Array:
     """Logarithms, and ``otherwise`` at 0, without a warning."""
     x = np.asarray(x, np.float64)
     return np.log(x, out=np.full(x.shape, otherwise), where=x > 0)
-
-
-def _xlogx(x: Array) -> Array:
-    return np.asarray(x * _log(x, otherwise=0.0))

@@ -129,7 +129,7 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
             "classes_": model.classes,
             "class_count_": read_only(model.class_count),
             "objective_": evidence.objective,
-            "upper_bound_": evidence.objective + evidence.gap,
+            "upper_bound_": evidence.best,
             "dual_gap_": evidence.gap,
             "certified_": evidence.certified,
             "n_iter_": evidence.n_evaluations,

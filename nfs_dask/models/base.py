@@ -30,6 +30,12 @@ class Evidence:
     certified: bool  # whether the gap is zero up to rounding
     point: Array | None  # (C,) the dual point: shares of the classes; None for methods without one
     n_evaluations: int  # how often all gains were evaluated
+    bound: float | None = None  # no support of that size has a better objective, whatever was rounded; None: by the gap
+
+    @property
+    def best(self) -> float:
+        """What no objective of a support of that size is better than."""
+        return self.objective + self.gap if self.bound is None else self.bound
 
 
 @dataclass(frozen=True, kw_only=True)

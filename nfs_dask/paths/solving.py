@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+import numpy as np
+
 from nfs_dask.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.estimators.base import SparseClassifier, refuse_nothing, too_wide
 from nfs_dask.estimators.centroid import SparseCentroid
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
-from nfs_dask.naive_bayes import Counts, null_multinomial
+from nfs_dask.naive_bayes import Counts, mass_of, null_multinomial
 from nfs_dask.paths.table import Solved
 from nfs_dask.progress import Progress
 from nfs_dask.solvers import bernoulli, multinomial
@@ -78,17 +80,20 @@ class BernoulliPath:
 
     scored: bernoulli.Scored
     value: Array
+    bound: Array
     null: float
     noise: float = 0.0
 
     @classmethod
     def solve(cls, totals: Totals, class_count: Array, alpha: float, ks: Array) -> BernoulliPath:
         scored = bernoulli.score_cells(*totals.grouped(), class_count, alpha)
-        return cls(scored, bernoulli.path(scored, ks), bernoulli.null_objective(scored))
+        value = bernoulli.path(scored, ks)
+        bound = scored.rounding.above(value, scored.mass)
+        return cls(scored, value, bound, bernoulli.null_objective(scored))
 
     @property
-    def bound(self) -> Array:
-        return self.value
+    def gap(self) -> Array:
+        return np.zeros(len(self.value))
 
     @property
     def objective(self) -> Array:
@@ -109,10 +114,10 @@ class MultinomialPath:
     @classmethod
     def solve(cls, totals: Totals, alpha: float, ks: Array) -> MultinomialPath:
         counted = multinomial.Counted(*totals.grouped(), float(alpha))
-        null, total = null_multinomial(counted)
+        null = null_multinomial(counted)
         with Progress(len(ks), "solving", "values of k") as progress:
             solution = solvers.solve_path(counted, ks, tick=progress.advance)
-        return cls(solution, null, ABSOLUTE * total)
+        return cls(solution, null, ABSOLUTE * min(mass_of(counted), -null))
 
     @property
     def value(self) -> Array:
@@ -121,6 +126,10 @@ class MultinomialPath:
     @property
     def bound(self) -> Array:
         return self.solution.bound
+
+    @property
+    def gap(self) -> Array:
+        return self.solution.gap
 
     @property
     def objective(self) -> Array:

@@ -38,6 +38,11 @@ class Solved(Protocol):
         ...
 
     @property
+    def gap(self) -> Array:
+        """Nor by more than this more, (K,)."""
+        ...
+
+    @property
     def null(self) -> float:
         """The objective at k = 0."""
         ...
@@ -94,8 +99,7 @@ class Path(Tabular):
     @property
     def gap(self) -> Array:
         """What a support loses at most, (K,); never negative."""
-        same = self.bound == self.value  # both may be infinite
-        return np.subtract(self.bound, self.value, out=np.zeros(len(self.ks)), where=~same)
+        return self.solved.gap
 
     @property
     def relative_gap(self) -> Array:

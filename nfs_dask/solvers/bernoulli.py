@@ -12,12 +12,15 @@ import numpy as np
 
 from nfs_dask.kernels import kernel
 from nfs_dask.solvers.directory import Directory, Listed
-from nfs_dask.solvers.gains import entropy_like, exact_sum
+from nfs_dask.solvers.gains import difference, exact_sum, part
 from nfs_dask.solvers.grouping import Cells, group
+from nfs_dask.solvers.objectives import pooled
+from nfs_dask.solvers.outward import Rounding, of_counts
 from nfs_dask.solvers.problem import forced_features, pose
 from nfs_dask.solvers.screening import kth_largest
-from nfs_dask.solvers.solution import RELATIVE, Array, Solution, nothing
-from nfs_dask.solvers.topk import Choice
+from nfs_dask.solvers.solution import Array, Solution, nothing
+from nfs_dask.solvers.ties import split_ties
+from nfs_dask.solvers.topk import Choice, sums_of_first
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,16 @@ class Scored:
     @property
     def n_features(self) -> int:
         return self.cells.n_features
+
+    @property
+    def mass(self) -> float:
+        """All documents under smoothing."""
+        return float(self.documents.sum()) + 2 * len(self.documents) * self.alpha
+
+    @property
+    def rounding(self) -> Rounding:
+        """What sums of gains may be wrong by."""
+        return of_counts(self.cells.grouped, self.alpha, self.mass)
 
     @property
     def present(self) -> Array:
@@ -62,12 +75,12 @@ def score(totals: Array, documents: Array, alpha: float = 0.0) -> Scored:
 def score_cells(cells: Cells, where: Directory | None, documents: Array, alpha: float = 0.0) -> Scored:
     """As `score`, for totals that are grouped already."""
     documents = np.asarray(documents, np.float64)
-    gain = gain_of(cells.totals, documents + 2 * alpha, float(alpha))
+    gain = gain_of(cells.totals, documents, float(alpha))
     return Scored(cells, where, float(alpha), documents, gain)
 
 
 def gain_of(totals: Array, documents: Array, alpha: float = 0.0) -> Array:
-    """Gain of each column under smoothed ``documents``; ``alpha`` is added to totals without smoothing."""
+    """Gain of each column of totals without smoothing."""
     out = np.empty(totals.shape[1])
     _bernoulli_gains(totals.astype(np.float64, copy=False), documents, alpha, out)
     return out
@@ -89,17 +102,27 @@ def solve(scored: Scored, k: int, *, always: Sequence[int] | Array | None = None
     gain = np.concatenate((scored.gain[problem.origin], scored.gain[forced_cells]))
     free = len(gain) - len(forced)
     rank = np.concatenate((gain[:free], np.full(len(forced), np.inf)))
-    last = kth_largest(rank, problem.sizes, min(k, problem.size))
-    equal = np.abs(rank - last) <= RELATIVE * last if np.isfinite(last) else np.zeros(len(rank), bool)
-    sure = np.flatnonzero((rank > last) & ~equal) if np.isfinite(last) else np.arange(free, len(gain))
+    size = min(k, problem.size)
+    last = kth_largest(rank, problem.sizes, size)
+    near = scored.rounding.near(rank[:free], last, scored.mass) if np.isfinite(last) else np.zeros(free, bool)
+    tied = np.flatnonzero(near)
+    sure = np.flatnonzero((rank > last) | ~np.isfinite(rank))
+    sure = sure[~np.isin(sure, tied)]
+    need = size - int(problem.sizes[sure].sum())
+    better, equal, settled = split_ties(
+        scored.cells.totals[:, problem.origin[tied]], problem.sizes[tied], need, scored.documents, scored.alpha
+    )
+    sure, equal = np.concatenate((sure, tied[better])), tied[equal]
     taken = Choice(sure, problem.sizes[sure])
-    need = min(k, problem.size) - int(taken.counts.sum())
-    tied = int(problem.sizes[equal].sum())
-    cells = problem.origin[equal[:free]]  # equal gains need not be equal cells
+    need = size - int(taken.counts.sum())
+    n_tied = int(problem.sizes[equal].sum())
+    cells = problem.origin[equal]  # equal gains need not be equal cells
     last_ones = cells[:need].astype(np.int64) if scored.where is None else scored.where.lowest(cells, forced, need)
     support = np.sort(np.concatenate((problem.features(taken, scored.where), last_ones)))
-    value = exact_sum(gain[sure] * taken.counts) + need * (last if need else 0.0)
-    return Solution(support, value, value, tied if tied > need else 0, 1, point)
+    value = exact_sum(gain[sure] * taken.counts) + (need * float(gain[equal[0]]) if need else 0.0)
+    bound = float(scored.rounding.above(value, scored.mass))
+    gap = 0.0 if settled else 2 * need * float(scored.rounding.of(last, scored.mass))
+    return Solution(support, value, bound, gap, n_tied if n_tied > need else 0, 1, point)
 
 
 def path(scored: Scored, ks: Sequence[int] | Array | None = None) -> Array:
@@ -112,43 +135,49 @@ def path(scored: Scored, ks: Sequence[int] | Array | None = None) -> Array:
     problem = pose(scored.cells, 0, scored.alpha, np.zeros(0, np.int64), np.zeros(0, np.int64))
     gain = scored.gain[problem.origin]
     order = np.argsort(-gain, kind="stable")
-    through = np.concatenate(([0], np.cumsum(problem.sizes[order])))
-    sums = np.concatenate(([0.0], np.cumsum(gain[order] * problem.sizes[order])))
-    values = np.interp(ks, through, sums)
+    wanted, place = np.unique(np.minimum(ks, problem.size), return_inverse=True)
+    values = sums_of_first(gain[order][None], problem.sizes[order], wanted)[0][place]
     return np.where(ks < scored.n_features, values, exact_sum(scored.gain * scored.cells.sizes))
 
 
 def null_objective(scored: Scored) -> float:
     """Log likelihood at k = 0: sum of g log(g/n) + (n-g) log(1 - g/n)."""
-    n = (scored.documents + 2 * scored.alpha).sum()
-    g = scored.cells.totals.sum(axis=0) + len(scored.documents) * scored.alpha
-    return exact_sum(null_terms(g, n) * scored.cells.sizes)
-
-
-def null_terms(g: Array, n: float) -> Array:
-    """Log likelihood of each feature at k = 0, where ``g`` of n documents have it; smoothing included."""
-    terms = np.zeros(len(g))
-    inner = (g > 0) & (g < n)
-    share = g[inner] / n
-    terms[inner] = g[inner] * np.log(share) + (n - g[inner]) * np.log1p(-share)
-    return terms
+    g = scored.cells.totals.sum(axis=0)
+    return exact_sum(pooled(g, scored.documents, scored.alpha) * scored.cells.sizes)
 
 
 @kernel
 def _bernoulli_gains(totals, documents, alpha, out):
-    """Each class adds a square at heart: errors in the rates do no harm to first order."""
+    """Each class adds squares at heart, of f and e documents with and without the feature, F and E those of all.
+
+        z = sum_c n_c / n [ F w(d / F) + E w(-d / E) ],    d = (f E - e F) / n_c,    w(x) = (1 + x) log(1 + x) - x.
+
+    Mirror images, f for e, and two classes exchanged have the same bits: sums of two do not depend on their order, and
+    terms of more classes are put in order.
+    """
     n_classes = len(totals)
-    n = documents.sum()
+    terms = np.empty(n_classes)
+    everybody = 0.0
+    for c in range(n_classes):
+        everybody += documents[c]
     for i in range(len(out)):
         g = 0.0
         for c in range(n_classes):
-            g += totals[c, i] + alpha
-        z = 0.0
-        if 0 < g < n:
-            p, q = g / n, (n - g) / n
+            g += totals[c, i]
+        F, E = g + n_classes * alpha, max(everybody - g, 0.0) + n_classes * alpha
+        n = F + E
+        out[i] = 0.0
+        if F > 0 and E > 0:
             for c in range(n_classes):
-                if documents[c] > 0:
-                    f = totals[c, i] + alpha
-                    d = (f * (n - documents[c]) - (g - f) * documents[c]) / n / documents[c]
-                    z += documents[c] * (p * entropy_like(d / p) + q * entropy_like(-d / q))
-        out[i] = z
+                f, e = totals[c, i] + alpha, max(documents[c] - totals[c, i], 0.0) + alpha
+                size = f + e
+                terms[c] = 0.0
+                if size > 0:
+                    d = difference(f, E, e, F) / size
+                    scale = n / size
+                    z = part(f * scale, d, F, 1 / F) + part(e * scale, -d, E, 1 / E)
+                    terms[c] = z * (size / n)
+            if n_classes > 2:
+                terms.sort()
+            for c in range(n_classes):
+                out[i] += terms[c]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfs_dask.solvers.gains import set_gain
+from nfs_dask.solvers.gains import gains, set_gain
+from nfs_dask.solvers.outward import TWO
 from nfs_dask.solvers.solution import Array, Solution, nothing
 
 TOLERANCE = 1e-10  # on the dual point
@@ -32,14 +33,16 @@ def solve(totals: Array, k: int, *, alpha: float = 0.0, tolerance: float = TOLER
     low, high, steps = 0.0, 1.0, 0
     while high - low > tolerance:
         a = (low + high) / 2
-        chosen, _ = _best(f, constant, a, k)
+        chosen = _best(f, constant, a, k)
         steps += 1
         plus, minus = f[:, chosen].sum(axis=1)
         low, high = (a, high) if a * minus < (1 - a) * plus else (low, a)
     a = (low + high) / 2
-    chosen, bound = _best(f, constant, a, k)
-    value = set_gain(f[:, chosen], np.ones(k))[0]
-    return Solution(np.sort(columns[chosen]), value, max(bound, value), 0, steps + 1, np.array([a, 1 - a]))
+    chosen = _best(f, constant, a, k)
+    value, point, mass = set_gain(f[:, chosen], np.ones(k))[0], np.array([a, 1 - a]), float(masses.sum())
+    bound = float(TWO.above(np.sort(gains(f, point))[n_features - k :].sum(), mass))
+    gap = max(0.0, float(np.nextafter(bound - TWO.below(value, mass), np.inf)))
+    return Solution(np.sort(columns[chosen]), value, bound, gap, 0, steps + 1, point)
 
 
 def _selectable(totals: Array, k: int, alpha: float) -> tuple[Array, Array]:
@@ -63,8 +66,7 @@ def _xlogx(x: Array) -> Array:
     return x * np.log(np.where(x > 0, x, 1.0))
 
 
-def _best(f: Array, constant: Array, a: float, k: int) -> tuple[Array, float]:
-    """The k best features at ``a``, and the sum of their gains."""
+def _best(f: Array, constant: Array, a: float, k: int) -> Array:
+    """The k best features at ``a``."""
     gain = constant - f[0] * np.log(a) - f[1] * np.log1p(-a)
-    chosen = np.argpartition(gain, len(gain) - k)[len(gain) - k :]
-    return chosen, float(gain[chosen].sum())
+    return np.argpartition(gain, len(gain) - k)[len(gain) - k :]

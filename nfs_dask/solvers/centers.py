@@ -64,6 +64,11 @@ class Ranked:
         return self.value
 
     @property
+    def gap(self) -> Array:
+        """Nothing is lost, (K,)."""
+        return np.zeros(len(self.ks))
+
+    @property
     def objective(self) -> Array:
         """The cost of the best k features, (K,)."""
         return self.cost

@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 from nfs_dask.kernels import kernel
+from nfs_dask.solvers.gains import shares
 from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.topk import Choice
 
@@ -126,7 +127,7 @@ def _next_point(t: float, low: Cut | None, high: Cut | None, poor: int) -> Array
         return point_at((low.t + high.t) / 2)
     for end in (low, high):
         if end and end.masses.all() and abs(t - math.log(end.masses[0]) + math.log(end.masses[1])) <= near(t):
-            return end.masses / end.masses.sum()  # the same point, to its last digits
+            return shares(end.masses, end.masses)  # the same point, to its last digits
     return point_at(t)
 
 

@@ -11,8 +11,7 @@ from nfs_dask.solvers.gains import divergence, gains
 from nfs_dask.solvers.problem import Problem
 from nfs_dask.solvers.screening import interval_bounds, kth_largest, reaching, screen, sure_floor
 from nfs_dask.solvers.solution import Array
-from nfs_dask.solvers.tiewalk import TIED
-from nfs_dask.solvers.topk import Choice, top
+from nfs_dask.solvers.topk import TIED, Choice, top
 
 WIDE = 200_000  # columns from which on sieving is worth its passes
 _CLOSER = 2  # times closer the ends have to be before it is worth looking again

@@ -14,8 +14,8 @@ import numpy as np
 
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.exchanges import AROUND, Held, View
-from nfs_dask.solvers.found import Found, everything
-from nfs_dask.solvers.gains import SMALLEST, divergence, exact_sum
+from nfs_dask.solvers.found import Found, everything, height_of, is_best, judged, value_of
+from nfs_dask.solvers.gains import SMALLEST, divergence
 from nfs_dask.solvers.master import Master
 from nfs_dask.solvers.problem import Problem
 from nfs_dask.solvers.rounding import PROMISING, best_whole
@@ -81,8 +81,9 @@ def solve_many(problem: Problem, k: int, start: Array | None = None) -> Found:
     gain = problem.gains(descent.best.point)
     near = problem.top(gain, k + AROUND).cells
     columns = np.unique(np.concatenate((near, *(choice.cells for choice in descent.sets))))
-    found = settled(problem.only(columns), k, descent.map(lambda c: np.searchsorted(columns, c)))
-    return replace(found.map(lambda c: columns[c]), ties=_n_tied(gain, descent.best, problem.sizes))
+    ties = _n_tied(gain, descent.best, problem.sizes)
+    found = settled(problem.only(columns), k, descent.map(lambda c: np.searchsorted(columns, c)), ties)
+    return found.map(lambda c: columns[c])
 
 
 def comfortable(mass: float) -> float:
@@ -98,19 +99,24 @@ def comfortable(mass: float) -> float:
     return float(np.ldexp(1.0, min(-int(exponent), 1000)))
 
 
-def settled(problem: Problem, k: int, descent: Descent) -> Found:
-    """What a descent leads to, with its bound; ties are not counted.
+def settled(problem: Problem, k: int, descent: Descent, n_ties: int) -> Found:
+    """What a descent leads to, with its bound; ``n_ties`` features share the last place at its best point.
 
     The problem needs no more columns than those of the descent's sets, and of the next best ones at its best point.
     """
-    best = descent.best
+    best, n = descent.best, descent.n_evaluations
     total = sum(w for w, _ in descent.mixed)
     mixture = tuple((w / total, choice) for w, choice in descent.mixed)
     gain = problem.gains(best.point)
-    bound = exact_sum(gain[best.choice.cells] * best.choice.counts)
-    sets = [Held(plane.choice, plane.masses, plane.gain) for plane in (best, *descent.planes)]
-    choice, value = best_whole(View(problem, k, best.point, gain), mixture, sets, bound)
-    return Found(choice, value, max(value, bound), 0, descent.n_evaluations, best.point, mixture)
+    height = height_of(best.choice, gain)
+    if is_best(problem, best.choice, best.point, gain, n_ties):
+        choice, value = best.choice, value_of(problem, best.choice)
+        bound, gap = judged(problem, value, value)[0], 0.0
+    else:
+        sets = [Held(plane.choice, plane.masses, plane.gain) for plane in (best, *descent.planes)]
+        choice, value = best_whole(View(problem, k, best.point, gain), mixture, sets, height)
+        bound, gap = judged(problem, value, height)
+    return Found(choice, value, bound, gap, n_ties, n, best.point, mixture)
 
 
 def minimise(evaluate: Callable[[Array], Plane], start: Array) -> Descent:

@@ -90,7 +90,8 @@ def report(counted: Counted, problem: Problem, found: Found, certificate: bool =
     return Solution(
         support=problem.features(found.choice, counted.where),
         value=found.value,
-        bound=max(found.bound, found.value),
+        bound=found.bound,
+        gap=found.gap,
         ties=found.ties,
         n_evaluations=found.n_evaluations,
         point=all_classes(counted, problem, found.point),

@@ -8,6 +8,7 @@ from nfs_dask.solvers.cuts import near, point_at, propose
 from nfs_dask.solvers.gains import divergence
 from nfs_dask.solvers.problem import Problem
 from nfs_dask.solvers.solution import Array
+from nfs_dask.solvers.topk import sums_of_first
 
 _MOST_ROUNDS = 500
 _STRIDE = 4.0  # how far beyond the only known node the first looks go, in t
@@ -55,25 +56,28 @@ class Nodes:
         height, masses = self._sums(point)
         self.n_evaluations += 1
         t = float(np.log(point[0]) - np.log(point[1]))
-        value = height - divergence(masses, point)
+        value = self._sure(height, divergence(masses, point))
         better = value > self.value
         self.value[better], self.value_point[better] = value[better], point
-        better = height < self.bound
-        self.bound[better], self.bound_point[better] = height[better], point
+        bound = self.problem.rounding.above(height, self.problem.mass)
+        better = bound < self.bound
+        self.bound[better], self.bound_point[better] = bound[better], point
         self._tighten(
             t, point[0] * masses[1] - point[1] * masses[0], np.vstack((np.full(len(height), t), height, masses))
         )
+
+    def _sure(self, height: Array, loss: Array) -> Array:
+        """What sets are sure to gain whose gains at a point add up to a height, of which the point costs a loss."""
+        rounding, mass = self.problem.rounding, self.problem.mass
+        gained = rounding.below(height, mass) - rounding.above(loss, mass)
+        return np.maximum(np.nextafter(gained, -np.inf), 0.0)
 
     def _sums(self, point: Array) -> tuple[Array, Array]:
         """Sum of the k largest gains and masses (2, ) of those features, for each k."""
         gain, sizes = self.problem.gains(point), self.problem.sizes
         order = np.argsort(-gain, kind="stable")
         columns = np.vstack((gain, self.problem.totals))[:, order]
-        sizes = sizes[order]
-        through = np.cumsum(sizes)
-        cell = np.searchsorted(through, self.ks)  # the cell the k-th feature is in
-        before = np.cumsum(columns * sizes, axis=1)[:, cell] - columns[:, cell] * sizes[cell]
-        sums = before + columns[:, cell] * (self.ks - through[cell] + sizes[cell])
+        sums = sums_of_first(columns, sizes[order], self.ks)
         return sums[0], sums[1:]
 
     def _tighten(self, t: float, slope: Array, cut: Array) -> None:

@@ -33,7 +33,8 @@ class Path:
 
     ks: Array  # (K, ) int64, ascending
     value: Array  # (K, ) gain of the support
-    bound: Array  # (K, ) no support of k features has a larger gain
+    bound: Array  # (K, ) no support of k features has a larger gain, whatever was rounded
+    gap: Array  # (K, ) nor one that is larger by more than this
     points: Array  # (K, C) dual points
     n_evaluations: int
     counted: Counted = field(repr=False)
@@ -67,19 +68,20 @@ def solve_path(
     ks = np.arange(m + 1) if ks is None else np.unique(np.clip(np.asarray(ks, np.int64), 0, m))
     problem = posed(counted, 0)
     if len(problem.classes) != 2 or len(problem.sizes) > WIDE:
-        founds = _one_by_one(counted, ks, tick)
+        rows = _one_by_one(counted, ks, tick)
     else:
         nodes = Nodes(problem, ks[(ks > 0) & (ks < problem.size)], tolerance)
         nodes.run()
-        founds = _with_ends(counted, ks, nodes, tolerance, tick)
+        rows = _with_ends(counted, ks, nodes, tolerance, tick)
     return Path(
         ks=ks,
-        value=np.array([found.value for found in founds]),
-        bound=np.array([found.bound for found in founds]),
-        points=np.array([all_classes(counted, problem, found.point) for found in founds]),
-        n_evaluations=sum(found.n_evaluations for found in founds),
+        value=np.array([row.value for row in rows]),
+        bound=np.array([row.bound for row in rows]),
+        gap=np.array([row.gap for row in rows]),
+        points=np.array([all_classes(counted, problem, row.point) for row in rows]),
+        n_evaluations=sum(row.n_evaluations for row in rows),
         counted=counted,
-        chosen=tuple(found.choice for found in founds),
+        chosen=tuple(row.choice for row in rows),
     )
 
 
@@ -103,6 +105,7 @@ class _Row:
     choice: Array | Choice
     value: float
     bound: float
+    gap: float
     point: Array
     n_evaluations: int
 
@@ -122,9 +125,9 @@ def _one_by_one(counted: Counted, ks: Array, tick: Tick) -> list[_Row]:
 def _single(counted: Counted, k: int, start: Array | None = None) -> _Row:
     problem = posed(counted, k)
     if k == 0 or len(problem.classes) < 2:
-        return _Row(problem.start, 0.0, 0.0, problem.start, 0)
+        return _Row(problem.start, 0.0, 0.0, 0.0, problem.start, 0)
     found: Found = solve_problem(problem, k, swaps=False, start=start)
-    return _Row(found.choice, found.value, found.bound, found.point, found.n_evaluations)
+    return _Row(found.choice, found.value, found.bound, found.gap, found.point, found.n_evaluations)
 
 
 def _with_ends(counted: Counted, ks: Array, nodes: Nodes, tolerance: float, tick: Tick) -> list[_Row]:
@@ -139,8 +142,8 @@ def _with_ends(counted: Counted, ks: Array, nodes: Nodes, tolerance: float, tick
         elif grouped and nodes.bound[j] - nodes.value[j] > tolerance * nodes.bound[j]:
             rows.append(_single(counted, int(k), nodes.bound_point[j]))
         else:
-            value = max(nodes.value[j], 0.0)
-            rows.append(_Row(nodes.value_point[j], value, max(nodes.bound[j], value), nodes.bound_point[j], 0))
+            value, bound = nodes.value[j], nodes.bound[j]
+            rows.append(_Row(nodes.value_point[j], value, bound, bound - value, nodes.bound_point[j], 0))
         tick()
     if rows:
         rows[0] = replace(rows[0], n_evaluations=rows[0].n_evaluations + nodes.n_evaluations)

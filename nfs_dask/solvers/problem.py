@@ -11,6 +11,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.solvers.directory import Directory
 from nfs_dask.solvers.gains import gains, shares
 from nfs_dask.solvers.grouping import Cells
+from nfs_dask.solvers.outward import MANY, TWO, WHOLE, Rounding, is_exact
 from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.sums import Sums
 from nfs_dask.solvers.topk import Choice, top
@@ -32,6 +33,15 @@ class Problem:
     forced: Array  # (n_forced, ) int64 ascending feature indices
     classes: Array  # (C, ) which classes are left in
     mass: float  # sum of all counts, of features that cannot be chosen too
+    exact: bool  # whether totals and sums of them are not rounded
+    partial: bool = False  # whether columns are left out that are worth less than any in a best set at the dual point
+
+    @property
+    def rounding(self) -> Rounding:
+        """What sums of gains may be wrong by."""
+        if len(self.classes) > 2:
+            return MANY
+        return WHOLE if self.exact else TWO
 
     @cached_property
     def size(self) -> int:
@@ -51,7 +61,9 @@ class Problem:
     def only(self, columns: Array) -> Problem:
         """The problem on some of the columns, forced ones among them; ascending."""
         free = columns[: len(columns) - self.n_forced]
-        return replace(self, totals=self.totals[:, columns], sizes=self.sizes[columns], origin=self.origin[free])
+        return replace(
+            self, totals=self.totals[:, columns], sizes=self.sizes[columns], origin=self.origin[free], partial=True
+        )
 
     def times(self, scale: float) -> Problem:
         """The problem with all counts multiplied."""
@@ -109,6 +121,7 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
         forced=forced,
         classes=classes,
         mass=float(mass.sum()),
+        exact=is_exact(cells.grouped, alpha, float(mass.sum())),
     )
 
 

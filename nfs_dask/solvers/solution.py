@@ -37,16 +37,12 @@ class Solution:
 
     support: Array  # (k, ) int64, ascending feature indices
     value: float  # gain of this support
-    bound: float  # no support of k features has a larger gain
+    bound: float  # no support of k features has a larger gain, whatever was rounded
+    gap: float  # nor one that is larger by more than this than the true gain of this support; never negative
     ties: int  # features that share the last place at the dual point, 0 if the choice was not among equals
     n_evaluations: int  # how often all gains were evaluated
     point: Array  # (C, ) float64, the dual point: shares of the classes, sum 1
     certificate: Certificate | None = None
-
-    @property
-    def gap(self) -> float:
-        """What is lost at most, in nats; never negative."""
-        return self.bound - self.value
 
     def certified(self, total: float = 0.0) -> bool:
         """Whether the support is optimal up to rounding; ``total`` is the sum of all counts."""
@@ -56,4 +52,4 @@ class Solution:
 def nothing(point: Array, support: Array | None = None) -> Solution:
     """The solution where there is nothing to gain: k = 0, or counts in one class only."""
     support = np.zeros(0, np.int64) if support is None else support
-    return Solution(support, 0.0, 0.0, 0, 0, point)
+    return Solution(support, 0.0, 0.0, 0.0, 0, 0, point)

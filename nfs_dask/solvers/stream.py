@@ -15,14 +15,19 @@ from typing import Protocol
 import numpy as np
 
 from nfs_dask.errors import InputError
+from nfs_dask.kernels import kernel
 from nfs_dask.solvers.cuts import Cut
 from nfs_dask.solvers.gains import exact_sum, gains
+from nfs_dask.solvers.objectives import Objective, larger_part, surprise
 from nfs_dask.solvers.problem import Problem
 from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.sums import Sums
 from nfs_dask.solvers.topk import Choice, top
 
 Score = Callable[[Array], Array]  # from totals (C, width), smoothing included, to gains (width, )
+
+_LOG = 2.0**-50  # relative: what a term g log g may be wrong by, with the sums it is in
+_LOST = 2.0**-106  # u^2: what a sum that carries what it rounds off may be wrong by, for each pair of its terms
 
 
 class Table(Protocol):
@@ -46,34 +51,79 @@ class Survey:
 
     counts: Array  # (C, ) sums of all totals
     masses: Array  # (C, ) the same under smoothing
-    entropy: float  # sum of g log g over all features, g the total of all classes
+    amounts: Amounts  # the totals of features, of all classes together
     present: int  # features that occur
 
     @classmethod
     def of(cls, table: Table, alpha: float) -> Survey:
         sums: Sums | None = None
-        present = 0
+        present, largest = 0, 0.0
         for _, raw in table.parts():
-            sums = sums or Sums(len(raw) + 1)
+            sums = sums or Sums(len(raw) + 2)
             with np.errstate(over="ignore"):  # refused below
                 g = raw.sum(axis=0, dtype=np.float64) + len(raw) * alpha
-                sums.add(np.vstack((raw, g * np.log(g, out=np.zeros(len(g)), where=g > 0))))
+                sums.add(np.vstack((raw, *Amounts.terms(g))))
+            largest = max(largest, float(g.max(initial=0.0)))
             present += int(np.count_nonzero(raw.any(axis=0)))
         assert sums is not None
-        *counts, entropy = sums.rows
+        counts, amounts = sums.rows[:-2], Amounts(tuple(sums.pairs[-2:]), alpha, largest, table.n_features)
         if not np.isfinite(sum(counts)):
             raise InputError("values under their weights add up to more than a float holds; scale them down")
-        return cls(np.array(counts), np.array(counts) + alpha * table.n_features, entropy, present)
+        return cls(np.array(counts), np.array(counts) + alpha * table.n_features, amounts, present)
 
-    @property
-    def null(self) -> float:
-        """Log likelihood at k = 0: sum of g log(g / S), S the sum of all g."""
-        return self.entropy - (self.mass * math.log(self.mass) if self.mass > 0 else 0.0)
+    def objective(self, columns: Array) -> Objective:
+        """Log likelihood of a support whose totals are ``columns`` (C, k), without smoothing."""
+        own = sum(surprise(row) for row in columns + self.amounts.alpha)
+        shared = self.amounts.without(columns)
+        return Objective(shared.value + own, shared.more)
 
     @property
     def mass(self) -> float:
         """Sum of all totals under smoothing."""
         return exact_sum(self.masses)
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """Sums over the amounts g of all features, in pairs, so that those of a support can be taken off."""
+
+    sums: tuple[tuple[float, float], ...]  # of g, and of g log g
+    alpha: float
+    largest: float
+    n: int  # how many there are
+
+    @staticmethod
+    def terms(g: Array) -> tuple[Array, Array]:
+        """What amounts add to the sums."""
+        out = np.empty(len(g))
+        _entropies(g, out)
+        return g, out
+
+    def without(self, columns: Array) -> Objective:
+        """N(g outside of a support, and all of it together); ``columns`` (C, k) are its totals without smoothing."""
+        taken, given = columns.sum(axis=0) + len(columns) * self.alpha, np.zeros(0)
+        one = exact_sum(taken)
+        if self.largest > one:  # at most one amount is more than half of all, so this one is kept apart
+            given, one, taken = np.array([one]), self.largest, np.append(taken, self.largest)
+        mass, entropy = (
+            math.fsum((*pair, *-less, *more))
+            for pair, less, more in zip(self.sums, self.terms(taken), self.terms(given), strict=True)
+        )
+        if mass <= 0:
+            return Objective(0.0)
+        total = one + mass
+        log = abs(math.log(total))
+        value = entropy - mass * math.log(total)
+        # Terms g log g add up to no more than twice their log at all and what they make, whatever their signs; of the
+        # sums of all, what Neumaier's way leaves is second order.
+        wrong = _LOG * (2 * mass * log + abs(value)) + 2.0 * self.n**2 * _LOST * (total * log + abs(self.sums[1][0]))
+        return Objective(min(value + larger_part(one, mass, total), 0.0), wrong)
+
+
+@kernel
+def _entropies(g, out):
+    for i in range(len(g)):
+        out[i] = g[i] * math.log(g[i]) if g[i] > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -88,6 +138,7 @@ class Stream:
     start: Array  # shares of these classes in all totals
     mass: float = 0.0  # sum of all totals
     scale: float = 1.0  # what totals under smoothing are multiplied by
+    raw: bool = False  # whether totals are handed on without smoothing
 
     @property
     def n_free(self) -> int:
@@ -153,6 +204,8 @@ class Stream:
             forced=self.forced,
             classes=self.classes,
             mass=self.mass,
+            exact=False,
+            partial=True,
         )
         return Gathered(problem, columns)
 
@@ -162,7 +215,8 @@ class Stream:
 
     def _smooth(self, raw: Array) -> Array:
         rows = raw if len(self.classes) == len(raw) else raw[self.classes]
-        smooth = np.ascontiguousarray(rows, np.float64) + self.alpha
+        rows = np.ascontiguousarray(rows, np.float64)
+        smooth = rows if self.raw else rows + self.alpha
         return smooth if self.scale == 1 else smooth * self.scale
 
 

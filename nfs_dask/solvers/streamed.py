@@ -45,7 +45,8 @@ def solve(table: Table, survey: Survey, k: int, *, alpha: float, always: Array |
     return Solution(
         support=stream.features(found.choice.cells),
         value=found.value,
-        bound=max(found.bound, found.value),
+        bound=found.bound,
+        gap=found.gap,
         ties=found.ties,
         n_evaluations=found.n_evaluations,
         point=_all_classes(stream, found.point, len(survey.counts)),
@@ -119,8 +120,9 @@ def _solve_many(stream: Stream) -> Found:
     descent = multiclass.minimise(lambda point: _plane(stream, point), stream.start)
     near, _ = stream.best(partial(gains, point=descent.best.point), stream.n_free + AROUND)
     final = stream.gather(near, *(choice.cells for choice in descent.sets))
-    found = multiclass.settled(final.problem, stream.k, descent.map(final.inward))
-    return replace(found, choice=final.outward(found.choice), ties=_count_ties(stream, final, descent.best))
+    ties = _count_ties(stream, final, descent.best)
+    found = multiclass.settled(final.problem, stream.k, descent.map(final.inward), ties)
+    return replace(found, choice=final.outward(found.choice))
 
 
 def _plane(stream: Stream, point: Array) -> multiclass.Plane:

@@ -22,6 +22,11 @@ class Sums:
     def rows(self) -> list[float]:
         return [float(x) for x in self._sums + self._lost]
 
+    @property
+    def pairs(self) -> list[tuple[float, float]]:
+        """The same to about twice the digits: unevaluated sums of two."""
+        return list(zip(self._sums.tolist(), self._lost.tolist(), strict=True))
+
 
 @kernel
 def _add_rows(piece, sums, lost):

@@ -13,9 +13,7 @@ import numpy as np
 
 from nfs_dask.solvers.gains import divergence
 from nfs_dask.solvers.solution import Array
-from nfs_dask.solvers.topk import Choice
-
-TIED = 1e-9  # relative: gains this close to the k-th one at the dual point count as tied
+from nfs_dask.solvers.topk import TIED, Choice
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nfs_dask.kernels import kernel
 from nfs_dask.solvers.solution import Array
+
+TIED = 1e-9  # relative: gains this close to the k-th one at the dual point count as tied
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,32 @@ def _top_single(gain: Array, k: int) -> Choice:
     above[equal] = True
     cells = np.flatnonzero(above)
     return Choice(cells, np.ones(len(cells), np.int64))
+
+
+def sums_of_first(columns: Array, sizes: Array, ks: Array) -> Array:
+    """Sums of each row of ``columns`` (n, M) over the first k features, (n, len(ks)); ``ks`` ascend.
+
+    >>> sums_of_first(np.array([[5.0, 3.0, 1.0]]), np.array([1, 2, 1]), np.array([1, 2, 4])).tolist()
+    [[5.0, 8.0, 12.0]]
+    """
+    out = np.zeros((len(columns), len(ks)))
+    _sum_first(columns, sizes, ks, out)
+    return out
+
+
+@kernel
+def _sum_first(columns, sizes, ks, out):
+    """Sums of each row over the first k features, where what additions round off is added up too."""
+    for row in range(len(columns)):
+        total, rest, through, j = 0.0, 0.0, 0, 0
+        for i in range(len(sizes)):
+            while j < len(ks) and ks[j] <= through + sizes[i]:
+                out[row, j] = total + (rest + columns[row, i] * (ks[j] - through))
+                j += 1
+            if j == len(ks):
+                break
+            added = columns[row, i] * sizes[i]
+            new = total + added
+            rest += (total - new) + added if total >= added else (added - new) + total
+            total = new
+            through += sizes[i]

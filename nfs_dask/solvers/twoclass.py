@@ -6,8 +6,7 @@ import numpy as np
 
 from nfs_dask.solvers.cuts import Cut, Minimum, minimise
 from nfs_dask.solvers.evaluation import evaluator
-from nfs_dask.solvers.found import Found, best_of, everything
-from nfs_dask.solvers.gains import exact_sum
+from nfs_dask.solvers.found import Found, best_of, everything, height_of, is_best, judged, value_of
 from nfs_dask.solvers.problem import Problem
 from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.swaps import ascend
@@ -49,13 +48,19 @@ def suggested(problem: Problem, k: int, minimum: Minimum) -> tuple[list[Choice],
 
 def settled(problem: Problem, minimum: Minimum, candidates: list[Choice], n_ties: int) -> Found:
     """The best of the candidates, with the bound of the minimum."""
-    point, top = minimum.best.point, minimum.best.choice
-    gain = problem.gains(point)
-    choice, value = best_of(problem, candidates)
+    point = minimum.best.point
+    top, gain = minimum.best.choice, problem.gains(point)
+    if is_best(problem, top, point, gain, n_ties):
+        choice, value = top, value_of(problem, top)
+        bound, gap = judged(problem, value, value)[0], 0.0
+    else:
+        choice, value = best_of(problem, candidates)
+        bound, gap = judged(problem, value, height_of(top, gain))
     return Found(
         choice=choice,
         value=value,
-        bound=max(value, exact_sum(gain[top.cells] * top.counts)),
+        bound=bound,
+        gap=gap,
         ties=n_ties,
         n_evaluations=minimum.n_evaluations,
         point=point,

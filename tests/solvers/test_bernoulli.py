@@ -48,7 +48,8 @@ def test_supports_are_the_best(case, alpha, data):
         supports = [s for s in itertools.combinations(sorted(allowed), size) if {*always} <= {*s}]
         best = max(sum(gains[list(s)]) for s in supports)
         assert len(solution.support) == size and {*always} <= set(solution.support.tolist()) <= allowed
-        assert solution.value == solution.bound == pytest.approx(best, abs=1e-10)
+        assert solution.value == pytest.approx(best, abs=1e-10) and solution.gap == 0
+        assert solution.value <= solution.bound <= solution.value * (1 + 1e-12) + 1e-25
         assert gains[solution.support].sum() == pytest.approx(best, abs=1e-10)
 
 
