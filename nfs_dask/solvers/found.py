@@ -73,7 +73,7 @@ def judged(problem: Problem, value: float, height: float) -> tuple[float, float]
     """A bound and a gap, of a value and of the height of a best set at some point, rounded outward."""
     bound = float(problem.rounding.above(max(value, height), problem.mass))
     gap = np.nextafter(bound - problem.rounding.below(value, problem.mass), np.inf)
-    return bound, float(gap) if bound > 0 else 0.0
+    return bound, min(float(gap), bound)
 
 
 def is_best(problem: Problem, choice: Choice, point: Array, gain: Array, n_ties: int) -> bool:

@@ -23,6 +23,7 @@ class Nodes:
         self.low = np.full((n, 4), np.nan)  # (t, height, B+, B-) of the nearest node of negative slope
         self.high = np.full((n, 4), np.nan)  # of positive slope
         self.value, self.value_point = np.full(n, -np.inf), np.zeros((n, 2))
+        self.value_height = np.zeros(n)  # which the loss at the point was taken off
         self.bound, self.bound_point = np.full(n, np.inf), np.zeros((n, 2))
         self.floor, self.proposal = np.zeros(n), np.zeros(n)
         self.open = np.ones(n, bool)
@@ -58,7 +59,7 @@ class Nodes:
         t = float(np.log(point[0]) - np.log(point[1]))
         value = self._sure(height, divergence(masses, point))
         better = value > self.value
-        self.value[better], self.value_point[better] = value[better], point
+        self.value[better], self.value_point[better], self.value_height[better] = value[better], point, height[better]
         bound = self.problem.rounding.above(height, self.problem.mass)
         better = bound < self.bound
         self.bound[better], self.bound_point[better] = bound[better], point

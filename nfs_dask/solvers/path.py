@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nfs_dask.solvers.evaluation import WIDE
-from nfs_dask.solvers.found import Found
+from nfs_dask.solvers.found import Found, value_of
 from nfs_dask.solvers.multinomial import Counted, all_classes, posed, solve, solve_problem
 from nfs_dask.solvers.nodes import Nodes
 from nfs_dask.solvers.solution import Array
 from nfs_dask.solvers.topk import Choice
 
+_SHARP = 1e-10  # of the bound: what a value may be wrong by
 TOLERANCE = 1e-6  # width of a certificate, relative to the bound
 
 Tick = Callable[[], object]  # called when one more k is done
@@ -142,9 +143,17 @@ def _with_ends(counted: Counted, ks: Array, nodes: Nodes, tolerance: float, tick
         elif grouped and nodes.bound[j] - nodes.value[j] > tolerance * nodes.bound[j]:
             rows.append(_single(counted, int(k), nodes.bound_point[j]))
         else:
-            value, bound = nodes.value[j], nodes.bound[j]
-            rows.append(_Row(nodes.value_point[j], value, bound, bound - value, nodes.bound_point[j], 0))
+            rows.append(_of_node(nodes, j, int(k)))
         tick()
     if rows:
         rows[0] = replace(rows[0], n_evaluations=rows[0].n_evaluations + nodes.n_evaluations)
     return rows
+
+
+def _of_node(nodes: Nodes, j: int, k: int) -> _Row:
+    """The row of the j-th k, whose gain is added up anew where the node was far off."""
+    chosen, value, bound, problem = nodes.value_point[j], nodes.value[j], nodes.bound[j], nodes.problem
+    if problem.rounding.of(nodes.value_height[j], problem.mass) > _SHARP * bound:
+        choice = problem.top(problem.gains(chosen), k)
+        value = float(problem.rounding.below(value_of(problem, choice), problem.mass))
+    return _Row(chosen, value, bound, max(bound - value, 0.0), nodes.bound_point[j], 0)
