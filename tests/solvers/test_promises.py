@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from awkward import EXTREME, ORDINARY, documents, table
+from eighty_digits import Bernoulli, Multinomial
 from mpmath import mp, mpf
-from truth import Bernoulli, Multinomial
 
 from nfs_dask.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
 from nfs_dask.solvers.multinomial import count

@@ -1,4 +1,4 @@
-"""Independent truth to fifty digits: every support of a small problem, whose counts are taken to the last bit."""
+"""Independent truth to eighty digits: every support of a small problem, whose counts are taken to the last bit."""
 
 from __future__ import annotations
 
