@@ -259,6 +259,13 @@ def _too_large(block: Block) -> InputError:
     return InputError(f"block {block.number}: counts of 2^62 and more cannot be summed exactly; scale them down")
 
 
+def safe_to_compute(values: Array) -> Array:
+    """Values for others: whole numbers signed and of 32 bits at least, whose products and differences are right."""
+    if values.dtype.kind not in "iu":
+        return values
+    return values.astype(np.result_type(values.dtype, np.int32) if values.dtype != np.uint64 else np.int64, copy=False)
+
+
 def smallest_integer(low: int, high: int) -> np.dtype[Any]:
     """The smallest integer type that holds ``low .. high``."""
     names = ("uint8", "uint16", "uint32", "int64") if low >= 0 else ("int8", "int16", "int32", "int64")

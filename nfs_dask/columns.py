@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array, Block, check_structure, check_values
+from nfs_dask.block import Array, Block, check_structure, check_values, safe_to_compute
 from nfs_dask.containers import library_of
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.base import Engine
@@ -165,7 +165,8 @@ def _select_dataset(dataset: Dataset, support: Array, engine: Engine | None) -> 
 def select_block(item: tuple[Source, int, Array]) -> Csr:
     """One task: the selected columns of one block of a dataset."""
     source, number, support = item
-    return _select_csr(source, support, number, number + 1)
+    indptr, indices, data = _select_csr(source, support, number, number + 1)
+    return indptr, indices, safe_to_compute(data)
 
 
 def _lazily_side_by_side(matrices: Sequence[Any]) -> Any:

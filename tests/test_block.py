@@ -23,6 +23,7 @@ from nfs_dask.block import (
     distinct,
     empty_block,
     integers_as_integers,
+    safe_to_compute,
     smallest_integer,
 )
 from nfs_dask.errors import InputError
@@ -335,3 +336,18 @@ def test_where_skips_empty_rows() -> None:
     ]
     assert example().where(1) == "block 7, row 100, column 4"
     assert example().where(2) == "block 7, row 102, column 3"
+
+
+@pytest.mark.parametrize("name", [*UNSIGNED, "int8", "int16", "int32", "int64"])
+def test_values_for_others_survive_what_is_done_to_counts(name):
+    values = np.array([0, 1, min(np.iinfo(name).max, 2**30)], name)
+    safe = safe_to_compute(values)
+    assert safe.dtype.kind == "i"
+    assert safe.dtype.itemsize >= 4
+    assert (-safe - 1).tolist() == [-v - 1 for v in values.tolist()]
+
+
+@pytest.mark.parametrize("name", ["bool", "float32", "float64"])
+def test_other_values_stay_as_they_are(name):
+    values = np.ones(3, name)
+    assert safe_to_compute(values) is values

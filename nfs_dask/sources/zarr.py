@@ -133,9 +133,10 @@ class _Own:
         self.block_nbytes, self.block_entries = header.block_nbytes, header.block_entries
         self.read_nbytes, self.fingerprint = header.read_nbytes, header.fingerprint
         self.weighted = header.weights is not None
-        self._indptr, self._indices, self._data, self._cuts = (
-            ShardReader(folder, numbers) for numbers in (header.indptr, header.indices, header.data, header.cuts)
+        self._indptr, self._indices, self._cuts = (
+            ShardReader(folder, numbers) for numbers in (header.indptr, header.indices, header.cuts)
         )
+        self._data = ShardReader(folder, header.data, header.narrow_type)
         self._weights = None if header.weights is None else ShardReader(folder, header.weights)
         self._lengths = [ShardReader(folder, numbers) for numbers in header.lengths]
         self.text = header.text
@@ -151,7 +152,7 @@ class _Own:
     def rows(self, start: int, stop: int) -> Csr:
         if (stop - start) * 12 > self.block_nbytes:
             raise self._damaged(self._cuts, "a block is larger than the largest")
-        indptr = self._indptr.read(start, stop + 1)
+        indptr = self._indptr.read(start, stop + 1).astype(np.int64, copy=False)
         first, last = int(indptr[0]), int(indptr[-1])
         if np.any(indptr[1:] < indptr[:-1]) or not 0 <= last - first <= self.block_entries:
             raise self._damaged(self._indptr, f"row pointers are not in order after row {start}")

@@ -28,7 +28,7 @@ from nfs_dask.storage.layout import (
 from nfs_dask.storage.sealed import unsealed, with_seal, without_seal
 from nfs_dask.storage.textfacts import TextFacts
 
-FORMAT = 1
+FORMAT = 2  # 1 had values as narrow as one byte, and row pointers always of 64 bits
 ROOT = "zarr.json"
 MOST_JSON = 256 << 20  # bytes
 INDEX_NAMES = 1 << 21  # up to here AnnData's index holds names; it takes 8 s and 2 GB to open one of 12 million
@@ -36,6 +36,7 @@ CATEGORIES_CHUNK = 1024
 RECORD = 24  # bytes of one receipt at rest: a digest and a size
 
 _VALUES = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "int64", "float32", "float64")
+NARROW = 2**31 - 1  # the largest number of a column or an entry that 32 bits hold
 _CLASS_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -49,7 +50,7 @@ class Header:
     nnz: int
     kind: Kind
     value_type: str
-    index_type: str
+    index_type: str  # of columns
     n_blocks: int
     block_entries: int  # of the largest block
     block_nbytes: int  # of the largest block in memory
@@ -63,12 +64,16 @@ class Header:
     fingerprint: str
     layout: Layout
     text: TextFacts | None = None  # of rows that were texts
+    pointer_type: str = "int64"  # of row pointers; the same as that of columns, but in stores of format 1
+    narrow_type: str = ""  # the smallest type that holds all values: what a pass of ours sees; else the stored one
+    editions: tuple[tuple[str, int], ...] = ()  # of arrays that were written anew in a wider type, by name
 
     def to_json(self) -> Json:
         plain = asdict(replace(self, text=None))
         del plain["text"]  # as in stores from before there was one
         text = {} if self.text is None else {"text": self.text.to_json()}
-        return with_seal({"format": FORMAT, **plain, "classes": list(self.classes), **text})
+        lists = {"classes": list(self.classes), "editions": dict(self.editions)}
+        return with_seal({"format": FORMAT, **plain, **lists, **text})
 
     @classmethod
     def from_json(cls, found: Json, where: str) -> Header:
@@ -79,12 +84,15 @@ class Header:
                 "install the nfs-dask that wrote it, or a later one"
             )
         try:
-            if version != FORMAT:
+            if type(version) is not int or version < 1:
                 raise ValueError(f"format {version!r}")
             found = without_seal(found)
+            if version == 1:
+                found = {"pointer_type": "int64", "narrow_type": found["value_type"], "editions": {}, **found}
             text = found.get("text")
             values = {field.name: found[field.name] for field in fields(cls) if field.name != "text"}
             values |= {"layout": Layout(**found["layout"]), "classes": tuple(found["classes"])}
+            values["editions"] = tuple(sorted(found["editions"].items()))
             values["text"] = None if text is None else TextFacts.from_json(text)
             header = cls(**values)
             header.check(where)
@@ -108,7 +116,10 @@ class Header:
             and self.block_entries <= self.nnz
             and self.kind in get_args(Kind)
             and self.value_type in _VALUES
-            and self.index_type == index_type(self.n_features)
+            and self.narrow_type in _VALUES
+            and np.can_cast(self.narrow_type, self.value_type)
+            and self._numbered_as_known()
+            and all(type(edition) is int and 0 < edition < 2**31 for _, edition in self.editions)
             and self.weight_type in (None, "int64", "float64")
             and isinstance(self.fingerprint, str)
             and (self.text is None or self.text.n_features == self.n_features)
@@ -119,6 +130,13 @@ class Header:
         self.check_columns()
         for numbers in self.numbers():
             check_numbers(numbers, where)
+
+    def _numbered_as_known(self) -> bool:
+        """Whether columns and row pointers are of types that some format has, and wide enough."""
+        if (self.index_type, self.pointer_type) == ("int32", "int64"):
+            return self.n_features <= NARROW + 1
+        known = self.index_type == self.pointer_type in ("int32", "int64")
+        return known and (self.index_type == "int64" or index_type(self.n_features, self.nnz) == "int32")
 
     def _check_classes(self, where: str) -> None:
         if self.label is None:
@@ -139,15 +157,15 @@ class Header:
 
     @property
     def data(self) -> Numbers:
-        return Numbers("X/data", self.value_type, self.nnz, self.layout.chunk, self.layout.shard)
+        return self._per_entry("X/data", self.value_type)
 
     @property
     def indices(self) -> Numbers:
-        return Numbers("X/indices", self.index_type, self.nnz, self.layout.chunk, self.layout.shard)
+        return self._per_entry("X/indices", self.index_type)
 
     @property
     def indptr(self) -> Numbers:
-        return self._per_row("X/indptr", "int64", self.n_rows + 1)
+        return self._per_row("X/indptr", self.pointer_type, self.n_rows + 1)
 
     @property
     def codes(self) -> Numbers | None:
@@ -229,8 +247,13 @@ class Header:
             return Texts(name, n, CATEGORIES_CHUNK)
         return Numbers(name, self.class_array().dtype.name, n, CATEGORIES_CHUNK, CATEGORIES_CHUNK)
 
+    def _per_entry(self, name: str, dtype: str) -> Numbers:
+        edition = dict(self.editions).get(name, 0)
+        return Numbers(name, dtype, self.nnz, self.layout.chunk, self.layout.shard, edition)
+
     def _per_row(self, name: str, dtype: str, length: int) -> Numbers:
-        return Numbers(name, dtype, length, self.layout.row_chunk, self.layout.row_shard)
+        edition = dict(self.editions).get(name, 0)
+        return Numbers(name, dtype, length, self.layout.row_chunk, self.layout.row_shard, edition)
 
     def _bytes(self, name: str, length: int) -> Numbers:
         return Numbers(name, "uint8", length, self.layout.chunk, self.layout.shard)
@@ -239,6 +262,14 @@ class Header:
         """The arrays whose values are the dataset."""
         columns = [column for column in (self.codes, self.weights) if column is not None]
         return [self.data, self.indices, self.indptr, *columns]  # lengths follow from these
+
+    def widened_from(self, old: Header) -> Header:
+        """The header with a new edition of each array that an older generation has in another type."""
+        before, editions = {numbers.name: numbers for numbers in old.content()}, dict(self.editions)
+        for numbers in self.content():
+            if numbers.name in before and numbers.dtype != before[numbers.name].dtype:
+                editions[numbers.name] = before[numbers.name].edition + 1
+        return replace(self, editions=tuple(sorted(editions.items())))
 
     def recorded(self) -> list[Numbers]:
         """The arrays with receipts, in the order of these."""
@@ -292,8 +323,9 @@ class Header:
         return replace(self, fingerprint=fingerprint)
 
 
-def index_type(n_features: int) -> str:
-    return "int32" if n_features <= 2**31 else "int64"
+def index_type(n_features: int, nnz: int) -> str:
+    """The type of columns and row pointers alike, as scipy has it: others fail on matrices that mix two."""
+    return "int32" if n_features <= NARROW + 1 and nnz <= NARROW else "int64"
 
 
 def read_header(folder: Folder) -> Header:

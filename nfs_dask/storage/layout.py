@@ -18,6 +18,7 @@ AnnData reads everything that the root lists, so ``nfs_dask/`` is not listed the
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +69,7 @@ class Numbers:
     length: int
     chunk: int
     shard: int
+    edition: int = 0  # how often the array was written anew in a wider type
 
     @property
     def itemsize(self) -> int:
@@ -78,7 +80,8 @@ class Numbers:
         return -(-self.length // self.shard)
 
     def object_name(self, shard: int) -> str:
-        return f"{self.name}/c/{shard}"
+        """Each edition names its objects in another way, so that readers of the one before go on reading it."""
+        return f"{self.name}/{_KEYS[self.edition % len(_KEYS)].prefix}{shard}"
 
     def metadata(self, **attributes: Any) -> Json:
         endian: Json = (
@@ -92,7 +95,8 @@ class Numbers:
         }
         codecs = [{"name": "sharding_indexed", "configuration": sharding}]
         fill = 0.0 if np.dtype(self.dtype).kind == "f" else False if self.dtype == "bool" else 0
-        return _array(self.length, self.shard, self.dtype, codecs, fill, attributes)
+        keys = _KEYS[self.edition % len(_KEYS)].encoding
+        return _array(self.length, self.shard, self.dtype, codecs, fill, attributes, keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +178,44 @@ def _blosc(itemsize: int) -> Json:
     return {"name": "blosc", "configuration": configuration}
 
 
-def _array(length: int, chunk: int, dtype: str, codecs: list[Json], fill: Any, attributes: Json) -> Json:
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """A way that Zarr has of naming the objects of an array."""
+
+    prefix: str
+    encoding: Json
+
+
+_KEYS = (
+    _Keys("c/", {"name": "default", "configuration": {"separator": "/"}}),
+    _Keys("c.", {"name": "default", "configuration": {"separator": "."}}),
+    _Keys("", {"name": "v2", "configuration": {"separator": "."}}),
+)
+
+
+def other_editions(numbers: Numbers, names: list[str]) -> list[str]:
+    """Of the names in an array's folder, those of objects that belong to its other editions."""
+    patterns = [r"c", r"c\.\d+", r"\d+"]  # of the objects of each edition, or of the folder they are in
+    del patterns[numbers.edition % len(_KEYS)]
+    return [name for name in names if any(re.fullmatch(pattern, name) for pattern in patterns)]
+
+
+def _array(
+    length: int,
+    chunk: int,
+    dtype: str,
+    codecs: list[Json],
+    fill: Any,
+    attributes: Json,
+    keys: Json = _KEYS[0].encoding,
+) -> Json:
     return {
         "zarr_format": 3,
         "node_type": "array",
         "shape": [length],
         "data_type": dtype,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunk]}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "chunk_key_encoding": keys,
         "fill_value": fill,
         "codecs": codecs,
         "attributes": attributes,

@@ -19,8 +19,8 @@ from pathlib import Path
 from nfs_dask.errors import StoreError
 from nfs_dask.storage.claims import WRITING, Claim, forget, held, is_abandoned
 from nfs_dask.storage.folder import Folder, rename_folder
-from nfs_dask.storage.header import ROOT
-from nfs_dask.storage.layout import OWN
+from nfs_dask.storage.header import ROOT, Header, find_header, json_object
+from nfs_dask.storage.layout import OWN, other_editions
 
 INGEST = ".ingest"  # ends the name of the hidden folder in which an ingest of documents keeps what it has finished
 SCRATCH = "scratch-"
@@ -44,6 +44,9 @@ def clean_up(location: str | os.PathLike[str]) -> None:
     ingest_folder(folder).remove()
     own = folder / OWN
     if folder.exists(ROOT):
+        header = find_header(json_object(folder, ROOT), folder.location)
+        if header is not None:
+            remove_other_editions(folder, header)
         _remove_scratch(own)
         forget(own)
     elif folder.remote and own.exists(WRITING):  # nothing but a claim tells leftovers from other people's data
@@ -65,6 +68,17 @@ def _hidden(folder: Folder) -> list[Folder]:
     place = Path(folder.location)
     endings = (".????????.partial", f"{INGEST}-????????????")
     return [Folder.of(path) for end in endings for path in place.parent.glob(f".{glob.escape(place.name)}{end}")]
+
+
+def remove_other_editions(folder: Folder, header: Header) -> None:
+    """Remove what arrays were before they were written anew in a wider type, and what a writer that died began."""
+    for numbers in header.content():
+        array = folder / numbers.name
+        for name in other_editions(numbers, array.names()):
+            if name == "c":
+                (array / name).remove()
+            else:
+                array.delete(name)
 
 
 def check_new(folder: Folder) -> None:

@@ -162,11 +162,15 @@ def write_numbers(folder: Folder, numbers: Numbers, pieces: Iterable[Array]) -> 
 
 
 class ShardReader:
-    """Reads ranges of an array of shards. Remembers the chunk tables of the few shards it read last, no more."""
+    """Reads ranges of an array of shards. Remembers the chunk tables of the few shards it read last, no more.
 
-    def __init__(self, folder: Folder, numbers: Numbers) -> None:
+    ``dtype`` is a narrower type that holds all values: chunks are turned into it one by one, while they are in caches.
+    """
+
+    def __init__(self, folder: Folder, numbers: Numbers, dtype: str | None = None) -> None:
         self.folder, self.numbers = folder, numbers
         self._dtype = np.dtype(numbers.dtype).newbyteorder("<")
+        self._wanted = self._dtype if dtype is None else np.dtype(dtype).newbyteorder("<")
         self._tables: dict[int, Array] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,7 +186,7 @@ class ShardReader:
         shards = range(start // self.numbers.shard, -(-stop // self.numbers.shard)) if stop > start else range(0)
         for shard in shards:
             self._named(shard, self._table)  # sizes that metadata claim are believed when the objects are there
-        out = np.empty(stop - start, self._dtype)
+        out = np.empty(stop - start, self._wanted)
         for shard in shards:
             first = shard * self.numbers.shard
             low, high = max(start, first), min(stop, first + self.numbers.shard)
@@ -213,20 +217,21 @@ class ShardReader:
         content = np.frombuffer(self.folder.read(self.numbers.object_name(shard), begin, end), np.uint8)
         if len(content) != end - begin:
             raise _Damage("it is truncated")
+        spare = np.empty(chunk, self._dtype)  # for chunks of which not all is wanted, or not as it is
         for i, (offset, size) in enumerate(table):
             here = (first + i) * chunk
             packed = content[int(offset) - begin : int(offset) - begin + int(size)]
             a, b = max(low, here), min(high, here + chunk)
-            self._unpack(packed, a - here, b - here, out[a - low : b - low])
+            self._unpack(packed, a - here, b - here, out[a - low : b - low], spare)
 
-    def _unpack(self, packed: Array, start: int, stop: int, out: Array) -> None:
+    def _unpack(self, packed: Array, start: int, stop: int, out: Array, spare: Array) -> None:
         body, crc = packed[:-_CRC_NBYTES], packed[-_CRC_NBYTES:]
         if len(body) < _BLOSC_HEADER or checksum(body) != crc.tobytes():
             raise _Damage("a checksum does not fit its content")
         if int.from_bytes(body[4:8].tobytes(), "little") != self.numbers.chunk * self.numbers.itemsize:
             raise _Damage("a chunk is not of the size the metadata say")
-        whole = len(out) == self.numbers.chunk
-        target = out if whole else np.empty(self.numbers.chunk, self._dtype)
+        whole = len(out) == self.numbers.chunk and out.dtype == self._dtype
+        target = out if whole else spare
         try:
             blosc.decompress(body, target)
         except RuntimeError as error:

@@ -15,7 +15,7 @@ from nfs_dask.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import Header
-from nfs_dask.storage.layout import Texts
+from nfs_dask.storage.layout import Numbers, Texts
 from nfs_dask.storage.shards import ArrayWriter, Receipt, ShardReader
 from nfs_dask.storage.survey import Rows, Survey, checked_blocks, read_scratch
 from nfs_dask.storage.texts import write_ids
@@ -28,7 +28,7 @@ class EntriesTask:
     source: Rows
     location: str
     header: Header  # of the generation being written
-    old_nnz: int  # entries that are there already
+    old: Header | None  # of the generation whose entries are there already
     first: int
     stop: int
     block: int  # of the source, in which the first new entry of these shards lies
@@ -52,10 +52,20 @@ class RowsTask:
     location: str
     scratch: str
     header: Header
-    old_rows: int  # rows that are there already
-    old_nnz: int
+    old: Header | None  # of the generation whose rows are there already
     shard: int
     runs: tuple[RunRows, ...]  # those with rows in this shard
+
+
+@dataclass(frozen=True, slots=True)
+class WideningTask:
+    """Shards ``first .. stop - 1`` of an array, all of them full, that are written anew in a wider type."""
+
+    location: str
+    old: Numbers
+    new: Numbers
+    first: int
+    stop: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +78,10 @@ class WrittenRows:
 
 
 def entries_tasks(
-    source: Rows, runs: int, location: str, header: Header, old_nnz: int, surveys: list[Survey]
+    source: Rows, runs: int, location: str, header: Header, old: Header | None, surveys: list[Survey]
 ) -> list[EntriesTask]:
     """At most ``runs`` tasks that write the entries which ``surveys`` found, behind the old ones."""
-    shard = header.layout.shard
+    shard, old_nnz = header.layout.shard, 0 if old is None else old.nnz
     first, stop = old_nnz // shard, header.data.n_shards
     ends = np.cumsum([n for found in surveys for n in found.entries])  # of each block of the source
     tasks = max(1, min(runs, stop - first))
@@ -82,14 +92,15 @@ def entries_tasks(
             begin = max(0, low * shard - old_nnz)
             block = int(np.searchsorted(ends, begin, side="right"))
             skip = begin - (int(ends[block - 1]) if block else 0)
-            cut.append(EntriesTask(source, location, header, old_nnz, low, high, block, skip))
+            cut.append(EntriesTask(source, location, header, old, low, high, block, skip))
     return cut
 
 
 def rows_tasks(
-    location: str, scratch: str, header: Header, old_rows: int, old_nnz: int, surveys: list[Survey]
+    location: str, scratch: str, header: Header, old: Header | None, surveys: list[Survey]
 ) -> list[RowsTask]:
     """A task for each shard of rows that is new or was not full."""
+    old_rows, old_nnz = (0, 0) if old is None else (old.n_rows, old.nnz)
     runs, row, entry = [], old_rows, old_nnz
     for found in surveys:
         runs.append(RunRows(found.number, row, found.n_rows, entry))
@@ -99,7 +110,7 @@ def rows_tasks(
     for shard in range(old_rows // size, header.indptr.n_shards):
         low, high = shard * size, (shard + 1) * size
         here = tuple(run for run in runs if run.first_row < high and run.first_row + run.n_rows > low and run.n_rows)
-        tasks.append(RowsTask(location, scratch, header, old_rows, old_nnz, shard, here))
+        tasks.append(RowsTask(location, scratch, header, old, shard, here))
     return tasks
 
 
@@ -109,10 +120,7 @@ def write_entries(task: EntriesTask) -> tuple[list[Receipt], list[Receipt]]:
     before = min(task.first * header.layout.shard, header.nnz)
     left = min(task.stop * header.layout.shard, header.nnz) - before
     # Read before the writers open: they replace the objects only when all is written.
-    kept = [
-        ShardReader(folder, numbers).read(before, max(before, task.old_nnz))
-        for numbers in (header.data, header.indices)
-    ]
+    kept = [_kept(task, numbers, before) for numbers in (header.data, header.indices)]
     with (
         ArrayWriter(folder, header.data, task.first) as data,
         ArrayWriter(folder, header.indices, task.first) as indices,
@@ -134,6 +142,48 @@ def write_entries(task: EntriesTask) -> tuple[list[Receipt], list[Receipt]]:
             skip -= part.start
             left -= part.stop - part.start
     return data.receipts, indices.receipts
+
+
+def widening_tasks(location: str, header: Header, old: Header | None, runs: int) -> list[WideningTask]:
+    """Tasks that write the full shards of an older generation anew, of arrays that have a wider type now."""
+    before = {} if old is None else {numbers.name: numbers for numbers in old.content()}
+    tasks = []
+    for new in header.content():
+        one = before.get(new.name)
+        if one is not None and one.edition != new.edition:
+            full = (one.length - (one.name == header.indptr.name)) // one.shard  # no shard of rows ends with a pointer
+            edges = sorted({full * i // max(1, runs) for i in range(max(1, runs) + 1)})
+            tasks += [WideningTask(location, one, new, first, stop) for first, stop in pairwise(edges)]
+    return tasks
+
+
+def write_wider(task: WideningTask) -> tuple[str, list[Receipt]]:
+    """The array's name, and receipts of the shards that were written anew."""
+    folder, old = Folder(task.location), task.old
+    reader = ShardReader(folder, old)
+    with ArrayWriter(folder, task.new, task.first) as writer:
+        for low in range(task.first * old.shard, task.stop * old.shard, old.chunk):
+            writer.add(exactly(reader.read(low, low + old.chunk), task.new.dtype, folder.path(old.name)))
+    return old.name, writer.receipts
+
+
+def exactly(values: Array, dtype: str, where: str) -> Array:
+    """The same values in another type; refused where that has no place for one of them."""
+    wider = values.astype(dtype, copy=False)
+    if not np.array_equal(wider.astype(values.dtype, copy=False), values):
+        raise InputError(
+            f"{where} holds numbers beyond 2^53, which {dtype} cannot hold beside fractions; ingest all rows together"
+        )
+    return wider
+
+
+def _kept(task: EntriesTask, new: Numbers, first: int) -> Array:
+    """Entries of the old generation from ``first`` on, in the type of the new one."""
+    if task.old is None or first >= task.old.nnz:
+        return np.zeros(0, new.dtype)
+    old = next(numbers for numbers in task.old.content() if numbers.name == new.name)
+    folder = Folder(task.location)
+    return exactly(ShardReader(folder, old).read(first, old.length), new.dtype, folder.path(old.name))
 
 
 def write_rows(task: RowsTask) -> WrittenRows:
@@ -167,13 +217,15 @@ def block_cuts(starts: Array, size: int) -> Array:
 
 def _row_values(task: RowsTask, name: str, first: int, stop: int) -> Array:
     """Values of rows ``first .. stop - 1``: what the store holds of them, then what the survey found."""
-    stored = task.header.indptr if name == "starts" else task.header.row_columns[name]
-    parts = [ShardReader(Folder(task.location), stored).read(first, max(first, min(task.old_rows, stop)))]
+    parts = []
+    if task.old is not None and first < task.old.n_rows:
+        stored = task.old.indptr if name == "starts" else task.old.row_columns[name]
+        parts = [ShardReader(Folder(task.location), stored).read(first, min(task.old.n_rows, stop))]
     for run in task.runs:
         low, high = max(first, run.first_row), min(stop, run.first_row + run.n_rows)
         values = read_scratch(task.scratch, run.number, name, low - run.first_row, high - run.first_row)
         parts.append(values + run.first_entry if name == "starts" else values)
-    return np.concatenate(parts)
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _write_row_ids(folder: Folder, header: Header, shard: int, first: int, stop: int) -> None:

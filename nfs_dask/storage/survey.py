@@ -83,10 +83,28 @@ class Values:
         return "real" if not self.whole else "binary" if self.high <= 1 else "count"
 
     def dtype(self) -> str:
-        """The type to store them in: the smallest for whole numbers, for others the float they came in."""
+        """The type to store them in: a signed one that others can compute in, or the float they came in.
+
+        Readers that multiply or add narrower counts would get wrong ones without a word. Compressed, the bytes that
+        are zero cost next to nothing.
+        """
         if self.whole:
-            return smallest_integer(int(self.low), int(self.high)).name
+            return "int32" if self.fits("int32") else "int64"
         return "float32" if self.float_nbytes <= 4 else "float64"
+
+    def narrow_dtype(self) -> str:
+        """The smallest type that holds them: what passes over a store see, which are faster for it."""
+        stored = np.dtype(self.dtype())
+        smallest = smallest_integer(int(self.low), int(self.high)) if self.whole else stored
+        return (smallest if smallest.itemsize < stored.itemsize else stored).name
+
+    def widened(self, dtype: str) -> str:
+        """The type that holds these values and all that ``dtype`` may hold, of those that `dtype()` chooses from."""
+        if self.fits(dtype):
+            return dtype
+        if not self.whole or np.dtype(dtype).kind == "f":
+            return "float64"
+        return "int32" if self.fits("int32") and np.can_cast(dtype, "int32") else "int64"
 
     def fits(self, dtype: str) -> bool:
         """Whether every value can be stored as ``dtype`` without a change."""

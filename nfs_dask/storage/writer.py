@@ -20,7 +20,7 @@ from nfs_dask.storage.claims import Claim
 from nfs_dask.storage.classes import merged_classes, plain_classes, write_categories
 from nfs_dask.storage.columns import ColumnsTask, write_columns
 from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.header import INDEX_NAMES, ROOT, Header, index_type, read_header
+from nfs_dask.storage.header import INDEX_NAMES, NARROW, ROOT, Header, index_type, read_header
 from nfs_dask.storage.layout import Json, Layout, check_label_name
 from nfs_dask.storage.names import (
     Names,
@@ -29,7 +29,7 @@ from nfs_dask.storage.names import (
     has_strings,
     names_of,
 )
-from nfs_dask.storage.places import claimed, new_store, scratch_folder
+from nfs_dask.storage.places import claimed, new_store, remove_other_editions, scratch_folder
 from nfs_dask.storage.receipts import (
     Receipts,
     TaskMap,
@@ -43,11 +43,14 @@ from nfs_dask.storage.shards import ShardReader, write_numbers
 from nfs_dask.storage.shardtasks import (
     EntriesTask,
     RowsTask,
+    WideningTask,
     WrittenRows,
     entries_tasks,
     rows_tasks,
+    widening_tasks,
     write_entries,
     write_rows,
+    write_wider,
 )
 from nfs_dask.storage.survey import Rows, Survey, SurveyTask, Values, survey
 from nfs_dask.storage.textfacts import TextFacts, check_same_text
@@ -155,14 +158,18 @@ def _create(
         n_rows = sum(found.n_rows for found in surveys)
         if n_rows == 0:
             raise InputError("the data have no rows; give at least one document")
+        nnz = sum(found.nnz for found in surveys)
+        numbered = index_type(source.n_features, nnz)
         header = Header(
             generation=1,
             n_rows=n_rows,
             n_features=int(source.n_features),
-            nnz=sum(found.nnz for found in surveys),
+            nnz=nnz,
             kind=values.kind(),
             value_type=values.dtype(),
-            index_type=index_type(source.n_features),
+            narrow_type=values.narrow_dtype(),
+            index_type=numbered,
+            pointer_type=numbered,
             n_blocks=0,
             block_entries=0,
             block_nbytes=0,
@@ -202,27 +209,33 @@ def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | 
     with scratch_folder(folder) as scratch:
         surveys = _survey(work, scratch, codes, old.text)
         values = _values_of(surveys)
-        if not values.fits(old.value_type):
+        value_type = values.widened(old.value_type)
+        if not values.fits(value_type):
             raise InputError(
                 f"the rows to append hold values from {values.low} to {values.high} ({values.kind()}), and "
-                f"{folder.location} stores {old.value_type} ({old.kind}); ingest all rows together into a new store"
+                f"{folder.location} stores {old.value_type} ({old.kind}); no type holds all of them exactly"
             )
         added = sum(found.n_rows for found in surveys)
         if added == 0:
             return
-        if old.weight_type == "int64" and _weight_type(surveys) == "float64":
-            raise InputError(
-                f"{folder.location} stores whole sample weights; ingest all rows together into a new store"
-            )
+        nnz = old.nnz + sum(found.nnz for found in surveys)
+        wide = nnz > NARROW  # then both are of 64 bits, also in stores that had one of them so
         header = replace(
             old,
             generation=old.generation + 1,
             n_rows=old.n_rows + added,
-            nnz=old.nnz + sum(found.nnz for found in surveys),
+            nnz=nnz,
             kind=_wider(old.kind, values),
+            value_type=value_type,
+            narrow_type=_narrow_type(old, values, value_type),
+            index_type="int64" if wide and old.pointer_type == "int32" else old.index_type,
+            pointer_type="int64" if wide else old.pointer_type,
+            weight_type=old.weight_type if old.weight_type is None else _weight_type(surveys, old.weight_type),
             classes=classes,
             text=None if old.text is None else old.text.appended(text),
-        )
+        ).widened_from(old)
+        if header.editions != old.editions:
+            remove_other_editions(folder, old)
         header = _write_generation(work, folder, scratch, header, old, surveys, read_receipts(folder, old))
     claim.check()
     folder.write(ROOT, header.root())
@@ -241,12 +254,17 @@ def _write_generation(
     """Write the shards that are new or no longer complete, and all metadata but the root; the finished header."""
     old_rows, old_nnz = (old.n_rows, old.nnz) if old is not None else (0, 0)
     first_shard, first_row_shard = old_nnz // header.layout.shard, old_rows // header.layout.row_shard
-    entries = entries_tasks(work.source, work.runs, folder.location, header, old_nnz, surveys)
-    rows = rows_tasks(folder.location, scratch, header, old_rows, old_nnz, surveys)
-    written = work.run("writing", write_shards, [*([] if columns is None else [columns]), *rows, *entries])
+    entries = entries_tasks(work.source, work.runs, folder.location, header, old, surveys)
+    rows = rows_tasks(folder.location, scratch, header, old, surveys)
+    wider = widening_tasks(folder.location, header, old, work.runs)
+    written = work.run("writing", write_shards, [*([] if columns is None else [columns]), *rows, *wider, *entries])
     if columns is not None:
         header, receipts = written.pop(0)
-    written_rows, written_entries = written[: len(rows)], written[len(rows) :]
+    written_rows, written_entries = written[: len(rows)], written[len(rows) + len(wider) :]
+    for name in {task.new.name for task in wider}:
+        receipts[name] = []
+    for name, new in written[len(rows) : len(rows) + len(wider)]:
+        receipts[name] += new
 
     data, indices = header.data.name, header.indices.name
     receipts[data] = receipts.get(data, [])[:first_shard] + [one for parts, _ in written_entries for one in parts]
@@ -266,10 +284,12 @@ def _write_generation(
     return header
 
 
-def write_shards(task: ColumnsTask | RowsTask | EntriesTask) -> Any:
+def write_shards(task: ColumnsTask | RowsTask | WideningTask | EntriesTask) -> Any:
     """Whatever there is to write."""
     if isinstance(task, ColumnsTask):
         return write_columns(task)
+    if isinstance(task, WideningTask):
+        return write_wider(task)
     return write_rows(task) if isinstance(task, RowsTask) else write_entries(task)
 
 
@@ -284,13 +304,15 @@ def _with_blocks(
     starts = np.concatenate([part.cut_entries for part in written])
     entries = np.diff(np.append(starts, header.nnz))
     weights = 0 if header.weights is None else header.weights.itemsize
-    per_entry = header.data.itemsize + header.indices.itemsize
+    per_entry = np.dtype(header.narrow_type).itemsize + header.indices.itemsize
     nbytes = entries * per_entry + np.diff(np.append(rows, header.n_rows)) * (8 + 4 + weights) + 8
     block_entries, block_nbytes = int(entries.max()), int(nbytes.max())
     if old is not None:
         before = ShardReader(folder, old.cuts).read(0, old.n_blocks)
         rows = np.concatenate([before[before < first_row], rows])
-        block_entries, block_nbytes = max(block_entries, old.block_entries), max(block_nbytes, old.block_nbytes)
+        wider = per_entry - np.dtype(old.narrow_type).itemsize - old.indices.itemsize
+        block_nbytes = max(block_nbytes, old.block_nbytes + wider * old.block_entries)
+        block_entries = max(block_entries, old.block_entries)
     return replace(header, n_blocks=len(rows), block_entries=block_entries, block_nbytes=block_nbytes), rows
 
 
@@ -330,8 +352,14 @@ def _wider(kind: Any, values: Values) -> Any:
     return max(kind, values.kind(), key=order.index)
 
 
-def _weight_type(surveys: list[Survey]) -> str:
-    return "int64" if all(found.whole_weights for found in surveys) else "float64"
+def _narrow_type(old: Header, values: Values, value_type: str) -> str:
+    """The smallest type that holds what an older generation has, and new values too."""
+    narrow = np.promote_types(old.narrow_type, values.narrow_dtype())
+    return value_type if np.dtype(value_type).kind == "f" or not np.can_cast(narrow, value_type) else narrow.name
+
+
+def _weight_type(surveys: list[Survey], old: str = "int64") -> str:
+    return "int64" if old == "int64" and all(found.whole_weights for found in surveys) else "float64"
 
 
 def _check_same_shape(old: Header, source: Rows, where: str) -> None:
