@@ -15,6 +15,7 @@ from nfs_dask.engine.choose import choose_engine
 from nfs_dask.errors import InputError
 from nfs_dask.ingesting.settings import make_terms
 from nfs_dask.ingesting.texts import TextIngest, ingest_texts
+from nfs_dask.sources.annotated import column_of, is_anndata
 from nfs_dask.sources.base import Source
 from nfs_dask.sources.open import open_source
 from nfs_dask.storage.folder import Folder
@@ -151,7 +152,7 @@ def ingest(
         ingest_texts(asked, engine)
     else:
         _refuse_text_parameters(source, where | terms)
-        opened = _open_matrix(source, labels, label_column, weights)
+        opened = _open_matrix(source, labels, label_column, _weights_of(source, weights, weight_column))
         _write_matrix(opened, target, names, append, layout, engine)
     return open_dataset(target.location)
 
@@ -170,7 +171,7 @@ _DEFAULTS: dict[str, Any] = {
     "encoding": "utf-8",
     "on_error": "fail",
 }
-_OF_MATRICES = ("label_column",)
+_OF_MATRICES = ("label_column", "weight_column")
 
 
 def _refuse_text_parameters(source: Any, given: dict[str, Any]) -> None:
@@ -190,6 +191,20 @@ def _open_matrix(source: Any, labels: Any, label_column: str | None, weights: An
     if label_column is not None and labels is not None:
         raise InputError("labels= and label_column= both say what the labels are; give one of them")
     return open_source(source, labels=label_column if labels is None else labels, sample_weight=weights)
+
+
+def _weights_of(source: Any, weights: Any, column: str | None) -> Any:
+    """Weights that were given, or those in a column of an AnnData."""
+    if column is None:
+        return weights
+    if weights is not None:
+        raise InputError("weights= and weight_column= both say what the weights are; give one of them")
+    if is_anndata(source):
+        return column_of(source, column)
+    raise InputError(
+        f"weight_column={column!r} names a column of documents or of an AnnData in memory, and {_shown(source)} is "
+        "neither; give one weight for each row as weights=, such as anndata.read_h5ad(path, backed='r').obs[column]"
+    )
 
 
 def _write_matrix(

@@ -12,6 +12,7 @@ import numpy as np
 
 from nfs_dask.block import UNLABELLED, Array, Block, Csr, Kind
 from nfs_dask.errors import InputError, StoreError
+from nfs_dask.sources.annotated import RAW
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.files import expand, fingerprint, open_seekable, size_of
 from nfs_dask.sources.h5columns import check_names, index_of, obs_column
@@ -165,7 +166,8 @@ def _matrix(file: Any, name: str, path: str) -> _Csr | _Dense:
     where = f"{path}: {name}"
     if name not in file:
         layers = ", ".join(file["layers"]) if "layers" in file else ""
-        raise InputError(f"{path} has no {name}; its layers are: {layers or 'none'}; leave layer out to read X")
+        hint = RAW if name == "layers/raw" and "raw" in file else "leave layer out to read X"
+        raise InputError(f"{path} has no {name}; its layers are: {layers or 'none'}; {hint}")
     node = file[name]
     if hasattr(node, "shape"):
         return _Dense(node, where)

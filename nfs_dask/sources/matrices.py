@@ -16,6 +16,7 @@ from nfs_dask import kernels
 from nfs_dask.block import Array, Csr, Kind, all_columns, column_type, full_rows
 from nfs_dask.containers import column_names, library_of, type_of, unwrapped
 from nfs_dask.errors import InputError, WrongTypeError
+from nfs_dask.sources.annotated import is_anndata
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly, in_pieces
 
 ACCEPTED = (
@@ -69,7 +70,8 @@ def as_rows(X: Any) -> Rows:
             what = f"X is a {type(X).__name__} that is no table: {error}"
             raise InputError(f"{what}; give rows of equal length") from error
         return _from_numpy(array)
-    raise InputError(f"X is a {type(X).__name__}; give {ACCEPTED}")
+    hint = "its matrix, adata.X, and labels as y, such as adata.obs['group']" if is_anndata(X) else ACCEPTED
+    raise InputError(f"X is a {type(X).__name__}; give {hint}")
 
 
 def kind_of(dtype: np.dtype[Any]) -> Kind | None:

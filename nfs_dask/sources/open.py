@@ -10,6 +10,7 @@ from typing import Any
 from nfs_dask.block import Array
 from nfs_dask.containers import unwrapped
 from nfs_dask.errors import InputError, StoreError
+from nfs_dask.sources.annotated import column_of, is_anndata, matrix_of, names_of_columns
 from nfs_dask.sources.base import Source, is_source
 from nfs_dask.sources.collections import CollectionSource, is_collection
 from nfs_dask.sources.files import expand
@@ -92,6 +93,15 @@ def _open_collection(X: Any, request: Request) -> Source:
     return source
 
 
+def _open_anndata(X: Any, request: Request) -> Source:
+    y = request.y if request.labels is None else column_of(X, request.labels)
+    names = names_of_columns(X) if request.names is None else request.names
+    matrix = matrix_of(X, request.layer)
+    return (_open_collection if is_collection(matrix) else _open_matrix)(
+        matrix, Request(y, request.sample_weight, names)
+    )
+
+
 def _open_matrix(X: Any, request: Request) -> Source:
     _without_columns(X, request)
     return MatrixSource(X, _computed(request.y), _computed(request.sample_weight), request.names)
@@ -108,6 +118,7 @@ def _open_files(X: Any, request: Request) -> Source:
 _WAYS: tuple[tuple[str, Callable[[Any], bool], Callable[[Any, Request], Source]], ...] = (
     ("an opened source", is_source, _open_source),
     ("a dask array or DataFrame", is_collection, _open_collection),
+    ("AnnData", is_anndata, _open_anndata),
     ("the path or URL of a Zarr store, .h5ad, .npz or svmlight (.svm, .svmlight, .libsvm) file", _is_path, _open_files),
     (ACCEPTED, _is_matrix, _open_matrix),
 )

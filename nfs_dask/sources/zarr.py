@@ -11,6 +11,7 @@ import numpy as np
 
 from nfs_dask.block import UNLABELLED, Array, Block, Csr, Kind
 from nfs_dask.errors import InputError, StoreError
+from nfs_dask.sources.annotated import RAW
 from nfs_dask.sources.stored_labels import GivenLabels, Labels, OwnLabels, column_labels, listing
 from nfs_dask.storage.folder import Folder
 from nfs_dask.storage.header import Header, find_header
@@ -194,9 +195,8 @@ class _Foreign:
         path = "X" if layer is None else f"layers/{layer}"
         if hierarchy.find(path) is None:
             what = "no X in it" if layer is None else f"no layer {layer!r}"
-            raise StoreError(
-                f"{hierarchy.folder.location} is a Zarr group with {what}; give an AnnData store that has one"
-            )
+            hint = RAW if layer == "raw" and hierarchy.find("raw") is not None else "give an AnnData store that has one"
+            raise StoreError(f"{hierarchy.folder.location} is a Zarr group with {what}; {hint}")
         self._hierarchy = hierarchy
         self._matrix = matrix = foreign_matrix(hierarchy, path)
         self.n_rows, self.n_features, self.nnz = matrix.n_rows, matrix.n_features, matrix.nnz
