@@ -108,10 +108,18 @@ def _check_metadata(folder: Folder, name: str, written: Json) -> None:
         ours = written["consolidated_metadata"]["metadata"]
         nodes = {path: node for path, node in dict(listed.get("metadata", {})).items() if path in ours}
         found["consolidated_metadata"] = {**listed, "metadata": nodes}
-    if found != json.loads(json.dumps(written)):
+    if _without_header(found) != _without_header(json.loads(json.dumps(written))):
         raise StoreError(
             f"{folder.path(name)} is damaged: it does not say what was written; restore it from a copy, or ingest again"
         )
+
+
+def _without_header(metadata: Json) -> Json:
+    """Metadata without our header, which carries a checksum of its own, and says other things in older formats."""
+    attributes = metadata.get("attributes")
+    if not isinstance(attributes, dict):
+        return metadata
+    return {**metadata, "attributes": {key: value for key, value in attributes.items() if key != OWN}}
 
 
 def _check_shard(check: _Check) -> str | None:
