@@ -14,7 +14,7 @@ RAW = "raw is no layer, as it has columns of its own; in Python: a.raw.to_adata(
 
 def is_anndata(data: Any) -> bool:
     """Whether this is an AnnData, told without an import of it."""
-    return any(cls.__name__ == "AnnData" and cls.__module__.startswith("anndata.") for cls in type(data).__mro__)
+    return any(cls.__name__ == "AnnData" and cls.__module__.startswith("anndata") for cls in type(data).__mro__)
 
 
 def matrix_of(data: Any, layer: str | None = None) -> Any:
