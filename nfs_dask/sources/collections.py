@@ -25,7 +25,7 @@ from nfs_dask.graphs import lazy_tasks, lazy_tree
 from nfs_dask.sources.base import BLOCK_NBYTES
 from nfs_dask.sources.chunks import height, make_block, merged, part_classes, weigh
 from nfs_dask.sources.labels import encode, encode_as, sample_weights, smallest_codes
-from nfs_dask.sources.matrices import check_not_empty
+from nfs_dask.sources.matrices import check_size
 from nfs_dask.sources.memory import check_names
 from nfs_dask.units import MiB
 
@@ -81,7 +81,7 @@ class CollectionSource:
         if sample_weight is not None:
             weights = self._weights(sample_weight, heights)
         self.n_rows = -1 if heights is None else sum(heights)
-        check_not_empty(self.n_rows, self.n_features)
+        check_size(self.n_rows, self.n_features)
         self.weighted = sample_weight is not None
         self.import_nbytes = PANDAS_NBYTES if hasattr(X, "columns") else 0
         self._names = check_names(text_names(X) if names is None else names, self.n_features)

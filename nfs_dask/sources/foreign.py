@@ -7,7 +7,7 @@ import numpy as np
 from nfs_dask.block import Array, Csr
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly
-from nfs_dask.sources.matrices import check_not_empty, compress, countable, kind_of
+from nfs_dask.sources.matrices import check_size, compress, countable, kind_of
 from nfs_dask.storage.foreign import ForeignArray
 from nfs_dask.storage.hierarchy import Hierarchy, Node
 
@@ -22,7 +22,7 @@ class ForeignCsr:
         parts = [ForeignArray(hierarchy, f"{node.path}/{name}", strict=True) for name in ("indptr", "indices", "data")]
         self._indptr, self._indices, self._data = parts
         self.n_rows, self.n_features = _shape(node, self.where)
-        check_not_empty(self.n_rows, self.n_features)
+        check_size(self.n_rows, self.n_features)
         self._check_parts()
         self.nnz: int | None = self._data.length
         self.kind = kind_of(self._data.dtype)
@@ -79,7 +79,7 @@ class ForeignDense:
         if len(self._array.shape) != 2:
             raise StoreError(f"{self.where} has {len(self._array.shape)} dimensions; a matrix has two")
         self.n_rows, self.n_features = self._array.shape
-        check_not_empty(self.n_rows, self.n_features)
+        check_size(self.n_rows, self.n_features)
         self.kind = kind_of(self._array.dtype)
         self.entry_nbytes = max(4, self._array.dtype.itemsize) + (4 if self.n_features < 2**31 else 8)
         self.chunk_nbytes = self._array.chunk_nbytes

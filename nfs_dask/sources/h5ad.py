@@ -16,7 +16,7 @@ from nfs_dask.sources.annotated import RAW
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.files import expand, fingerprint, open_seekable, size_of
 from nfs_dask.sources.h5columns import check_names, index_of, obs_column
-from nfs_dask.sources.matrices import check_matrix, check_not_empty, compress, countable, kind_of
+from nfs_dask.sources.matrices import check_matrix, check_size, compress, countable, kind_of
 from nfs_dask.sources.stored_labels import ColumnLabels
 from nfs_dask.sources.tables import Column, names_at
 from nfs_dask.storage.folder import is_url
@@ -110,7 +110,7 @@ class _Csr:
         self.entry_nbytes = int(self._indices.dtype.itemsize + max(4, self.dtype.itemsize))
         self.nnz: int | None = int(self._data.size)
         check_matrix(self.shape, self.dtype)
-        check_not_empty(*self.shape)
+        check_size(*self.shape)
         if self._indptr.shape != (self.shape[0] + 1,) or self._indices.shape != self._data.shape != ():
             raise StoreError(
                 f"{where} is damaged: {self.shape[0]} rows, but row pointers of shape {self._indptr.shape}, columns of "
@@ -148,7 +148,7 @@ class _Dense:
     def __init__(self, dataset: Any, where: str) -> None:
         self._dataset = dataset
         check_matrix(dataset.shape, dataset.dtype)
-        check_not_empty(*dataset.shape)
+        check_size(*dataset.shape)
         self.shape = (int(dataset.shape[0]), int(dataset.shape[1]))
         self.dtype: np.dtype[Any] = dataset.dtype
         self.entry_nbytes = (4 if self.shape[1] < 2**31 else 8) + max(4, self.dtype.itemsize)

@@ -18,11 +18,15 @@ from nfs_dask.containers import column_names, library_of, type_of, unwrapped
 from nfs_dask.errors import InputError, WrongTypeError
 from nfs_dask.sources.annotated import is_anndata
 from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly, in_pieces
+from nfs_dask.units import format_bytes
 
 ACCEPTED = (
     "a numpy array, a scipy sparse matrix or array, a sparse.COO or GCXS, a DataFrame of pandas or polars, a pyarrow "
     "Table, an xarray DataArray"
 )
+
+POINTER_NBYTES = 8  # of where a row begins
+MOST_COLUMNS = 1 << 32  # what a file says of its width costs it nothing; each column would cost here
 
 
 class Rows(Protocol):
@@ -95,8 +99,14 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         )
 
 
-def check_not_empty(n_rows: int, n_features: int) -> None:
-    """Refuse data without rows or without columns."""
+def check_size(n_rows: int, n_features: int) -> None:
+    """Refuse data without rows or without columns, and a width that no data have, before anything is made of it."""
+    if n_features > MOST_COLUMNS:
+        raise InputError(
+            f"X has {n_features:,} columns, which is more than the {MOST_COLUMNS:,} that are taken, as models and "
+            "stores hold something of each; leave out columns that never occur, or number terms by a hash, "
+            "TextVectorizer(hashed=28)"
+        )
     for count, what in ((n_rows, "sample(s)"), (n_features, "feature(s)")):
         if count == 0:
             raise InputError(
@@ -277,6 +287,8 @@ def _from_numpy(X: Any) -> DenseRows:
 
 def _from_scipy(X: Any) -> CsrRows:
     check_matrix(X.shape, X.dtype)
+    if X.format != "csr":
+        _check_row_pointers(X.shape[0])
     csr = X if X.format == "csr" else X.tocsr()
     return CsrRows(csr.indptr, csr.indices, csr.data, int(X.shape[1]))
 
@@ -328,6 +340,7 @@ def _numbers_in(column: Any, name: Any) -> Array:
 
 def _from_sparse(X: Any) -> Rows:
     check_matrix(X.shape, X.dtype)
+    _check_row_pointers(X.shape[0])
     if X.fill_value != 0:
         raise InputError(f"X has fill value {X.fill_value}, so it is not sparse here; give one that is filled with 0")
     if not hasattr(X, "coords") and not hasattr(X, "indptr"):
@@ -337,6 +350,18 @@ def _from_sparse(X: Any) -> Rows:
     if tuple(int(axis) for axis in X.compressed_axes) == (0,):
         return CsrRows(X.indptr, X.indices, X.data, int(X.shape[1]))
     return _from_scipy(X.to_scipy_sparse())
+
+
+def _check_row_pointers(n_rows: int) -> None:
+    """Refuse rows that a matrix without row pointers only claims to have, before memory is asked for on its word."""
+    import psutil
+
+    needed, free = POINTER_NBYTES * (n_rows + 1), psutil.virtual_memory().available
+    if needed > free:
+        raise InputError(
+            f"X says that it has {n_rows:,} rows, and where each of them begins would take {format_bytes(needed)} of "
+            f"{format_bytes(free)} of memory; give a matrix of the rows that there are"
+        )
 
 
 def _from_coordinates(X: Any) -> CsrRows:

@@ -11,7 +11,7 @@ from nfs_dask.block import UNLABELLED, Array, Block, Kind
 from nfs_dask.containers import is_column, python_values, text_names, unwrapped
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labels import encode, sample_weights
-from nfs_dask.sources.matrices import as_rows, check_not_empty, kind_of
+from nfs_dask.sources.matrices import as_rows, check_size, kind_of
 
 
 class MatrixSource:
@@ -37,7 +37,7 @@ class MatrixSource:
     ) -> None:
         self._rows = as_rows(X)
         self.n_rows, self.n_features = self._rows.n_rows, self._rows.n_features
-        check_not_empty(self.n_rows, self.n_features)
+        check_size(self.n_rows, self.n_features)
         self.classes: Array | None = None
         self._codes: Array | None = None
         if y is not None:

@@ -19,7 +19,7 @@ from nfs_dask.sources.archive import Member, open_archive
 from nfs_dask.sources.cutting import Cuts, cut_by_entries
 from nfs_dask.sources.files import PathLike, expand, fingerprint, size_of
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
-from nfs_dask.sources.matrices import check_matrix, check_not_empty, countable, kind_of
+from nfs_dask.sources.matrices import check_matrix, check_size, countable, kind_of
 
 LABELS = ("y", "labels")  # members that hold labels, if nothing else is said
 _PIECE = 1 << 20  # row pointers or labels looked at together
@@ -111,7 +111,7 @@ class NpzSource:
         self._first_blocks = [0, *accumulate(file.cuts.n_blocks for file in self._files)]
         self._first_rows = [0, *accumulate(file.cuts.n_rows for file in self._files)]
         self.n_rows, self.n_features = self._first_rows[-1], self._files[0].n_features
-        check_not_empty(self.n_rows, self.n_features)
+        check_size(self.n_rows, self.n_features)
         self.n_blocks = self._first_blocks[-1]
         self.nnz: int | None = sum(file.data.shape[0] for file in self._files)
         kinds = {kind_of(file.data.dtype) for file in self._files}

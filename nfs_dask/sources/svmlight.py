@@ -194,6 +194,8 @@ def _explained(text: bytes, path: str, line: int, zero_based: bool, error: Excep
             high, error = middle, found
     bad = lines[low].strip()
     where = f"{path}, line {line + low}: {bad[:60].decode('utf-8', 'replace')!r}"
+    if isinstance(error, OverflowError):
+        return InputError(f"{where} has a column beyond {MOST_COLUMNS:,}; give the columns that occur smaller numbers")
     if b"," in bad.split(None, 1)[0]:
         return InputError(f"{where} has several labels; only one label for each document can be used")
     return InputError(f"{where} is not 'label column:value ...' with increasing columns ({error})")
