@@ -134,7 +134,9 @@ class _Search:
         self.theta = np.zeros(first + n_features)
         self.at = self._sum(self.theta, self.theta)
         free = np.arange(first + n_features) >= (0 if intercepts else first)
-        self.axes = _unit_axes(self._curvature() / self.weight * np.outer(free, free))  # (P, rank)
+        self.axes, dependent = _unit_axes(self._curvature() / self.weight * np.outer(free, free))  # (P, rank)
+        if not self.bounded:
+            self._refuse_nearly_dependent(dependent)
         self.place = np.zeros(self.axes.shape[1])  # theta in the coordinates, so theta = axes @ place
         self.size = np.inf
         self._aim()
@@ -183,6 +185,14 @@ class _Search:
             n_evaluations=self.n_evaluations,
         )
 
+    def _refuse_nearly_dependent(self, directions: Array) -> None:
+        """Directions (P, ...) without curvature have to change no document, or documents might be separable in them."""
+        if any(self._sum(self.theta, direction).step_spread > INDEPENDENT for direction in directions.T):
+            raise InputError(
+                "some features hardly differ beside their size, or from others, so whether the fit has a solution is "
+                "lost in rounding; give ridge > 0, such as 1e-3, or take off each feature what all documents have"
+            )
+
     def _sum(self, theta: Array, step: Array) -> Derivatives:
         self.n_evaluations += 1
         at = self.evaluate(theta, step)
@@ -219,14 +229,16 @@ class _Search:
             raise _separable("separable")
 
 
-def _unit_axes(curvature: Array) -> Array:
-    """Axes A with A' curvature A = identity, over all directions in which there is curvature."""
+def _unit_axes(curvature: Array) -> tuple[Array, Array]:
+    """Axes A with A' curvature A = identity, over all directions in which there is curvature; and those without.
+
+    The latter are of length 1 in units in which each parameter has a curvature of 1.
+    """
     scale = np.sqrt(np.diag(curvature))
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     values, vectors = np.linalg.eigh(curvature * np.outer(inverse, inverse))
     kept = values > INDEPENDENT
-    axes: Array = inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept])
-    return axes
+    return inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept]), inverse[:, None] * vectors[:, ~kept]
 
 
 def _separable(how: str) -> InputError:

@@ -38,6 +38,7 @@ from nfs_dask.kernels import kernel
 from nfs_dask.lookup import Lookup
 
 FEW = 1 << 16  # counts below this have their logarithms looked up
+_RESIDUE = 1e-12  # of a real sum: what may be left of it when all its terms have been taken away
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,7 @@ class RegionSums:
             counts,
             table.smoothing,
             _logs_of_few(table.smoothing),
+            _residue(counts),
             self.nothing,
             self.places,
             self.logs,
@@ -161,7 +163,8 @@ class RegionSums:
         lengths = self.lengths if table.n_tables > 1 else self.lengths.sum(axis=1, keepdims=True)
         features = np.empty_like(self.logs)
         mass = table.smoothing * table.n_words
-        _finish(self.logs, self.tokens, self.codes, self.removed, lengths, totals, mass, normalize, features)
+        left_out = (self.removed, lengths, totals, _residue(totals))
+        _finish(self.logs, self.tokens, self.codes, *left_out, mass, normalize, features)
         return features[:, :, 1] - features[:, :, 0] if table.n_classes == 2 else features
 
 
@@ -197,6 +200,11 @@ def _logs_of_few(smoothing: float) -> Array:
     with np.errstate(divide="ignore"):
         logs: Array = np.log(np.arange(FEW) + smoothing)
     return logs
+
+
+def _residue(sums: Array) -> float:
+    """The share of a sum below which what a document leaves of it is nothing but rounding."""
+    return _RESIDUE if sums.dtype.kind == "f" else 0.0
 
 
 def _checked(block: Block, table: RegionTable, trusted: bool) -> Block:
@@ -266,6 +274,7 @@ def _add_logs(
     counts: Array,
     smoothing: float,
     few: Array,
+    residue: float,
     nothing: Any,
     places: Array,
     logs: Array,
@@ -274,7 +283,8 @@ def _add_logs(
 
     A row's own count of a word is what the regions that share the table have of it: while one of them is walked, the
     others follow. ``places`` say how far each has been walked by earlier panels, and then by this one. ``few`` are the
-    smoothed logarithms of 0, 1, 2, ... ``nothing`` is a zero of the type that values add up in.
+    smoothed logarithms of 0, 1, 2, ... Below a ``residue`` of a count, what is left of it is 0. ``nothing`` is a zero
+    of the type that values add up in.
     """
     n_classes, n_tables, width = counts.shape
     n_regions = logs.shape[1]
@@ -312,12 +322,12 @@ def _add_logs(
                 value = np.float64(data[j])
                 for c in range(n_classes):
                     count = np.float64(counts[c, t, word])
-                    if c == own_class:
-                        # Whole numbers are subtracted as such, and what is left of rounded ones is never below 0.
-                        count = np.float64(counts[c, t, word] - own) if share == 1.0 else count - share * own
+                    if c == own_class:  # whole numbers are subtracted as such
+                        left = np.float64(counts[c, t, word] - own) if share == 1.0 else count - share * own
+                        count = left if left > residue * count else np.float64(0)
                     whole = np.int64(count)
                     is_few = 0 <= whole < len(few) and whole == count
-                    log = few[whole] if is_few else np.log(max(count, 0.0) + smoothing)
+                    log = few[whole] if is_few else np.log(count + smoothing)
                     logs[i, r, c] += value * log
 
 
@@ -329,6 +339,7 @@ def _finish(
     removed: Array,
     lengths: Array,
     totals: Array,
+    residue: float,
     mass: float,
     normalize: bool,
     features: Array,
@@ -349,6 +360,6 @@ def _finish(
                 log = worth[t, c]
                 if c == own_class:
                     share, total = removed[i], np.float64(totals[c, t])
-                    total = np.float64(totals[c, t] - lengths[i, t]) if share == 1.0 else total - share * lengths[i, t]
-                    log = np.log(max(total, 0.0) + mass)
+                    left = np.float64(totals[c, t] - lengths[i, t]) if share == 1.0 else total - share * lengths[i, t]
+                    log = np.log((left if left > residue * total else 0.0) + mass)
                 features[i, r, c] = (logs[i, r, c] - tokens[i, r] * log) / by

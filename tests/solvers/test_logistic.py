@@ -219,6 +219,21 @@ def test_quasi_separable_on_the_border() -> None:
     assert np.isfinite(fit(x, y).theta).all()
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("offset", [1e3, 1e5, 1e6, 1e7, 1e8, 1e10])
+def test_separable_documents_are_refused_however_far_they_are_from_zero(n_classes: int, offset: float) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        codes = np.append(np.arange(n_classes), rng.integers(0, n_classes, 20 - n_classes))
+        features = np.zeros((20, 2, n_classes))
+        features[np.arange(20), 0, codes] = 1 + rng.random(20)
+        features += rng.permutation([offset, 0])[:, None] * rng.random(n_classes)
+        view = features[:, :, 1] - features[:, :, 0] if n_classes == 2 else features
+        with pytest.raises(InputError, match="ridge > 0"):
+            fit(view, codes)
+        assert np.isfinite(fit(view, codes, ridge=0.1).theta).all()
+
+
 def test_one_document_among_many_makes_the_difference() -> None:
     rng = np.random.default_rng(7)
     x = rng.normal(size=(5000, 1))

@@ -95,7 +95,7 @@ def corpora(draw: Any) -> Corpus:
         rng.integers(0, n_classes, n),
         {"none": None, "whole": rng.integers(0, 4, n), "real": rng.random(n) * 2}[weights],
         n_classes,
-        draw(st.sampled_from([1.0, 0.3, 1e-3])),
+        draw(st.sampled_from([1.0, 0.3, 1e-3, 1e-9])),
         draw(st.booleans()),
         np.flatnonzero(rng.random(n_words) < 0.6) if draw(st.booleans()) else None,
         draw(st.booleans()),
@@ -180,6 +180,19 @@ def test_a_class_that_becomes_empty_has_equal_words() -> None:
     features = region_features(corpus.block, *corpus.table(), normalize=False, leave_out=True)
     others = (np.array([0, 1, 2, 0]) + 1) / 7
     np.testing.assert_allclose(features[0], np.log(others) @ [3, 1, 0, 0] - 4 * np.log(1 / 4), rtol=1e-14)
+
+
+@pytest.mark.parametrize("smoothing", [1e-4, 1e-6, 1e-10, 1e-14])
+def test_little_smoothing_does_not_show_what_rounding_left(smoothing: float) -> None:
+    """Words of one document only, and classes of one, have no counts without it, also where counts are real."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.gamma(1, 1, (12, 2, 9)) * (rng.random((12, 2, 9)) < 0.3)
+        codes, weights = np.arange(12) // 11, None if seed % 2 else rng.uniform(0.1, 1, 12)
+        corpus = Corpus(X, codes, weights, 2, smoothing, False, None, seed % 3 > 0)
+        table, counts = corpus.table()
+        features = region_features(corpus.block, table, counts, normalize=corpus.normalize, leave_out=True)
+        np.testing.assert_allclose(features, corpus.expected(leave_out=True), rtol=1e-12, atol=1e-12)
 
 
 def test_what_is_left_of_huge_counts_is_exact() -> None:
