@@ -152,17 +152,22 @@ def _square(a, a_low):
 
 @kernel
 def _add_squares(high, low, running):
-    for c in range(len(high)):
-        total, rest, last = running[0, c], running[1, c], running[2, c]
-        for i in range(high.shape[1]):
+    """Squares come first, in a loop that compiles to vector instructions; only additions have to wait for others."""
+    n_classes, n = high.shape
+    first, second, third = np.empty(n), np.empty(n), np.empty(n)
+    for c in range(n_classes):
+        for i in range(n):
             b_high, b_low = _split(high[c, i])
-            p, e = _two_product(high[c, i], high[c, i], b_high, b_low)
+            first[i], e = _two_product(high[c, i], high[c, i], b_high, b_low)
             q, f = _two_product(2.0 * low[c, i], high[c, i], b_high, b_low)
-            q, g = _two_sum(q, e)
-            total, h = _two_sum(total, p)
-            rest, q_lost = _two_sum(rest, q)
-            rest, h_lost = _two_sum(rest, h)
-            last += f + g + low[c, i] * low[c, i] + (q_lost + h_lost)
+            second[i], g = _two_sum(q, e)
+            third[i] = f + g + low[c, i] * low[c, i]
+        total, rest, last = running[0, c], running[1, c], running[2, c]
+        for i in range(n):
+            total, e = _two_sum(total, first[i])
+            e, f = _two_sum(e, second[i])
+            rest, g = _two_sum(rest, e)
+            last += third[i] + (f + g)
         running[0, c], running[1, c], running[2, c] = total, rest, last
 
 

@@ -206,13 +206,15 @@ def real_powers(
             x = np.float64(data[j])
             a, b = _two_product(x, x)
             square, lost = _two_sum(square, a)
-            rest, lost_rest = _two_sum(rest, b)
-            rest, lost = _two_sum(rest, lost)
-            last += lost_rest + lost
-        w = 1.0 if weights is None else np.float64(weights[i])
+            b, least_b = _two_sum(b, lost)
+            rest, lost = _two_sum(rest, b)
+            last += least_b + lost
         c = codes[i]
-        sums = _triple_plus_product(high[c], low[c], least[c], w, square, rest)
-        high[c], low[c], least[c] = _triple_plus(*sums, w * last, 0.0)
+        if weights is None:
+            high[c], low[c], least[c] = _triple_plus(high[c], low[c], least[c] + last, square, rest)
+        else:
+            w = np.float64(weights[i])
+            high[c], low[c], least[c] = _triple_plus_product(high[c], low[c], least[c] + w * last, w, square, rest)
 
 
 @kernel
