@@ -77,7 +77,7 @@ def any_kind(rng: np.random.Generator) -> tuple[ErrorProblem, int]:
         lambda: rng.integers(0, 2, (n_classes, n)) * np.round(10 ** rng.uniform(0, 6, (n_classes, n))),
         lambda: np.outer(rng.integers(1, 4, n_classes), rng.integers(1, 9, n)) + (rng.random((n_classes, n)) < 0.2),
     ][rng.integers(5)]()
-    alpha = float(rng.choice([0.1, 1, 5, 10 ** rng.uniform(-14, 2.5)]))
+    alpha = float(rng.choice([0.1, 1, 5, 10 ** rng.uniform(-9, 2.5)]))  # below, rounding is all that tells some apart
     prior = [None, rng.dirichlet(np.ones(n_classes)), rng.dirichlet(np.full(n_classes, 0.15))][rng.integers(3)]
     if prior is not None:
         prior = np.maximum(prior, 1e-12) / np.maximum(prior, 1e-12).sum()
