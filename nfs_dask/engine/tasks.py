@@ -196,7 +196,7 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
     if finished is not None:
         return _fold_of(finished.facts)
     fold = Fold(job.statistic.zero(), Coverage.of(start, stop))
-    with job.spool.create(name, lasting=False) as file:
+    with job.spool.scratch.create(name) as file:
         writer = SpoolWriter(file, name, job.tiling)
         for block in blocks:
             ready, mended = prepare(block, job)

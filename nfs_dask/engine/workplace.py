@@ -111,7 +111,7 @@ class Workplace:
 
     def _temporary(self, base: Folder, what: str) -> Folder:
         sweep(base, f".nfs-{what}-")  # what was left by processes that were killed
-        folder = base / f".nfs-{what}-{uuid.uuid4().hex[:12]}"
+        folder = (base / f".nfs-{what}-{uuid.uuid4().hex[:12]}").scratch
         self.temporary.append(folder)
         sign(folder)
         return folder

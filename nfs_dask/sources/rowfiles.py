@@ -109,7 +109,7 @@ def _write(task: RowsTask, blocks: Iterator[Block]) -> list[list[int]]:
         found: list[list[int]] = finished.facts["pieces"]
         return found
     pieces: list[list[int]] = []
-    with folder.create(task.name, lasting=False) as file:
+    with folder.scratch.create(task.name) as file:
         writer = ArrayFileWriter(file, task.name)
         for block in blocks:
             if block.n_rows:

@@ -68,7 +68,7 @@ class ArrayFileWriter:
 
 def write_arrays(folder: Folder, name: str, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> int:
     """Write a file in one go; the bytes written."""
-    with folder.create(name, lasting=False) as file:
+    with folder.scratch.create(name) as file:
         writer = ArrayFileWriter(file, name)
         for key, array in arrays.items():
             writer.add(key, array)

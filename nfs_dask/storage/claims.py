@@ -110,7 +110,7 @@ class Claim:
     def _live(self) -> None:
         while not self._over.wait(BEAT_SECONDS):
             try:
-                self._folder.write(self._name, self._holder.to_bytes(), lasting=False)
+                self._folder.scratch.write(self._name, self._holder.to_bytes())
             except OSError:  # the next one may get through
                 continue
 
@@ -179,7 +179,7 @@ def forget(folder: Folder) -> None:
 
 def sign(folder: Folder, name: str = OWNER) -> None:
     """Say in a file that it, or the folder it is in, belongs to this process."""
-    folder.write(name, Holder.this().to_bytes(), lasting=False)
+    folder.scratch.write(name, Holder.this().to_bytes())
 
 
 def sweep(folder: Folder, beginning: str) -> None:

@@ -33,6 +33,7 @@ class Folder:
     """``location`` is a local path or an fsspec URL such as ``s3://bucket/prefix``."""
 
     location: str
+    lasting: bool = True  # what is written has to outlive a power cut
 
     @classmethod
     def of(cls, location: str | os.PathLike[str]) -> Folder:
@@ -48,7 +49,12 @@ class Folder:
         return is_url(self.location)
 
     def __truediv__(self, name: str) -> Folder:
-        return Folder(self.path(name))
+        return Folder(self.path(name), self.lasting)
+
+    @property
+    def scratch(self) -> Folder:
+        """The same folder, for files that a power cut may take."""
+        return Folder(self.location, lasting=False)
 
     def path(self, name: str) -> str:
         return f"{self.location.rstrip('/')}/{name}"
@@ -144,16 +150,16 @@ class Folder:
             return bytes(fs.cat_file(self.path(name), start=first, end=last)) if last > first else b""
 
     @contextmanager
-    def create(self, name: str, *, lasting: bool = True) -> Iterator[IO[bytes]]:
+    def create(self, name: str) -> Iterator[IO[bytes]]:
         """A file to write to, that appears under its name when the block ends without an error.
 
-        A ``lasting`` one is on the disk by then: neither a power cut nor a crash of the system leaves half of it.
+        Unless the folder is for scratch, it is on the disk by then, and a power cut leaves all of it or nothing.
         """
         if self.remote:
             with self._remote_file(name) as file:
                 yield file
             return
-        path = Path(self.path(name))
+        path, lasting = Path(self.path(name)), self.lasting
         _make_folder(path.parent, lasting)
         partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
         try:
@@ -181,12 +187,12 @@ class Folder:
             file.discard()
             raise
 
-    def write(self, name: str, content: bytes | memoryview, *, lasting: bool = True) -> None:
+    def write(self, name: str, content: bytes | memoryview) -> None:
         if self.remote:
             with self._fs() as fs:
                 fs.pipe_file(self.path(name), bytes(content))
         else:
-            with self.create(name, lasting=lasting) as file:
+            with self.create(name) as file:
                 file.write(content)
 
     def write_new(self, name: str, content: bytes) -> bool:
@@ -216,7 +222,7 @@ class Folder:
         """Whether objects can be written here, found by writing one."""
         probe = f"{PROBE}{uuid.uuid4().hex[:12]}"
         try:
-            self.write(probe, b"", lasting=False)
+            self.scratch.write(probe, b"")
             self.delete(probe)
         except OSError:
             return False

@@ -166,8 +166,7 @@ def survey(task: SurveyTask) -> Survey:
     found = Survey(task.number, entries=[0] * (task.stop - task.start))
     with ExitStack() as stack:
         files = [
-            stack.enter_context(Folder(task.scratch).create(f"{task.number}.{name}", lasting=False))
-            for name in _columns(task)
+            stack.enter_context(Folder(task.scratch).scratch.create(f"{task.number}.{name}")) for name in _columns(task)
         ]
         for block, mended in checked_blocks(task.source, task.start, task.stop):
             _write_rows(task, block, found, files)

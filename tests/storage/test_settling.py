@@ -111,6 +111,16 @@ def test_a_run_is_on_the_disk_and_scratch_files_are_not_waited_for(tmp_path, tra
     assert [call for call in trace if call[0] == "name" and call[2].suffix == ".spool" and call[1] not in synced]
 
 
+def test_what_goes_when_a_pass_ends_is_not_waited_for(tmp_path, trace):
+    write_store(example(codes=CODES), tmp_path / "s", layout=SMALL)
+    trace.clear()
+    engine = SerialEngine(panels=2, spool=str(tmp_path))
+    panels = engine.reduce(ClassCounts(3), nfs.open_dataset(tmp_path / "s").source).panels
+    assert len(panels) > 1
+    assert any(".nfs-panels" in str(call[2]) for call in trace if call[0] == "name")
+    assert not [call for call in trace if call[0] == "sync"]
+
+
 def test_a_folder_that_cannot_be_synced_is_no_error(tmp_path, monkeypatch):
     """Some network file systems know files that can be brought to the disk, and no folders."""
     real = os.fsync
