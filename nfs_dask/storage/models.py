@@ -197,12 +197,19 @@ def _model(folder: Folder, header: dict[str, Any], arrays: dict[str, Array]) -> 
         "class_count": arrays["class_count"],
         "n_features": n_features,
         "support": support,
-        "evidence": Evidence(**{**header["evidence"], "point": arrays.get("point")}),
+        "evidence": _evidence(header["evidence"], arrays.get("point")),
         "names": names,
         "text": text_features(header.get("text"), folder, support, names, arrays.get("idf"), n_features),
         "provenance": dict(header["provenance"]),
     }
     return _family(folder, header).make(header, arrays, common)
+
+
+def _evidence(found: dict[str, Any], point: Array | None) -> Evidence:
+    evidence = Evidence(**{**found, "point": point})
+    if not all(type(number) in (int, float) for number in (evidence.objective, evidence.gap, evidence.n_evaluations)):
+        raise ValueError(f"its evidence is {found}")
+    return evidence
 
 
 def _labels(dtype: str, labels: list[Any]) -> Array:
