@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from eighty_digits import Multinomial
 from enumeration import best_gain, best_gain_of_groups, support_gain, tables
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -99,6 +100,15 @@ def test_supports_are_nearly_best(F):
     counted, noise = count(F), 1e-12 * float(F.sum()) + 1e-9
     for k in range(2, F.shape[1] + 1):
         assert solve(counted, k).value >= 0.95 * best_gain(F, k) - noise  # trials: best in 99.9 % of 1,500
+
+
+@given(tables(classes=(3, 4, 5), most=6), st.integers(1, 6), st.sampled_from([0.0, 0.1, 1.0, 1e-9]))
+def test_bounds_and_gaps_hold_to_the_last_digit(F, k, alpha):
+    k = min(k, F.shape[1])
+    s, truth = solve(count(F, alpha), k), Multinomial(F, alpha, k)
+    noise = 1e-70 * truth.mass  # of eighty digits
+    assert truth.best - truth.null <= s.bound + noise
+    assert truth.loss(s.support) <= s.gap + noise
 
 
 @given(tables(classes=(3, 4), most=7), st.integers(3, 60), st.data())
