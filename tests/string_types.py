@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -22,8 +24,6 @@ STRING_TYPES = {
     "str": _type("str"),
     "python": _type("string[python]"),
     "pyarrow": _type("string[pyarrow]"),
-    "python, nan": _type(pd.StringDtype("python", na_value=np.nan)),
-    "pyarrow, nan": _type(pd.StringDtype("pyarrow", na_value=np.nan)),
     "chunks": _chunks,
     "arrow": _type(pd.ArrowDtype(pa.string())),
     "large arrow": _type(pd.ArrowDtype(pa.large_string())),
@@ -33,3 +33,6 @@ STRING_TYPES = {
     "categories of pyarrow": lambda texts: pd.Series(texts, dtype="string[pyarrow]").astype("category"),
     "categories of python": lambda texts: pd.Series(texts, dtype="string[python]").astype("category"),
 }
+if "na_value" in signature(pd.StringDtype).parameters:  # since pandas 2.3
+    for storage in ("python", "pyarrow"):
+        STRING_TYPES[f"{storage}, nan"] = _type(pd.StringDtype(storage, na_value=np.nan))
