@@ -24,12 +24,11 @@ def matrix_of(data: Any, layer: str | None = None) -> Any:
             f"this AnnData is backed by {str(data.filename)!r}; give that path, and the file is read in parts, or "
             "adata.to_memory() if its rows, columns or annotations were changed since"
         )
+    layers = ", ".join(name for name in data.layers if name is not None) or "none"  # from 0.13 on, None is X
     if layer is not None and layer not in data.layers:
-        layers = ", ".join(data.layers) or "none"
         raise InputError(f"the AnnData has no layer {layer!r}; its layers are: {layers}; leave layer out to read X")
     found = data.X if layer is None else data.layers[layer]
     if found is None:
-        layers = ", ".join(data.layers) or "none"
         raise InputError(f"the AnnData has no X; name a layer of it: open_dataset(adata, layer=...), it has {layers}")
     return found
 

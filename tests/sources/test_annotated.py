@@ -82,8 +82,9 @@ def test_layers_and_names(tmp_path):
         nfs.ingest(data, tmp_path / "s", label_column="colour")
     with pytest.raises(InputError, match="no column 'v' in obs"):
         nfs.ingest(data, tmp_path / "s", weight_column="v")
+    del data.X
     with pytest.raises(InputError, match="has no X; name a layer"):
-        open_source(anndata.AnnData(layers={"a": X}))
+        open_source(data)
 
 
 def test_what_is_in_a_file_is_refused_with_the_way_to_read_it(tmp_path):
