@@ -12,7 +12,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.models.base import Evidence
 from nfs_dask.models.bayes import NaiveBayesModel
 from nfs_dask.solvers import bernoulli, bisection, multinomial, objectives, streamed, streamed_bernoulli
-from nfs_dask.solvers.gains import exact_sum, gains
+from nfs_dask.solvers.gains import gains
 from nfs_dask.solvers.objectives import Objective
 from nfs_dask.solvers.solution import Solution
 from nfs_dask.solvers.stream import Survey
@@ -132,9 +132,12 @@ def null_multinomial(counted: multinomial.Counted) -> float:
 
 
 def mass_of(counted: multinomial.Counted) -> float:
-    """The sum S of all counts under smoothing."""
-    g = counted.cells.totals.sum(axis=0) + len(counted.cells.totals) * counted.alpha
-    return exact_sum(g * counted.cells.sizes)
+    """The sum S of all counts under smoothing, about."""
+    cells = counted.cells
+    return (
+        float((cells.totals @ cells.sizes.astype(np.float64)).sum())
+        + cells.totals.shape[0] * cells.n_features * counted.alpha
+    )
 
 
 def bernoulli_scores(counts: Counts, alpha: float) -> Array:

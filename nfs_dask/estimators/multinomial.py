@@ -59,11 +59,12 @@ class SparseMultinomialNB(SparseNaiveBayes):
     objective_ : float
         Log likelihood of the model.
     upper_bound_ : float
-        No choice of k features has a larger one.
+        No choice of k features has a larger one: rounded up, so that it holds whatever was rounded.
     dual_gap_ : float
-        Their difference.
+        What the choice loses at most, 0 if it is proved to be the best. The bound is larger than the objective by this,
+        and by rounding.
     certified_ : bool
-        Whether the gap is zero up to rounding.
+        Whether the gap is zero up to rounding. Often it is not, though the choice is the best.
     dual_point_ : float, or (C,) float64 for more than two classes
         Share of ``classes_[0]``, or of each class.
     n_iter_ : int

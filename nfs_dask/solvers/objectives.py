@@ -16,8 +16,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 
+from nfs_dask.kernels import kernel
 from nfs_dask.solvers.directory import Directory
 from nfs_dask.solvers.gains import exact_sum
 from nfs_dask.solvers.grouping import Cells
@@ -46,18 +48,22 @@ def surprise(x: Array, sizes: Array | None = None) -> float:
     >>> surprise(np.array([1e9, 1.0])) == math.log1p(-1 / (1e9 + 1)) * 1e9 - math.log(1e9 + 1)
     True
     """
-    taken = x > 0 if sizes is None else (x > 0) & (sizes > 0)
-    x = x[taken]
-    weighed = x if sizes is None else x * sizes[taken]
-    if not len(x):
+    x = np.ascontiguousarray(x, np.float64)
+    sizes = np.ones(len(x), np.int64) if sizes is None else sizes
+    weighed = x * sizes
+    total = exact_sum(weighed)
+    if total == 0:
         return 0.0
-    total, largest = exact_sum(weighed), int(np.argmax(weighed))
+    largest, terms = int(np.argmax(weighed)), np.empty(len(x))
     if x[largest] <= total / 2:
-        return exact_sum(_log_share(x, total) * weighed)
-    rest = np.delete(weighed, largest)
-    others = exact_sum(rest)
-    total = others + x[largest]
-    return exact_sum(np.append(_log_share(np.delete(x, largest), total) * rest, larger_part(x[largest], others, total)))
+        _add_logs(x, weighed, total, terms)
+        return exact_sum(terms)
+    weighed[largest] = 0.0
+    others = exact_sum(weighed)
+    total = others + float(x[largest])
+    _add_logs(x, weighed, total, terms)
+    terms[largest] = larger_part(float(x[largest]), others, total)
+    return exact_sum(terms)
 
 
 def larger_part(part: float, rest: float, total: float) -> float:
@@ -67,19 +73,30 @@ def larger_part(part: float, rest: float, total: float) -> float:
 
 def yes_or_no(present: Array, absent: Array) -> Array:
     """N of each pair: f log(f / n) + e log(e / n), n = f + e."""
-    more, less = np.maximum(present, absent), np.minimum(present, absent)
-    some = less > 0
-    out, more, less = np.zeros(np.shape(more)), more[some], less[some]
-    out[some] = more * np.log1p(-less / (more + less)) + less * _log_share(less, more + less)
+    out = np.empty(np.shape(present))
+    _yes_or_no(np.ravel(present), np.ravel(absent), out.ravel())
     return out
 
 
-def _log_share(x: Array, total: Array | float) -> Array:
-    """Logarithms of shares, also of those too small for a double."""
+@numba.njit(nogil=True)
+def _log_share(x, total):
+    """Logarithm of a share, also of one too small for a double."""
     share = x / total
-    if share.min(initial=1.0) > _SMALLEST:
-        return np.asarray(np.log(share))
-    return np.where(share > _SMALLEST, np.log(np.maximum(share, _SMALLEST)), np.log(x) - np.log(total))
+    return math.log(share) if share > _SMALLEST else math.log(x) - math.log(total)
+
+
+@kernel
+def _add_logs(x, weighed, total, out):
+    for i in range(len(x)):
+        out[i] = weighed[i] * _log_share(x[i], total) if weighed[i] > 0 else 0.0
+
+
+@kernel
+def _yes_or_no(present, absent, out):
+    for i in range(len(out)):
+        more, less = max(present[i], absent[i]), min(present[i], absent[i])
+        n = more + less
+        out[i] = more * math.log1p(-less / n) + less * _log_share(less, n) if less > 0 else 0.0
 
 
 def multinomial(cells: Cells, where: Directory | None, alpha: float, support: Array, columns: Array) -> float:

@@ -13,6 +13,8 @@ from nfs_dask.solvers.gains import gains
 from nfs_dask.solvers.solution import Array
 
 _SAFE = 1e-9  # relative: more than the rounding of any bound here
+_ROUNDED = 2.0**-51  # of its terms: more than the rounding of f b - e a
+_SURE = 1 + 2.0**-43  # more than what two gains may be wrong by
 
 
 def interval_bounds(totals: Array, low: Array, high: Array) -> tuple[Array, Array]:
@@ -32,7 +34,7 @@ def screen(totals: Array, sizes: Array, low: Array, high: Array, k: int) -> tupl
     [[True, False, True], [False, True, False]]
     """
     least, most = interval_bounds(totals, low, high)
-    return least > kth_largest(most, sizes, k + 1), most < kth_largest(least, sizes, k)
+    return least > kth_largest(most, sizes, k + 1) * _SURE, most * _SURE < kth_largest(least, sizes, k)
 
 
 def kth_largest(values: Array, sizes: Array, k: int) -> float:
@@ -72,7 +74,7 @@ def _lower(f, e, a, b):
     """A lower bound of a gain: its square distance, by the least curvature between p and the point."""
     g = f + e
     p = f / g
-    d = (f * b - e * a) / g
+    d = max(abs(f * b - e * a) - _ROUNDED * (f * b + e * a), 0.0) / g
     widest = 0.25 if (p - 0.5) * (a - 0.5) < 0 else max(p * (1 - p), a * b)  # variance between p and the point
     return 0.5 * g * d * d / widest
 
@@ -98,7 +100,7 @@ def _collect(totals, points, logs, floor, out):
         for j in range(len(points)):
             a, b = points[j, 0], points[j, 1]
             g = f + e
-            d = f * b - e * a
+            d = abs(f * b - e * a) + _ROUNDED * (f * b + e * a)
             if f * logs[j, 0] + e * logs[j, 1] >= floor and (d * d >= floor * g * a * b):
                 out[n] = i
                 n += 1
