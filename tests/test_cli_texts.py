@@ -153,7 +153,10 @@ def test_regions_of_a_document(tmp_path: Path) -> None:
         (["--min-df", "2"], {"min_df": 2}),
         (["--min-df", "0.25", "--max-df", "0.4"], {"min_df": 0.25, "max_df": 0.4}),
         (["--max-df", "1"], {"max_df": 1}),
-        (["--vocabulary", "words.txt"], {"vocabulary": ["price", "never", "cheap", "team meeting"]}),
+        (
+            ["--vocabulary", "words.txt", "--ngrams", "1,2"],
+            {"vocabulary": ["price", "never", "cheap", "team meeting"], "ngram_range": (1, 2)},
+        ),
         (["--binary"], {"binary": True}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
