@@ -14,7 +14,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.sources.files import open_binary
 from nfs_dask.units import MiB
 
-PYARROW_NBYTES = 30 * MiB  # measured: what importing pyarrow takes
+PYARROW_NBYTES = 50 * MiB  # measured: what importing pyarrow takes at most
 MISSING_PYARROW = "needs pyarrow, which is not installed; pip install nfs-dask[text]"
 
 

@@ -183,8 +183,10 @@ def _refuse_columns(place: str, sort: Sort, columns: TextColumns) -> None:
 
 
 def _shown(text: str) -> str:
+    """Both ends: the last part of a path tells most."""
     shown = printable(text)
-    return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}..."
+    half = LONGEST_SHOWN // 2
+    return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:half]}...{shown[-half:]}"
 
 
 def _perhaps_text(text: str) -> str:
