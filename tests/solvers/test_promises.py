@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from awkward import EXTREME, ORDINARY, documents, table
 from eighty_digits import Bernoulli, Multinomial
+from hard_tables import EXTREME, ORDINARY, documents, table
 from mpmath import mp, mpf
 
 from nfs_dask.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
