@@ -9,7 +9,7 @@ import numpy as np
 
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.directory import Directory
-from nfs_dask.solvers.gains import gains, shares
+from nfs_dask.solvers.gains import exact_sum, gains, shares
 from nfs_dask.solvers.grouping import Cells
 from nfs_dask.solvers.outward import MANY, TWO, WHOLE, Rounding, is_exact
 from nfs_dask.solvers.solution import Array
@@ -104,7 +104,8 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
             selectable &= raw.any(axis=0)
         free = np.flatnonzero(selectable)
     totals = raw[classes].astype(np.float64) if raw.dtype.kind != "f" or len(classes) < len(raw) else raw
-    mass = _masses(totals, cells) + alpha * cells.n_features
+    masses = _masses(totals, cells) + alpha * cells.n_features
+    mass = exact_sum(masses)
     if smooth:
         totals = totals + alpha
     chosen = totals if isinstance(free, slice) else totals[:, free]
@@ -116,12 +117,12 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
         sizes=np.concatenate((sizes[free], np.ones(len(forced), np.int64))) if len(forced) else sizes[free],
         n_forced=len(forced),
         origin=origin,
-        start=shares(mass, np.full(len(mass), 1 / max(len(mass), 1))),
+        start=shares(masses, np.full(len(masses), 1 / max(len(masses), 1))),
         n_cells=raw.shape[1],
         forced=forced,
         classes=classes,
-        mass=float(mass.sum()),
-        exact=is_exact(cells.grouped, alpha, float(mass.sum())),
+        mass=mass,
+        exact=is_exact(cells.grouped, alpha, mass),
     )
 
 
