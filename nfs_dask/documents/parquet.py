@@ -79,6 +79,8 @@ class ParquetDocuments(FileDocuments):
             with _opened(part.path) as file:
                 check_schema(part.path, file.schema_arrow, columns)
                 groups = range(file.metadata.num_row_groups)[part.start : part.stop]
+                if not groups:
+                    return  # older releases of Arrow take no groups for damage
                 row = sum(file.metadata.row_group(group).num_rows for group in range(part.start))
                 rows = _rows_at_a_time(file.metadata, groups, columns)
                 for found in file.iter_batches(rows, list(groups), list(wanted), use_threads=False):
