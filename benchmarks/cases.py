@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from nfs_dask import ingest
-from nfs_dask.block import Array, Block, Kind
+from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.dataset import Dataset, open_dataset
 
 HEAD = 200_000

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import xlogy
 
-from nfs_dask.solvers.multinomial import count, solve
+from nfs_dask.solvers.naive_bayes.multinomial import count, solve
 
 Case = tuple[np.ndarray, int, float]  # class totals, k, and the largest gain of k features
 

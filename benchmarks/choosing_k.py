@@ -21,7 +21,7 @@ import numpy as np
 from choosing import data_folder, timed
 
 import nfs_dask as nfs
-from nfs_dask.estimators.files import make_estimator
+from nfs_dask.estimators.loading import make_estimator
 
 SETS = ("imdb", "mpqa", "sst2_phrases", "twitter100k")
 METHODS: dict[str, dict[str, Any]] = {"multinomial": {}, "bernoulli": {"binarize": 0.0}, "l2": {}, "mahalanobis": {}}

@@ -24,7 +24,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
 import nfs_dask as nfs
-from nfs_dask.estimators.files import make_estimator
+from nfs_dask.estimators.loading import make_estimator
 
 FOLDS = 5
 ALPHAS = (0.1, 0.3, 1.0)

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from nfs_dask import SparseCentroid
-from nfs_dask.selection import number_to_keep
+from nfs_dask.methods.number_of_features import number_to_keep
 
 SHARES = (0.0005, 0.001, 0.005, 0.01, 0.02)
 

@@ -23,7 +23,7 @@ from measure import peak_nbytes, reset_peak
 
 from nfs_dask import SparseMultinomialNB
 from nfs_dask.engine.distributed import DaskEngine
-from nfs_dask.procedures.hybrid import HybridFit, HybridSettings, fit_hybrid
+from nfs_dask.methods.hybrid import HybridFit, HybridSettings, fit_hybrid
 from nfs_dask.units import format_bytes
 
 K = 1_000  # words of the multinomial model

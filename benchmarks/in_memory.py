@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.naive_bayes import MultinomialNB
 
 from nfs_dask import SerialEngine
-from nfs_dask.sources.open import open_source
+from nfs_dask.sources.open_source import open_source
 from nfs_dask.statistics.counts import ClassCounts
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from nfs_dask import accuracy_coverage
-from nfs_dask.coverage import Reliability
+from nfs_dask.prediction.coverage import Reliability
 
 ALL = "half"  # of the messages: the last training set
 SMALL = 100  # messages, and fewer, are a small training set

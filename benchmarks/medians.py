@@ -21,7 +21,7 @@ from measure import peak_nbytes, reset_peak
 
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.distributed import DaskEngine
-from nfs_dask.procedures.medians import MedianResult, class_medians
+from nfs_dask.methods.class_medians import MedianResult, class_medians
 from nfs_dask.sources.views import some_columns
 from nfs_dask.units import format_bytes
 

@@ -25,9 +25,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nfs_dask.block import Array
-from nfs_dask.solvers.error import VARIANCES, ErrorProblem, log_ratio
-from nfs_dask.solvers.prefixes import prefix_errors, prefix_moments
+from nfs_dask.arrays.block import Array
+from nfs_dask.solvers.predicted_error.estimate import VARIANCES, ErrorProblem, log_ratio
+from nfs_dask.solvers.predicted_error.prefixes import prefix_errors, prefix_moments
 
 N_FEATURES, DIFFERENT = 500, 150
 SIZES = (1, 5, 20, 50, 100, 150, 200, 300, 400, 500)

@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from nfs_dask import SparseCentroid, SparseMultinomialNB, TextVectorizer
-from nfs_dask.selection import number_to_keep
+from nfs_dask.methods.number_of_features import number_to_keep
 
 SHARES = {
     "mpqa": (0.001, 0.005, 0.01, 0.05, 0.1),

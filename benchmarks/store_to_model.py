@@ -20,8 +20,8 @@ from counting import numpy_loop
 from measure import peak_nbytes, reset_peak, seconds
 
 from nfs_dask import DaskEngine, SparseMultinomialNB
-from nfs_dask.selection import number_to_keep
-from nfs_dask.solvers import bisection
+from nfs_dask.methods.number_of_features import number_to_keep
+from nfs_dask.solvers.naive_bayes import bisection
 from nfs_dask.units import format_bytes
 
 

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 from nfs_dask._version import __version__
 
 if TYPE_CHECKING:
-    from nfs_dask.coverage import accuracy_coverage
     from nfs_dask.dataset import Dataset, open_dataset, plan
     from nfs_dask.engine.distributed import DaskEngine
     from nfs_dask.engine.serial import SerialEngine
-    from nfs_dask.error_rates import predict_error
     from nfs_dask.errors import (
         ClusterError,
         DataWarning,
@@ -27,22 +25,24 @@ if TYPE_CHECKING:
         StoreError,
     )
     from nfs_dask.estimators.bernoulli import SparseBernoulliNB
-    from nfs_dask.estimators.centroid import SparseCentroid
-    from nfs_dask.estimators.error_rate import ErrorRateSelector
-    from nfs_dask.estimators.files import load_model
+    from nfs_dask.estimators.centers import SparseCentroid
     from nfs_dask.estimators.hybrid import HybridNB
+    from nfs_dask.estimators.loading import load_model
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
-    from nfs_dask.estimators.validation import cross_validate
+    from nfs_dask.estimators.predicted_error import ErrorRateSelector
     from nfs_dask.estimators.vectorizer import TextVectorizer
-    from nfs_dask.intake import ingest
-    from nfs_dask.paths.making import path
+    from nfs_dask.ingestion.ingest import ingest
+    from nfs_dask.methods.predicted_error import predict_error
+    from nfs_dask.prediction.coverage import accuracy_coverage
+    from nfs_dask.selection.cross_validate import cross_validate
+    from nfs_dask.selection.make_path import path
 
 _HOME = {
     "ClusterError": "nfs_dask.errors",
     "DaskEngine": "nfs_dask.engine.distributed",
     "DataWarning": "nfs_dask.errors",
     "Dataset": "nfs_dask.dataset",
-    "ErrorRateSelector": "nfs_dask.estimators.error_rate",
+    "ErrorRateSelector": "nfs_dask.estimators.predicted_error",
     "HybridNB": "nfs_dask.estimators.hybrid",
     "InputError": "nfs_dask.errors",
     "NfsDaskError": "nfs_dask.errors",
@@ -51,18 +51,18 @@ _HOME = {
     "ResumeError": "nfs_dask.errors",
     "SerialEngine": "nfs_dask.engine.serial",
     "SparseBernoulliNB": "nfs_dask.estimators.bernoulli",
-    "SparseCentroid": "nfs_dask.estimators.centroid",
+    "SparseCentroid": "nfs_dask.estimators.centers",
     "SparseMultinomialNB": "nfs_dask.estimators.multinomial",
     "StoreError": "nfs_dask.errors",
     "TextVectorizer": "nfs_dask.estimators.vectorizer",
-    "accuracy_coverage": "nfs_dask.coverage",
-    "cross_validate": "nfs_dask.estimators.validation",
-    "ingest": "nfs_dask.intake",
-    "load_model": "nfs_dask.estimators.files",
+    "accuracy_coverage": "nfs_dask.prediction.coverage",
+    "cross_validate": "nfs_dask.selection.cross_validate",
+    "ingest": "nfs_dask.ingestion.ingest",
+    "load_model": "nfs_dask.estimators.loading",
     "open_dataset": "nfs_dask.dataset",
-    "path": "nfs_dask.paths.making",
+    "path": "nfs_dask.selection.make_path",
     "plan": "nfs_dask.dataset",
-    "predict_error": "nfs_dask.error_rates",
+    "predict_error": "nfs_dask.methods.predicted_error",
 }
 
 __all__ = [

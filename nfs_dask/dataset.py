@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from typing import Any, Protocol, runtime_checkable
 
-from nfs_dask.block import Array, Kind
-from nfs_dask.engine.base import Engine, Reduction
+from nfs_dask.arrays.block import Array, Kind
 from nfs_dask.engine.choose import choose_engine
+from nfs_dask.engine.engine import Engine, Reduction
 from nfs_dask.engine.plan import Plan, Schedule
 from nfs_dask.errors import InputError
-from nfs_dask.sources.base import Source
-from nfs_dask.sources.open import open_source
-from nfs_dask.statistics.base import Statistic
+from nfs_dask.files.folder import Folder
+from nfs_dask.sources.open_source import open_source
+from nfs_dask.sources.source import Source
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.kept import Kept
-from nfs_dask.storage.textfacts import TextFacts
+from nfs_dask.statistics.statistic import Statistic
+from nfs_dask.store.cache import Kept
+from nfs_dask.store.text_facts import TextFacts
 
 
 class Dataset:

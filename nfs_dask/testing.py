@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array, Block
-from nfs_dask.statistics.base import State, Statistic
+from nfs_dask.arrays.block import Array, Block
+from nfs_dask.statistics.statistic import State, Statistic
 
 
 def check_statistic(statistic: Statistic, blocks: Sequence[Block], *, exact: bool, seed: int = 0) -> None:
-    """Assert all laws of `nfs_dask.statistics.base` on these blocks; ``exact`` says to the bit, else to 1e-12."""
+    """Assert all laws of `nfs_dask.statistics.statistic` on these blocks; ``exact`` says to the bit, else to 1e-12."""
     rng = np.random.default_rng(seed)
     whole = fold(statistic, blocks)
     for law in (

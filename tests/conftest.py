@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.helpers.places import GOLDEN
+
 # A deadline would measure the machine; compiled kernels make the first example slow anyway.
 settings.register_profile("quick", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
@@ -43,18 +45,12 @@ def full_disk() -> Callable[[int], AbstractContextManager[None]]:
     return limited
 
 
-_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "golden"
-
-
 @pytest.fixture(scope="session")
 def golden() -> Callable[[str], Any]:
-    """Reads a file of reference vectors by name: from NFS_DASK_GOLDEN, or from ../shared/golden beside the checkout."""
-    folder = Path(os.environ.get("NFS_DASK_GOLDEN", _BESIDE))
-    if not folder.is_dir():
-        pytest.skip(f"no reference vectors in {folder}; set NFS_DASK_GOLDEN to their folder")
+    """Reads a file of reference vectors by name."""
 
     def read(name: str) -> Any:
-        path = folder / name
+        path = GOLDEN / name
         return dict(np.load(path)) if path.suffix == ".npz" else json.loads(path.read_text())["cases"]
 
     return read

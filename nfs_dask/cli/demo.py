@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nfs_dask.dataset import Dataset
-    from nfs_dask.engine.base import Engine
-    from nfs_dask.models.base import Model
+    from nfs_dask.engine.engine import Engine
+    from nfs_dask.models.model import Model
 
 
 HELD_OUT = 4  # for so many documents that are fitted, one is generated to be predicted
@@ -48,11 +48,11 @@ def demo(documents: int, features: int, words: int, seed: int, keep: str | None,
     """
     if cluster.scheduler is not None and keep is None:
         raise click.UsageError("workers elsewhere do not reach a temporary folder; name one they do with --keep DIR")
-    from nfs_dask.corpus import GeneratedCorpus
+    from nfs_dask.cli.corpus import GeneratedCorpus
     from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
-    from nfs_dask.evaluation import evaluate
-    from nfs_dask.intake import ingest
+    from nfs_dask.ingestion.ingest import ingest
+    from nfs_dask.prediction.evaluation import evaluate
 
     corpus = GeneratedCorpus(documents, features, seed=seed)
     others = GeneratedCorpus(max(1, documents // HELD_OUT), features, seed=seed, first_block=corpus.n_blocks)

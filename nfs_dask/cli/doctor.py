@@ -14,7 +14,7 @@ from nfs_dask.units import format_bytes
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.doctor import Node, Report
+    from nfs_dask.cluster.examine import Node, Report
 
 
 @click.command()
@@ -39,7 +39,7 @@ def doctor(store: str | None, certificates: str | None, hosts: tuple[str, ...], 
         return
     if hosts:
         raise click.UsageError("--host names machines for certificates; it goes with --make-certificates DIR")
-    from nfs_dask.doctor import examine
+    from nfs_dask.cluster.examine import examine
 
     with cluster.client() as client:
         report = examine(client, store)
@@ -49,7 +49,7 @@ def doctor(store: str | None, certificates: str | None, hosts: tuple[str, ...], 
 
 
 def _make_certificates(folder: str, hosts: tuple[str, ...]) -> None:
-    from nfs_dask.certificates import DEFAULT_HOSTS, make_certificates
+    from nfs_dask.cluster.tls import DEFAULT_HOSTS, make_certificates
 
     files = [str(path) for path in make_certificates(folder, hosts or DEFAULT_HOSTS)]
 

@@ -15,7 +15,7 @@ from nfs_dask.units import format_seconds
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.estimators.base import SparseClassifier
+    from nfs_dask.estimators.classifier import SparseClassifier
 
 
 @click.command()
@@ -53,7 +53,7 @@ def fit(
     if run is not None and resume is not None:
         raise click.UsageError("--run begins a new run and --resume goes on with an old one; give one of them")
     from nfs_dask.dataset import open_dataset
-    from nfs_dask.storage.models import check_place
+    from nfs_dask.store.model_files import check_place
     from nfs_dask.summary import slopes_of
 
     keeps(f"what was counted is kept, go on with --resume {run or resume}" if run or resume else "no model was written")
@@ -89,7 +89,7 @@ def fit(
 
 
 def _check_run(run: str | None, resume: str | None) -> None:
-    from nfs_dask.storage.folder import Folder
+    from nfs_dask.files.folder import Folder
 
     if run is not None and Folder.of(run).exists("run.json"):
         raise ResumeError(f"{run} holds a run already; go on with it by --resume {run}, or name a new folder")

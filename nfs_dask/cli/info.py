@@ -14,7 +14,7 @@ from nfs_dask.units import format_bytes, format_seconds
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.engine.runs import Run
+    from nfs_dask.engine.run_folder import Run
     from nfs_dask.summary import ModelSummary, ModelTexts, StoreTexts, Summary
 
 _MOST_ROWS = 40  # shown as a table; --json has all
@@ -42,8 +42,8 @@ def info(place: str, label_column: str | None, verify: bool) -> None:
     nfs-dask info s3://bucket/mail.zarr --verify
     nfs-dask info spam.model --json
     """
-    from nfs_dask.engine.runs import is_run
-    from nfs_dask.storage.models import is_model
+    from nfs_dask.engine.run_folder import is_run
+    from nfs_dask.store.model_files import is_model
 
     tell = _tell_model if is_model(place) else _tell_run if is_run(place) else None
     if tell is None:
@@ -61,7 +61,7 @@ def _tell_dataset(place: str, label_column: str | None, verify: bool) -> None:
     summary = summarize(open_dataset(place, labels=label_column))
     values: dict[str, Any] = {"type": "dataset", **summary.to_json()}
     if verify:
-        from nfs_dask.storage.receipts import verify as verify_store
+        from nfs_dask.store.receipts import verify as verify_store
 
         verify_store(summary.location)
         values["verified"] = True
@@ -76,7 +76,7 @@ def _tell_model(place: str) -> None:
 
 
 def _tell_run(place: str) -> None:
-    from nfs_dask.engine.runs import read_run
+    from nfs_dask.engine.run_folder import read_run
 
     run = read_run(place)
     answer({"type": "run", **run.to_json()}, lambda console: _show_run(run, console))
@@ -109,7 +109,7 @@ def _show_dataset(summary: Summary, verified: bool, console: Console) -> None:
 
 def _of_texts(text: StoreTexts) -> list[tuple[str, str]]:
     """How the texts of a store were read, and what the ingest met."""
-    from nfs_dask.ingesting.report import in_words
+    from nfs_dask.ingestion.ingest_report import in_words
 
     lines = [("texts", settings_in_words(text.settings))]
     if text.regions:

@@ -18,8 +18,8 @@ from nfs_dask.units import format_seconds
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.block import Array
-    from nfs_dask.engine.base import Engine
+    from nfs_dask.arrays.block import Array
+    from nfs_dask.engine.engine import Engine
 
 
 @click.command()
@@ -64,8 +64,8 @@ def ingest(
     """
     if columns["label_column"] is not None and labels is not None:
         raise click.UsageError("--labels and --label-column both say what the labels are; give one of them")
-    from nfs_dask.intake import ingest
-    from nfs_dask.storage import places
+    from nfs_dask.ingestion.ingest import ingest
+    from nfs_dask.store import publish as places
 
     if clean_up:
         places.clean_up(store)
@@ -111,8 +111,8 @@ def _opened(
     source: Any, columns: dict[str, Any], terms: dict[str, Any], cluster: ClusterOptions
 ) -> Iterator[tuple[Any, dict[str, Any], Engine]]:
     """Documents or a matrix, what of the options is left to say about them, and the engine that suits them."""
-    from nfs_dask.documents.open import is_documents, open_documents
-    from nfs_dask.sources.open import open_source
+    from nfs_dask.documents.open_documents import is_documents, open_documents
+    from nfs_dask.sources.open_source import open_source
 
     if is_documents(source, text_column=columns["text_column"], regions=columns["regions"]):
         documents = open_documents(source, **columns)

@@ -15,9 +15,9 @@ from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.units import parse_bytes
 
 if TYPE_CHECKING:
-    from nfs_dask.documents.base import DocumentSource
-    from nfs_dask.engine.base import Engine
-    from nfs_dask.sources.base import Source
+    from nfs_dask.documents.document_source import DocumentSource
+    from nfs_dask.engine.engine import Engine
+    from nfs_dask.sources.source import Source
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
@@ -61,7 +61,7 @@ class ClusterOptions:
         self._check_encryption(self.scheduler, any(tls))
 
     def _check_encryption(self, address: str, tls: bool) -> None:
-        from nfs_dask.engine.cluster import is_loopback
+        from nfs_dask.cluster.finding import is_loopback
 
         if address.startswith("tls://") or is_loopback(address) or self.insecure:
             return
@@ -78,7 +78,7 @@ class ClusterOptions:
         if self.scheduler is None:
             yield None
             return
-        from nfs_dask.engine.cluster import connect
+        from nfs_dask.cluster.finding import connect
 
         warnings.filterwarnings("ignore", "Mismatched versions found")  # the doctor says which of them matter
         with connect(self.scheduler, tls_ca=self.tls_ca, tls_cert=self.tls_cert, tls_key=self.tls_key) as client:
@@ -120,12 +120,12 @@ class ClusterOptions:
     def _checked_client(self) -> Iterator[Any]:
         """A client of the scheduler that was named, if nothing stands in the way; else of workers started here."""
         if self.scheduler is None:
-            from nfs_dask.engine.cluster import start_cluster
+            from nfs_dask.cluster.finding import start_cluster
 
             with start_cluster(self.workers, self.threads, self.memory_limit) as client:
                 yield client
             return
-        from nfs_dask.doctor import examine
+        from nfs_dask.cluster.examine import examine
 
         with self.client() as client:
             if problems := examine(client).problems:
@@ -253,7 +253,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def estimator_of(method: str, **parameters: Any) -> Any:
     """An estimator of a method; options of other methods are wrong usage."""
-    from nfs_dask.estimators.files import METHODS as KNOWN
+    from nfs_dask.estimators.loading import METHODS as KNOWN
 
     for name in parameters:
         if name not in KNOWN[method].parameters:

@@ -107,7 +107,7 @@ def output_file(place: str) -> Iterator[IO[bytes]]:
         with open(path, "wb") as file:
             yield file
         return
-    from nfs_dask.storage.folder import Folder
+    from nfs_dask.files.folder import Folder
 
     with Folder.of(path.parent).create(path.name) as file:
         yield file

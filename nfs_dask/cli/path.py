@@ -14,8 +14,8 @@ from nfs_dask.cli.output import answer, json_option, keeps, output_file, printab
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.chosen import Chosen
-    from nfs_dask.paths.table import Path
+    from nfs_dask.selection.chosen import Chosen
+    from nfs_dask.selection.path_table import Path
 
 
 @click.command()
@@ -68,7 +68,7 @@ def path(
     if rule not in ("cv", "1se") and (folds is not None or alphas is not None):
         raise click.UsageError("--folds and --alphas are for cross-validation; add --choose cv or --choose 1se")
     from nfs_dask.dataset import open_dataset
-    from nfs_dask.paths.making import path as make_path
+    from nfs_dask.selection.make_path import path as make_path
 
     keeps("no path was written")
     wanted = None if ks is None else [kept(part.strip()) for part in ks.split(",")]

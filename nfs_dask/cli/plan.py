@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nfs_dask.dataset import Dataset
     from nfs_dask.engine.plan import Plan, Schedule
-    from nfs_dask.estimators.base import SparseClassifier
+    from nfs_dask.estimators.classifier import SparseClassifier
 
 
 @click.command()
@@ -81,7 +81,7 @@ def plan(
 def _selected(estimator: SparseClassifier, dataset: Dataset) -> int | None:
     """How many features the model will have; None where all are taken without being asked for."""
     from nfs_dask.estimators.hybrid import HybridNB
-    from nfs_dask.selection import number_to_keep
+    from nfs_dask.methods.number_of_features import number_to_keep
 
     if estimator.k is None:
         return None

@@ -17,8 +17,8 @@ from nfs_dask.errors import DataWarning, warn
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.documents.base import DocumentSource
-    from nfs_dask.scoring import Verdicts
+    from nfs_dask.documents.document_source import DocumentSource
+    from nfs_dask.prediction.scoring import Verdicts
 
 
 @click.command()
@@ -44,7 +44,7 @@ def predict(
     nfs-dask predict spam.model new-mail.npz --out classes.csv --workers 2
     nfs-dask predict spam.model 'mail/*.jsonl.gz' --text-column body --on-error skip --out classes.csv
     """
-    from nfs_dask.estimators.files import load_model
+    from nfs_dask.estimators.loading import load_model
 
     estimator = load_model(model)
     keeps("no predictions were written")
@@ -74,7 +74,7 @@ def _verdicts(
     from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.inputs import check_features
     from nfs_dask.estimators.textual import reader_of
-    from nfs_dask.scoring import classify_documents, classify_rows
+    from nfs_dask.prediction.scoring import classify_documents, classify_rows
 
     documents = _documents(estimator, sources, columns)
     if documents is not None:
@@ -89,7 +89,7 @@ def _verdicts(
 
 def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -> DocumentSource | None:
     """The documents that were named, with the columns of the training data where no others were; None for a matrix."""
-    from nfs_dask.documents.open import is_documents, open_documents
+    from nfs_dask.documents.open_documents import is_documents, open_documents
     from nfs_dask.estimators.textual import reader_of
 
     named = {"text_column": columns["text_column"], "regions": columns["regions"]}
@@ -181,9 +181,9 @@ def evaluate(model: str, sources: tuple[str, ...], columns: dict[str, Any], clus
     nfs-dask evaluate spam.model test.parquet --label-column folder --json
     """
     from nfs_dask.dataset import open_dataset
-    from nfs_dask.estimators.files import load_model
+    from nfs_dask.estimators.loading import load_model
     from nfs_dask.estimators.textual import reader_of
-    from nfs_dask.evaluation import evaluate, evaluate_documents
+    from nfs_dask.prediction.evaluation import evaluate, evaluate_documents
 
     estimator = load_model(model)
     documents = _documents(estimator, sources, columns)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array
-from nfs_dask.documents.base import TextColumns
+from nfs_dask.arrays.block import Array
 from nfs_dask.documents.checking import Column, check_columns
 from nfs_dask.documents.decoding import is_utf8, to_utf8
+from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nfs_dask.block import Array
-from nfs_dask.documents.base import BATCH_NBYTES, Batch, Problem, ProblemKind, TextColumns
+from nfs_dask.arrays.block import Array
 from nfs_dask.documents.decoding import explain_undecodable, invalid_utf8
+from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, Problem, ProblemKind, TextColumns
 from nfs_dask.documents.whitespace import blank
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings

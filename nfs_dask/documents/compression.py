@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from nfs_dask.errors import InputError
-from nfs_dask.sources.files import open_binary
+from nfs_dask.files.data_files import open_binary
 from nfs_dask.units import MiB
 
 PYARROW_NBYTES = 50 * MiB  # measured: what importing pyarrow takes at most

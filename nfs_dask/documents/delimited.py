@@ -15,14 +15,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from nfs_dask.documents.base import BATCH_NBYTES, Batch, TextColumns
+from nfs_dask.arrays.kernels import kernel
 from nfs_dask.documents.checking import Builder, check_columns
 from nfs_dask.documents.compression import split_compression
-from nfs_dask.documents.cutting import LONGEST_LINE, FileDocuments, Part, blocks_of, can_be_cut, cut_lines, cuts
 from nfs_dask.documents.decoding import BOM
+from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, TextColumns
+from nfs_dask.documents.line_pieces import LONGEST_LINE, FileDocuments, Part, blocks_of, can_be_cut, cut_lines, cuts
 from nfs_dask.errors import InputError
-from nfs_dask.kernels import kernel
-from nfs_dask.sources.files import open_binary
+from nfs_dask.files.data_files import open_binary
 
 QUOTE = ord('"')
 

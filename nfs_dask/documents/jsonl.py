@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from nfs_dask.documents.base import Batch, TextColumns
 from nfs_dask.documents.checking import Builder, is_missing
-from nfs_dask.documents.cutting import FileDocuments, LineNumbers, Part, blocks_of, cut_lines
 from nfs_dask.documents.decoding import explain_undecodable
+from nfs_dask.documents.document_source import Batch, TextColumns
+from nfs_dask.documents.line_pieces import FileDocuments, LineNumbers, Part, blocks_of, cut_lines
 from nfs_dask.errors import InputError
 
 MOST_NAMED = 10  # fields in a message

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from nfs_dask.documents.base import Batch, TextColumns
 from nfs_dask.documents.checking import BATCH_DOCUMENTS, Checker, Column
-from nfs_dask.documents.cutting import FileDocuments, LineNumbers, Part, blocks_of, cut_lines
+from nfs_dask.documents.document_source import Batch, TextColumns
+from nfs_dask.documents.line_pieces import FileDocuments, LineNumbers, Part, blocks_of, cut_lines
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nfs_dask.errors import StoreError
-from nfs_dask.storage.folder import is_url
+from nfs_dask.files.folder import is_url
 from nfs_dask.units import MiB, format_bytes
 
 DOCUMENT_NBYTES = 256 * MiB  # a file of more is no document

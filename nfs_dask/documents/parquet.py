@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.documents.arrow import check_schema, labels_of, texts_of, weights_of
-from nfs_dask.documents.base import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
 from nfs_dask.documents.checking import Checker, Column
 from nfs_dask.documents.compression import MISSING_PYARROW, split_compression
-from nfs_dask.documents.cutting import EXPANSION, FileDocuments
+from nfs_dask.documents.document_source import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
+from nfs_dask.documents.line_pieces import EXPANSION, FileDocuments
 from nfs_dask.errors import InputError
-from nfs_dask.sources.files import open_binary
+from nfs_dask.files.data_files import open_binary
 from nfs_dask.text.strings import Strings
 from nfs_dask.units import MiB
 

@@ -17,7 +17,7 @@ from typing import IO
 
 from nfs_dask.documents.compression import OPENERS
 from nfs_dask.errors import InputError
-from nfs_dask.sources.files import open_binary
+from nfs_dask.files.data_files import open_binary
 from nfs_dask.units import MiB, format_bytes
 
 HEADER_NBYTES = 1 * MiB  # of what stands before a member: long names and extended headers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfs_dask.block import Array
-from nfs_dask.kernels import kernel
+from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.kernels import kernel
 from nfs_dask.text.strings import Strings
 
 

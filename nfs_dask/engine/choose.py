@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from nfs_dask.documents.base import DocumentSource
-from nfs_dask.engine.base import Engine
+from nfs_dask.documents.document_source import DocumentSource
 from nfs_dask.engine.distributed import DaskEngine
+from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError
-from nfs_dask.sources.base import Source
+from nfs_dask.sources.source import Source
 from nfs_dask.units import MiB
 
 SERIAL_ENTRIES = 20_000_000  # fewer are counted before a second thread has paid for itself
@@ -53,6 +53,6 @@ def _choose(engine: Engine | None, in_memory: bool, small: bool) -> Engine:
 def _client_exists() -> bool:
     if "distributed" not in sys.modules:  # who has not loaded it has no client
         return False
-    from nfs_dask.engine.cluster import current_client
+    from nfs_dask.cluster.finding import current_client
 
     return current_client() is not None

@@ -18,17 +18,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from nfs_dask.engine.base import Engine, label_of
-from nfs_dask.engine.cluster import current_client, find_client, measure
-from nfs_dask.engine.given import checked_address
-from nfs_dask.engine.plan import Resources, merge_tree
+from nfs_dask.cluster.finding import current_client, find_client, measure
+from nfs_dask.cluster.given_address import checked_address
+from nfs_dask.cluster.resources import Resources
+from nfs_dask.cluster.warming import Warming
+from nfs_dask.engine.engine import Engine, label_of
+from nfs_dask.engine.plan import merge_tree
 from nfs_dask.engine.tasks import Fold, Job, Tick, fold_run, merge_folds, scatter_run
-from nfs_dask.engine.warm import Warming
 from nfs_dask.errors import ClusterError, NfsDaskError
+from nfs_dask.files.folder import Folder
 from nfs_dask.progress import Progress
-from nfs_dask.sources.base import Source, is_delayed
-from nfs_dask.statistics.base import Statistic
-from nfs_dask.storage.folder import Folder
+from nfs_dask.sources.source import Source, is_delayed
+from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.units import parse_bytes
 
 logger = logging.getLogger("nfs_dask")

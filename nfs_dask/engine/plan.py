@@ -10,9 +10,6 @@ Two strategies:
 ``scatter``
     Each run sorts its entries by column into spool files; then each panel, a range of columns, is folded from all
     files by one task. No task holds more than a panel, nothing is merged, and every finished file is a checkpoint.
-
-The memory of a worker is its size when warm plus, for each of its threads, the largest task. Dask starts to spill at
-0.6 of a worker's limit, so that is where the plan stops.
 """
 
 from __future__ import annotations
@@ -25,15 +22,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
+from nfs_dask.cluster.resources import SLACK, USABLE, Resources
 from nfs_dask.errors import InputError, PlanError
-from nfs_dask.sources.base import Source, is_shipped
-from nfs_dask.statistics.base import Statistic
+from nfs_dask.sources.source import Source, is_shipped
+from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.units import MiB, format_bytes, format_seconds, parse_bytes
 
 Strategy = Literal["dense", "scatter"]
 
-USABLE = 0.6  # of a worker's memory limit; beyond it Dask writes to disk
 CHEAP_STATE = 32 * MiB  # below this, merging whole states costs less than spooling entries
 CHEAP_IN_PLACE = 256 * MiB  # the same for threads of one worker, which need not send states to each other
 PANEL_STATE = 64 * MiB  # panels larger than this gain nothing
@@ -44,31 +41,7 @@ BUCKET_NBYTES = 32  # sizes and borders of one bucket of entries, while they are
 RUN_SECONDS = 2.0  # shorter runs would cost more to schedule than they balance
 RUNS_PER_SLOT = 8
 ENTRY_SECONDS = 12e-9  # to read and count one entry, one thread, measured on the case of benchmarks/counting.py
-SLACK = 12 * MiB  # of each thread: what the allocator keeps, messages, small objects
 READ_COPIES = 1.0  # decoding holds about one more copy of a block while it is read
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What a plan may count on."""
-
-    workers: int = 1
-    threads: int = 1  # task slots of each worker
-    memory_limit: int = 0  # bytes per worker; 0: unlimited
-    warm: int = 200 * MiB  # bytes a worker takes with the libraries loaded and the kernels compiled
-    spool: str | None = None  # a folder that every worker reaches
-    remote: bool = False  # tasks run elsewhere than the caller: what they cannot read is shipped to them
-
-    @property
-    def slots(self) -> int:
-        return self.workers * self.threads
-
-    @property
-    def task_budget(self) -> float:
-        """Bytes that one task may take."""
-        if not self.memory_limit:
-            return float("inf")
-        return (USABLE * self.memory_limit - self.warm) / self.threads - SLACK
 
 
 @dataclass(frozen=True)

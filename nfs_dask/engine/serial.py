@@ -10,13 +10,13 @@ from typing import Any
 
 import psutil
 
-from nfs_dask.engine.base import Engine, label_of
-from nfs_dask.engine.plan import Resources
+from nfs_dask.cluster.resources import Resources
+from nfs_dask.engine.engine import Engine, label_of
 from nfs_dask.engine.tasks import Fold, Job, fold_run, merge_folds, scatter_run
+from nfs_dask.files.folder import Folder
 from nfs_dask.progress import Progress
-from nfs_dask.sources.base import Source
-from nfs_dask.statistics.base import Statistic
-from nfs_dask.storage.folder import Folder
+from nfs_dask.sources.source import Source
+from nfs_dask.statistics.statistic import Statistic
 
 
 class SerialExecutor:
@@ -63,7 +63,7 @@ class SerialExecutor:
 def _scheduler_of(value: Any) -> Any:
     """Where a lazy value can be computed: at the client that holds a part of it, else here."""
     if "distributed" in sys.modules:
-        from nfs_dask.engine.cluster import holder_of
+        from nfs_dask.cluster.finding import holder_of
 
         return holder_of(value) or "threads"
     return "threads"

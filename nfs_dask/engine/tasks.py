@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import (
+from nfs_dask.arrays.block import (
     Array,
     Block,
     check_labels,
@@ -26,13 +26,13 @@ from nfs_dask.block import (
     integers_as_integers,
 )
 from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
-from nfs_dask.engine.spool import Entries, SpoolFile, SpoolWriter, Tiling, as_block
 from nfs_dask.errors import NfsDaskError
-from nfs_dask.sources.base import Source
-from nfs_dask.statistics.base import Coverage, State, Statistic
-from nfs_dask.storage import states
-from nfs_dask.storage.arrayfile import ArrayFile, intact, write_arrays
-from nfs_dask.storage.folder import Folder
+from nfs_dask.files.arrayfile import ArrayFile, intact, write_arrays
+from nfs_dask.files.folder import Folder
+from nfs_dask.files.spool import Entries, SpoolFile, SpoolWriter, Tiling, as_block
+from nfs_dask.sources.source import Source
+from nfs_dask.statistics.statistic import Coverage, State, Statistic
+from nfs_dask.store import states
 
 Tick = Callable[[int], None]  # told how many blocks were finished since the last call
 

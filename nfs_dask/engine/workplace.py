@@ -29,14 +29,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from nfs_dask.engine.plan import Plan, Resources
+from nfs_dask.cluster.resources import Resources
+from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError, NfsDaskError, ResumeError, StoreError
-from nfs_dask.sources.base import Source, origin_of
-from nfs_dask.statistics.base import Statistic
-from nfs_dask.storage.claims import sign, sweep
-from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.sealed import sealed, unsealed
-from nfs_dask.storage.states import StoredPanels
+from nfs_dask.files.claims import sign, sweep
+from nfs_dask.files.folder import Folder
+from nfs_dask.files.sealed import sealed, unsealed
+from nfs_dask.sources.source import Source, origin_of
+from nfs_dask.statistics.statistic import Statistic
+from nfs_dask.store.states import StoredPanels
 
 logger = logging.getLogger("nfs_dask")
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from nfs_dask.block import Array
-from nfs_dask.engine.base import Engine
+from nfs_dask.arrays.block import Array
+from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_binarize
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
-from nfs_dask.models.bayes import NaiveBayesModel
-from nfs_dask.naive_bayes import Counts, Settings, bernoulli_scores, fit_bernoulli
-from nfs_dask.sources.base import Source
-from nfs_dask.statistics.binary import BinaryCounts
+from nfs_dask.methods.naive_bayes import Counts, Settings, bernoulli_scores, fit_bernoulli
+from nfs_dask.models.naive_bayes import NaiveBayesModel
+from nfs_dask.sources.source import Source
+from nfs_dask.statistics.binary_counts import BinaryCounts
 from nfs_dask.statistics.counts import ClassCounts, documents
 
 
@@ -59,7 +59,7 @@ class SparseBernoulliNB(SparseNaiveBayes):
         Log likelihood of the model; no other choice of k features has a larger one.
     n_iter_ : int
     provenance_ : dict
-    model_ : nfs_dask.models.bayes.NaiveBayesModel
+    model_ : nfs_dask.models.naive_bayes.NaiveBayesModel
 
     Notes
     -----

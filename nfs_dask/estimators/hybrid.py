@@ -8,19 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
-from nfs_dask.engine.base import Engine
+from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.base import SparseClassifier, provenance, read_only
+from nfs_dask.estimators.classifier import SparseClassifier, provenance, read_only
+from nfs_dask.estimators.given_regions import holds_matrices, joined_regions, number_of_regions
 from nfs_dask.estimators.inputs import check_alpha, check_fitted, check_one_of, note_features, numeric, open_labelled
-from nfs_dask.estimators.regions import holds_matrices, joined_regions, number_of_regions
-from nfs_dask.models.base import Evidence
+from nfs_dask.methods.hybrid import HybridFit, HybridSettings, fit_hybrid, hybrid_plans
+from nfs_dask.methods.number_of_features import number_to_keep
 from nfs_dask.models.hybrid import HybridModel
-from nfs_dask.procedures.hybrid import HybridFit, HybridSettings, fit_hybrid, hybrid_plans
-from nfs_dask.scoring import What
-from nfs_dask.selection import number_to_keep
+from nfs_dask.models.model import Evidence
+from nfs_dask.prediction.scoring import What
 from nfs_dask.statistics.counts import ClassCounts
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from nfs_dask.block import Array
-from nfs_dask.engine.base import Engine
+from nfs_dask.arrays.block import Array
+from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import DataWarning, warn
-from nfs_dask.estimators.base import read_only
+from nfs_dask.estimators.classifier import read_only
 from nfs_dask.estimators.inputs import check_one_of
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
-from nfs_dask.models.bayes import NaiveBayesModel
-from nfs_dask.naive_bayes import SOLVERS, Counts, Settings, fit_multinomial, multinomial_scores
-from nfs_dask.sources.base import Source
+from nfs_dask.methods.naive_bayes import SOLVERS, Counts, Settings, fit_multinomial, multinomial_scores
+from nfs_dask.models.naive_bayes import NaiveBayesModel
+from nfs_dask.sources.source import Source
 from nfs_dask.statistics.counts import ClassCounts, sums
 
 
@@ -69,7 +69,7 @@ class SparseMultinomialNB(SparseNaiveBayes):
         Share of ``classes_[0]``, or of each class.
     n_iter_ : int
     provenance_ : dict
-    model_ : nfs_dask.models.bayes.NaiveBayesModel
+    model_ : nfs_dask.models.naive_bayes.NaiveBayesModel
 
     Notes
     -----

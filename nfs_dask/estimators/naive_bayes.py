@@ -8,18 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
-from nfs_dask.engine.base import Engine, Reduction
+from nfs_dask.engine.engine import Engine, Reduction
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.adding import AddingClassifier
-from nfs_dask.estimators.base import (
+from nfs_dask.estimators.classifier import (
     provenance_of,
     read_only,
     refuse_nothing,
     too_wide,
 )
+from nfs_dask.estimators.incremental_classifier import AddingClassifier
 from nfs_dask.estimators.inputs import (
     check_alpha,
     check_fitted,
@@ -30,14 +30,14 @@ from nfs_dask.estimators.inputs import (
     open_labelled,
 )
 from nfs_dask.estimators.naming import KnownNames
-from nfs_dask.models.bayes import NaiveBayesModel
-from nfs_dask.naive_bayes import Counts, Settings
-from nfs_dask.selection import number_to_keep
-from nfs_dask.sources.base import Source
-from nfs_dask.statistics.base import State
+from nfs_dask.methods.naive_bayes import Counts, Settings
+from nfs_dask.methods.number_of_features import number_to_keep
+from nfs_dask.models.naive_bayes import NaiveBayesModel
+from nfs_dask.sources.source import Source
+from nfs_dask.statistics.class_totals import PanelTotals
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.statistics.running import subtract
-from nfs_dask.totals import PanelTotals
+from nfs_dask.statistics.incremental import subtract
+from nfs_dask.statistics.statistic import State
 
 
 class SparseNaiveBayes(AddingClassifier):

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.errors import StoreError
-from nfs_dask.sources.base import Source
-from nfs_dask.sources.open import open_source
+from nfs_dask.sources.open_source import open_source
+from nfs_dask.sources.source import Source
 
 
 @dataclass(frozen=True)

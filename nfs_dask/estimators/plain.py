@@ -8,18 +8,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from nfs_dask.centers import CenterSettings
 from nfs_dask.errors import StoreError
 from nfs_dask.estimators.naming import GivenNames, StoredNames
-from nfs_dask.models.base import Evidence
-from nfs_dask.models.bayes import NaiveBayesModel
+from nfs_dask.methods.centers import CenterSettings
 from nfs_dask.models.centers import CentersModel
 from nfs_dask.models.hybrid import HybridModel
-from nfs_dask.reading.totals import ColumnTotals
-from nfs_dask.reading.vectorizing import Columns, Splitter
-from nfs_dask.solvers.error import ErrorEstimate
-from nfs_dask.solvers.medians import Medians
-from nfs_dask.statistics.base import State
+from nfs_dask.models.model import Evidence
+from nfs_dask.models.naive_bayes import NaiveBayesModel
+from nfs_dask.prediction.document_frequencies import ColumnTotals
+from nfs_dask.prediction.vectorizing import Columns, Splitter
+from nfs_dask.solvers.medians.column_medians import Medians
+from nfs_dask.solvers.predicted_error.estimate import ErrorEstimate
+from nfs_dask.statistics.statistic import State
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array
-from nfs_dask.columns import restore, select, select_texts
+from nfs_dask.arrays.block import Array
 from nfs_dask.containers import listed, unwrapped
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.frames import contained
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
+from nfs_dask.estimators.output_frames import contained
 from nfs_dask.estimators.textual import texts_to_read
-from nfs_dask.models.base import Model
+from nfs_dask.models.model import Model
+from nfs_dask.prediction.column_selection import restore, select, select_texts
 
 
 class SelectingMixin:

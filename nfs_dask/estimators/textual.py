@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeGuard
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.containers import column_names, is_column, is_frame, type_of
+from nfs_dask.documents.at_hand import PLAIN, holds_texts, text_columns
 from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.errors import DataWarning, InputError, warn
-from nfs_dask.models.base import Model
-from nfs_dask.reading.given import PLAIN, holds_texts, text_columns
-from nfs_dask.reading.reader import Reader
-from nfs_dask.storage.textfacts import TextFacts
+from nfs_dask.models.model import Model
+from nfs_dask.prediction.reader import Reader
+from nfs_dask.store.term_table import Table
+from nfs_dask.store.text_facts import TextFacts
 from nfs_dask.text.features import TextFeatures, terms_of
-from nfs_dask.text.weighting import inverse_document_frequencies
-from nfs_dask.vocabulary.table import Table
+from nfs_dask.text.tfidf import inverse_document_frequencies
 
 
 class _OfTexts(Protocol):

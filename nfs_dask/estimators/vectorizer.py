@@ -10,19 +10,19 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.containers import is_frame, listed, unwrapped
-from nfs_dask.engine.base import Engine
+from nfs_dask.documents.at_hand import holds_texts, text_columns
 from nfs_dask.engine.choose import choose_for_partitions
+from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.plain import plain, restored
-from nfs_dask.ingesting.settings import Terms, make_terms
-from nfs_dask.reading.given import holds_texts, text_columns
-from nfs_dask.reading.lazy import fold_partitions, map_partitions
-from nfs_dask.reading.rows import as_scipy, no_rows
-from nfs_dask.reading.totals import ColumnTotals, TermTotals, Totals, merge_totals
-from nfs_dask.reading.vectorizing import Columns, Splitter
-from nfs_dask.sources.collections import is_collection
+from nfs_dask.ingestion.text_options import Terms, make_terms
+from nfs_dask.prediction.counted_rows import as_scipy, no_rows
+from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals, Totals, merge_totals
+from nfs_dask.prediction.lazy_texts import fold_partitions, map_partitions
+from nfs_dask.prediction.vectorizing import Columns, Splitter
+from nfs_dask.sources.dask_matrices import is_collection
 from nfs_dask.text.ordering import take
 from nfs_dask.text.settings import DEFAULT_PATTERN
 

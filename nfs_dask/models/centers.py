@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from nfs_dask.block import Array, Block, check_structure, check_values, distinct, full_rows
+from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct, full_rows
 from nfs_dask.errors import InputError
-from nfs_dask.models.advantages import Centers, Entries, advantages, advantages_at_zero, mismatches
-from nfs_dask.models.base import Model
+from nfs_dask.models.distance_differences import Centers, Entries, advantages, advantages_at_zero, mismatches
+from nfs_dask.models.model import Model
 
 WHITENED_BYTES = 16 << 20  # of dense rows that are whitened at a time
 

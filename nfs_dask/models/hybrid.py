@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import Array, Block, check_structure, check_values
+from nfs_dask.arrays.block import Array, Block, check_structure, check_values
+from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
-from nfs_dask.kernels import kernel
-from nfs_dask.models.base import Model
-from nfs_dask.solvers.likelihood import class_scores
+from nfs_dask.models.model import Model
+from nfs_dask.solvers.logistic.likelihood import class_scores
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array, Block
+from nfs_dask.arrays.block import UNLABELLED, Array, Block
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labels import encode, merge_classes, sample_weights
 from nfs_dask.sources.matrices import CsrRows, DenseRows, Rows, as_rows

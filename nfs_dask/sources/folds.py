@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array, Block, check_labels, check_structure, some_rows
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, check_labels, check_structure, some_rows
 from nfs_dask.errors import InputError
+from nfs_dask.files.folder import Folder
 from nfs_dask.graphs import lazy_tasks, lazy_value
-from nfs_dask.sources.base import Source, is_delayed
 from nfs_dask.sources.labels import encode, smallest_codes
+from nfs_dask.sources.source import Source, is_delayed
 from nfs_dask.sources.stored_labels import column_labels
 from nfs_dask.sources.views import Step, View
-from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.hierarchy import Hierarchy
+from nfs_dask.store.hierarchy import Hierarchy
 
 HASH = 1  # changes when rows come to be in other folds than before
 MOST_FOLDS = 1 << 10  # so that a class of a fold, of as many classes as there may be, has a number of 32 bits

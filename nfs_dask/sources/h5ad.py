@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array, Block, Csr, Kind
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, Kind
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources.annotated import RAW
-from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly
-from nfs_dask.sources.files import expand, fingerprint, open_seekable, size_of
-from nfs_dask.sources.h5columns import check_names, index_of, obs_column
+from nfs_dask.files.data_files import expand, fingerprint, open_seekable, size_of
+from nfs_dask.files.folder import is_url
+from nfs_dask.sources.anndata_memory import RAW
+from nfs_dask.sources.anndata_tables import Column, names_at
+from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
+from nfs_dask.sources.h5ad_columns import check_names, index_of, obs_column
 from nfs_dask.sources.matrices import check_matrix, check_size, compress, countable, kind_of
 from nfs_dask.sources.stored_labels import ColumnLabels
-from nfs_dask.sources.tables import Column, names_at
-from nfs_dask.storage.folder import is_url
 from nfs_dask.units import MiB
 
 H5PY_NBYTES = 12 * MiB  # measured: what importing h5py takes

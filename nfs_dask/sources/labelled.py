@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array, Block
-from nfs_dask.sources.base import Source
+from nfs_dask.arrays.block import UNLABELLED, Array, Block
 from nfs_dask.sources.labels import encode, sample_weights, smallest_codes
-from nfs_dask.sources.memory import check_names
+from nfs_dask.sources.matrix_source import check_names
+from nfs_dask.sources.source import Source
 
 
 class Labelled:

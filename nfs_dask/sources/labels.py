@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array
+from nfs_dask.arrays.block import UNLABELLED, Array
 from nfs_dask.containers import has_nulls, is_column, library_of, python_values, unwrapped
 from nfs_dask.errors import InputError
 

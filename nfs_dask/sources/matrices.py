@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nfs_dask import kernels
-from nfs_dask.block import Array, Csr, Kind, all_columns, column_type, full_rows
+from nfs_dask.arrays import kernels
+from nfs_dask.arrays.block import Array, Csr, Kind, all_columns, column_type, full_rows
 from nfs_dask.containers import column_names, library_of, type_of, unwrapped
 from nfs_dask.errors import InputError, WrongTypeError
-from nfs_dask.sources.annotated import is_anndata
-from nfs_dask.sources.cutting import Cuts, cut_by_entries, cut_evenly, in_pieces
+from nfs_dask.sources.anndata_memory import is_anndata
+from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly, in_pieces
 from nfs_dask.units import format_bytes
 
 ACCEPTED = (

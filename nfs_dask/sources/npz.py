@@ -13,13 +13,13 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array, Block, Kind
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, Kind
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources.archive import Member, open_archive
-from nfs_dask.sources.cutting import Cuts, cut_by_entries
-from nfs_dask.sources.files import PathLike, expand, fingerprint, size_of
+from nfs_dask.files.data_files import PathLike, expand, fingerprint, size_of
+from nfs_dask.sources.block_cuts import Cuts, cut_by_entries
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
 from nfs_dask.sources.matrices import check_matrix, check_size, countable, kind_of
+from nfs_dask.sources.npz_archive import Member, open_archive
 
 LABELS = ("y", "labels")  # members that hold labels, if nothing else is said
 _PIECE = 1 << 20  # row pointers or labels looked at together

@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array
+from nfs_dask.arrays.block import UNLABELLED, Array
 from nfs_dask.errors import InputError, StoreError
+from nfs_dask.files.folder import Folder
+from nfs_dask.sources.anndata_tables import Categorical, Column
 from nfs_dask.sources.labels import MOST_CLASSES, encode, encode_as, merge_classes, smallest_codes
-from nfs_dask.sources.tables import Categorical, Column
-from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.header import Header
-from nfs_dask.storage.hierarchy import Hierarchy
-from nfs_dask.storage.shards import ShardReader
+from nfs_dask.store.header import Header
+from nfs_dask.store.hierarchy import Hierarchy
+from nfs_dask.store.shards import ShardReader
 
 _PIECE = 1 << 20  # labels looked at together
 
@@ -118,7 +118,7 @@ class ColumnLabels:
 
 def column_labels(hierarchy: Hierarchy, name: str, n_rows: int) -> ColumnLabels:
     """The labels in a column of the table of rows of a Zarr store."""
-    from nfs_dask.sources.zarrcolumns import categories_aside, obs_column
+    from nfs_dask.sources.zarr_columns import categories_aside, obs_column
 
     column = obs_column(hierarchy, name, n_rows)
     aside = categories_aside(hierarchy.get(f"obs/{name}"))
@@ -148,7 +148,7 @@ def _among(classes: Array, own: Array) -> Array:
 
 def listing(hierarchy: Hierarchy, *paths: str) -> str:
     """A fingerprint by names, sizes and tags or times of all objects below some paths."""
-    from nfs_dask.storage.foreign import objects
+    from nfs_dask.store.foreign_arrays import objects
 
     digest = hashlib.blake2b(digest_size=16)
     for path in paths:

@@ -16,9 +16,9 @@ from typing import IO, Any, Literal, TypeAlias
 
 import numpy as np
 
-from nfs_dask.block import Array, Block, Kind
+from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.errors import InputError
-from nfs_dask.sources.files import PathLike, expand, fingerprint, open_seekable, size_of
+from nfs_dask.files.data_files import PathLike, expand, fingerprint, open_seekable, size_of
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
 from nfs_dask.units import MiB, format_bytes
 

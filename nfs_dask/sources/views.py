@@ -16,11 +16,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from nfs_dask.block import Array, Block, Kind, check_structure, full_rows
+from nfs_dask.arrays.block import Array, Block, Kind, check_structure, full_rows
+from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_value
-from nfs_dask.kernels import kernel
-from nfs_dask.sources.base import Source, is_delayed, origin_of
+from nfs_dask.sources.source import Source, is_delayed, origin_of
 
 _WORD = 64  # columns that one word of a `Choice` has a bit for
 

@@ -9,18 +9,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nfs_dask.block import UNLABELLED, Array, Block, Csr, Kind
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, Kind
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources.annotated import RAW
+from nfs_dask.files.folder import Folder
+from nfs_dask.sources.anndata_memory import RAW
 from nfs_dask.sources.stored_labels import GivenLabels, Labels, OwnLabels, column_labels, listing
-from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.header import Header, find_header
-from nfs_dask.storage.hierarchy import Hierarchy
-from nfs_dask.storage.names import checked_columns, read_names
-from nfs_dask.storage.shards import ShardReader
-from nfs_dask.storage.textfacts import TextFacts
+from nfs_dask.store.header import Header, find_header
+from nfs_dask.store.hierarchy import Hierarchy
+from nfs_dask.store.names import checked_columns, read_names
+from nfs_dask.store.shards import ShardReader
+from nfs_dask.store.term_table import Table
+from nfs_dask.store.text_facts import TextFacts
 from nfs_dask.units import MiB
-from nfs_dask.vocabulary.table import Table
 
 ZARR_NBYTES = 16 * MiB  # measured: what importing zarr takes (8 MiB); stores of ours are read without it
 REMOTE_NBYTES = 60 * MiB  # measured: s3fs and its client, once used (54 MiB)
@@ -189,8 +189,8 @@ class _Foreign:
     text: TextFacts | None = None
 
     def __init__(self, hierarchy: Hierarchy, layer: str | None) -> None:
-        from nfs_dask.sources.foreign import foreign_matrix
-        from nfs_dask.sources.zarrcolumns import check_names
+        from nfs_dask.sources.anndata_matrices import foreign_matrix
+        from nfs_dask.sources.zarr_columns import check_names
 
         path = "X" if layer is None else f"layers/{layer}"
         if hierarchy.find(path) is None:
@@ -223,7 +223,7 @@ class _Foreign:
         return None
 
     def names(self, columns: Array) -> list[str] | None:
-        from nfs_dask.sources.zarrcolumns import zarr_names
+        from nfs_dask.sources.zarr_columns import zarr_names
 
         return zarr_names(self._hierarchy, columns)
 
@@ -248,6 +248,6 @@ def _joined(fingerprint: str, labels: Labels | None) -> str:
 
 
 def _size(hierarchy: Hierarchy, path: str) -> int:
-    from nfs_dask.storage.foreign import objects
+    from nfs_dask.store.foreign_arrays import objects
 
     return sum(size for _, size, _ in objects(hierarchy.folder, path))

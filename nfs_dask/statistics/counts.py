@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from nfs_dask import kernels
-from nfs_dask.block import Array, Block, Kind
+from nfs_dask.arrays import kernels
+from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.errors import InputError
-from nfs_dask.statistics.base import State, Statistic, array_of
 from nfs_dask.statistics.lengths import N_BINS, add_lengths
+from nfs_dask.statistics.statistic import State, Statistic, array_of
 
 _MOST = 2**62  # sums of integers stay below this, so that int64 never wraps
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nfs_dask.block import Array, Block, Kind
+from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.errors import InputError
-from nfs_dask.statistics.base import State, Statistic, added, array_of
+from nfs_dask.statistics.statistic import State, Statistic, added, array_of
 
 _PIECE_NBYTES = 4 << 20  # rows of a block that are made dense at a time
 

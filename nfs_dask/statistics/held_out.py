@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from nfs_dask.block import Array, Block, Kind, full_rows, some_rows
-from nfs_dask.doubles import Pair
+from nfs_dask.arrays.block import Array, Block, Kind, full_rows, some_rows
+from nfs_dask.arrays.doubles import Pair
+from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.errors import InputError
-from nfs_dask.lookup import Lookup
-from nfs_dask.statistics.base import State, Statistic, added
+from nfs_dask.statistics.statistic import State, Statistic, added
 
 SCORING = 5  # a model that scores takes so many times the bytes of its arrays: tables by feature, and their zeros apart
 ENOUGH = 0.75  # columns are left out when no more than this share of them is still looked at

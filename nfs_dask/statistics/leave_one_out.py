@@ -24,7 +24,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from nfs_dask.block import (
+from nfs_dask.arrays.block import (
     Array,
     Block,
     canonical,
@@ -33,9 +33,9 @@ from nfs_dask.block import (
     check_values,
     integers_as_integers,
 )
+from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.errors import InputError
-from nfs_dask.kernels import kernel
-from nfs_dask.lookup import Lookup
 
 FEW = 1 << 16  # counts below this have their logarithms looked up
 _RESIDUE = 1e-12  # of a real sum: what may be left of it when all its terms have been taken away

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nfs_dask.block import Array, Block, Kind
-from nfs_dask.doubles import Pair, distil, two_product
+from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.doubles import Pair, distil, two_product
+from nfs_dask.arrays.kernels import add_integers, add_weighted_integers
 from nfs_dask.errors import InputError
-from nfs_dask.kernels import add_integers, add_weighted_integers
 from nfs_dask.statistics import real_kernels as kernels
-from nfs_dask.statistics.base import State, Statistic, added, array_of
 from nfs_dask.statistics.remainders import Remainders
+from nfs_dask.statistics.statistic import State, Statistic, added, array_of
 
 SUMS = ("sums", "real_sums", "real_sums_low")
 SQUARES = ("squares", "real_squares", "real_squares_low", "real_squares_least")

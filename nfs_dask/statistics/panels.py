@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nfs_dask.block import Array
-from nfs_dask.statistics.base import State
+from nfs_dask.arrays.block import Array
+from nfs_dask.statistics.statistic import State
 
 
 class Panels(ABC):

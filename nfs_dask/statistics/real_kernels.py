@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from nfs_dask.block import Array
-from nfs_dask.kernels import kernel
+from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.kernels import kernel
 
 SMALL = 1 << 16  # a whole number below this has a square below 2^32
 SMALL_SQUARE = 1 << 32  # squares below this, under their weight, add up in int64

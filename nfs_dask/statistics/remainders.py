@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 
 # By the number of doubles of a sum, shares of it: what rounding may leave of nothing, what has too few digits left; and

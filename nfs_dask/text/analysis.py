@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
-from nfs_dask.text import kernels
+from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.settings import MOST_NGRAM, TextSettings, Tokenizer
 from nfs_dask.text.strings import Strings
 from nfs_dask.text.unicode import SOLID, WORD, fold_text, folding, kinds

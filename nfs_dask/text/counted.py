@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.text.strings import Strings
 
 

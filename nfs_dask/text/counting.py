@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
-from nfs_dask.text import kernels
+from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Analysis, Slices, frozen, spared
 from nfs_dask.text.counted import Counted
 from nfs_dask.text.settings import TextSettings, Tokenizer

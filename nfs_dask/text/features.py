@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.text.settings import TextSettings
 

@@ -14,8 +14,8 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
-from nfs_dask.block import Array
-from nfs_dask.kernels import kernel
+from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.kernels import kernel
 from nfs_dask.text.counted import Counted
 from nfs_dask.text.strings import Strings
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 
 
 @dataclass(frozen=True, slots=True)

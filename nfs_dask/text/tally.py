@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nfs_dask.errors import InputError
-from nfs_dask.text import kernels
+from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Slices, grown
 from nfs_dask.text.counted import Counted
 from nfs_dask.text.strings import Strings

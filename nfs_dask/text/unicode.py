@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nfs_dask.block import Array
+from nfs_dask.arrays.block import Array
 from nfs_dask.text.settings import Accents
 
 N_CODES = 0x110000

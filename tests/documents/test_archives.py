@@ -12,12 +12,12 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from taking import take
 
 from nfs_dask.documents import archives, tarstream
 from nfs_dask.documents.archives import ArchiveDocuments, split_archive
-from nfs_dask.documents.base import TextColumns
+from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.errors import InputError, StoreError
+from tests.helpers.taking import take
 
 FAIL = TextColumns()
 SKIP = TextColumns(on_error="skip")

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nfs_dask.documents import checking
-from nfs_dask.documents.base import TextColumns
 from nfs_dask.documents.checking import Bad, Builder, Checker, Column, check_columns, is_missing
 from nfs_dask.documents.decoding import check_encoding, explain_undecodable, in_utf8, invalid_utf8, keeps_ascii, to_utf8
+from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.documents.whitespace import blank
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings

@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from reading import COMPRESS, places, read, shrink
 
-from nfs_dask.documents import cutting, delimited
-from nfs_dask.documents.base import TextColumns
+from nfs_dask.documents import delimited
+from nfs_dask.documents import line_pieces as cutting
 from nfs_dask.documents.delimited import DelimitedDocuments, row_starts
-from nfs_dask.documents.tabular import open_tables
+from nfs_dask.documents.document_source import TextColumns
+from nfs_dask.documents.formats import open_tables
 from nfs_dask.errors import InputError
+from tests.helpers.reading import COMPRESS, places, read, shrink
 
 TEXT = TextColumns(("text",), on_error="skip")
 LABELLED = TextColumns(("text",), "label", on_error="skip")

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask.delayed import delayed
-from taking import take
 
-from nfs_dask.documents import checking, memory
-from nfs_dask.documents.base import TextColumns
-from nfs_dask.documents.collections import DaskDocuments, Partition
+from nfs_dask.documents import checking
+from nfs_dask.documents import texts_in_memory as memory
+from nfs_dask.documents.dask_documents import DaskDocuments, Partition
+from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.errors import InputError
+from tests.helpers.taking import take
 
 SKIP = TextColumns(on_error="skip")
 TEXTS = [f"text {i} naïve" for i in range(10)]

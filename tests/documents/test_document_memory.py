@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from string_types import STRING_TYPES
-from taking import take
 
-from nfs_dask.documents import memory
-from nfs_dask.documents.base import TextColumns
-from nfs_dask.documents.memory import MemoryDocuments
+from nfs_dask.documents import texts_in_memory as memory
+from nfs_dask.documents.document_source import TextColumns
+from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
+from tests.helpers.string_types import STRING_TYPES
+from tests.helpers.taking import take
 
 SKIP = TextColumns(on_error="skip")
 TEXTS = ["one", "zwei, naïve", "три \U0001f600", "a\0b", "four " * 9]

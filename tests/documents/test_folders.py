@@ -4,12 +4,12 @@ import os
 
 import fsspec
 import pytest
-from taking import take
 
 from nfs_dask.documents import folders
-from nfs_dask.documents.base import TextColumns
+from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.documents.folders import FolderDocuments
 from nfs_dask.errors import DataWarning, InputError, StoreError
+from tests.helpers.taking import take
 
 FAIL = TextColumns()
 SKIP = TextColumns(on_error="skip")

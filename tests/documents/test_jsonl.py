@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reading import COMPRESS, places, read, shrink
 
-from nfs_dask.documents.base import TextColumns
+from nfs_dask.documents.document_source import TextColumns
+from nfs_dask.documents.formats import open_tables
 from nfs_dask.documents.jsonl import JsonDocuments
-from nfs_dask.documents.tabular import open_tables
 from nfs_dask.errors import InputError
+from tests.helpers.reading import COMPRESS, places, read, shrink
 
 COLUMNS = TextColumns(("text",), "label", "weight", on_error="skip")
 

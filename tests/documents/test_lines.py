@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reading import COMPRESS, places, read, shrink
 
-from nfs_dask.documents import cutting, lines
-from nfs_dask.documents.base import TextColumns
+from nfs_dask.documents import line_pieces as cutting
+from nfs_dask.documents import lines
+from nfs_dask.documents.document_source import TextColumns
+from nfs_dask.documents.formats import format_of, open_tables
 from nfs_dask.documents.lines import LineDocuments, split_lines
-from nfs_dask.documents.tabular import format_of, open_tables
 from nfs_dask.errors import InputError, StoreError
+from tests.helpers.reading import COMPRESS, places, read, shrink
 
 SKIP = TextColumns(on_error="skip")
 POEM = ["Tyger", "", "burning\u0085bright", "in\u2028the\x0bforests", " ", "of the\rnight", "", "was\r"]

@@ -17,15 +17,15 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
-from string_types import STRING_TYPES
-from taking import take
 
 from nfs_dask.documents.archives import ArchiveDocuments
+from nfs_dask.documents.at_hand import holds_texts
 from nfs_dask.documents.folders import FolderDocuments
-from nfs_dask.documents.memory import MemoryDocuments
-from nfs_dask.documents.open import is_documents, is_opened, open_documents
+from nfs_dask.documents.open_documents import is_documents, is_opened, open_documents
+from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import DataWarning, InputError, StoreError
-from nfs_dask.reading.given import holds_texts
+from tests.helpers.string_types import STRING_TYPES
+from tests.helpers.taking import take
 
 TEXTS = ["a fine film", "a dull film", "so so", "great"]
 LABELS = ["pos", "neg", "neg", "pos"]

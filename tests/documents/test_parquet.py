@@ -10,15 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reading import places, read, shrink
 
 from nfs_dask.documents import parquet
 from nfs_dask.documents.arrow import labels_of, texts_of, weights_of
-from nfs_dask.documents.base import TextColumns
+from nfs_dask.documents.document_source import TextColumns
+from nfs_dask.documents.formats import open_tables
 from nfs_dask.documents.parquet import ParquetDocuments
-from nfs_dask.documents.tabular import open_tables
 from nfs_dask.errors import InputError
 from nfs_dask.units import MiB
+from tests.helpers.reading import places, read, shrink
 
 SKIP = TextColumns(("text",), "label", on_error="skip")
 texts = st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=6))
@@ -205,7 +205,7 @@ from nfs_dask.text.strings import Strings
 from nfs_dask.documents.whitespace import blank
 blank(Strings.of(["a"]))
 before = resident()
-from nfs_dask.documents.base import TextColumns
+from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.documents.parquet import ParquetDocuments
 source = ParquetDocuments((sys.argv[1],), TextColumns(("text",), "label"))
 next(source.batches(0))

@@ -11,8 +11,8 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 import nfs_dask as nfs
-from nfs_dask.documents.memory import MemoryDocuments
-from nfs_dask.documents.open import is_documents, open_documents
+from nfs_dask.documents.open_documents import is_documents, open_documents
+from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
 
 pa = pytest.importorskip("pyarrow")

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfs_dask.corpus import GeneratedCorpus
-from nfs_dask.engine import base, tasks
+from nfs_dask.cli.corpus import GeneratedCorpus
+from nfs_dask.engine import engine as base
+from nfs_dask.engine import tasks
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import StoreError
-from nfs_dask.statistics.base import State
 from nfs_dask.statistics.counts import ClassCounts
+from nfs_dask.statistics.statistic import State
 from nfs_dask.testing import Misbehaving, assert_same
 
 CORPUS = GeneratedCorpus(600, 3000, 3, words_per_document=30, block_rows=50)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from nfs_dask.corpus import GeneratedCorpus
+from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.distributed import DaskEngine
-from nfs_dask.intake import ingest
+from nfs_dask.ingestion.ingest import ingest
 
 STATUS = Path("/proc/self/status")
 

@@ -18,15 +18,15 @@ from distributed.protocol.pickle import dumps
 
 import nfs_dask.engine.distributed as distributed_engine
 import nfs_dask.engine.plan as plans
-from nfs_dask.corpus import GeneratedCorpus
+from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import ClusterError, InputError, PlanError, ResumeError
-from nfs_dask.statistics.base import State
+from nfs_dask.files.folder import Folder
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.kept import Kept
+from nfs_dask.statistics.statistic import State
+from nfs_dask.store.cache import Kept
 from nfs_dask.testing import Misbehaving, assert_same, fold
 
 CORPUS = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=250)
@@ -245,7 +245,7 @@ def test_adaptive_clusters_are_planned_at_their_maximum() -> None:
 
 
 def test_no_scheduler_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nfs_dask.engine.cluster.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("nfs_dask.cluster.finding.CONNECT_SECONDS", 0.5)
     with pytest.raises(ClusterError, match="tcp://127.0.0.1:9 cannot be reached"):
         DaskEngine("tcp://127.0.0.1:9").reduce(COUNTS, CORPUS)
 
@@ -266,7 +266,7 @@ def test_workers_stay_lean(cluster: Client) -> None:
 
 SCRIPT = """
 import sys, time, logging
-from nfs_dask.corpus import GeneratedCorpus
+from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.testing import Misbehaving

@@ -15,13 +15,13 @@ import boto3
 import pytest
 from distributed import Client, LocalCluster
 
-from nfs_dask.corpus import GeneratedCorpus
+from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError
+from nfs_dask.files.folder import Folder
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.kept import Kept
+from nfs_dask.store.cache import Kept
 from nfs_dask.testing import Misbehaving, assert_same
 
 CORPUS = GeneratedCorpus(1000, 900, 3, words_per_document=20, block_rows=250)
@@ -106,7 +106,7 @@ def test_an_interrupted_run_resumes(s3: str, tmp_path: Path, monkeypatch: pytest
 
 SCRIPT = """
 import sys
-from nfs_dask.corpus import GeneratedCorpus
+from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.statistics.counts import ClassCounts
 

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nfs_dask.engine.plan import CHEAP_STATE, COLUMN_WORK, Plan, Resources, even_bounds, make_plan, tile_shift
-from nfs_dask.engine.spool import Tiling
+from nfs_dask.cluster.resources import Resources
+from nfs_dask.engine.plan import CHEAP_STATE, COLUMN_WORK, Plan, even_bounds, make_plan, tile_shift
 from nfs_dask.errors import InputError, PlanError
+from nfs_dask.files.spool import Tiling
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.units import GiB, MiB, parse_bytes
 

@@ -16,8 +16,8 @@ from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError
-from nfs_dask.sources.collections import CollectionSource
-from nfs_dask.sources.memory import MatrixSource
+from nfs_dask.sources.dask_matrices import CollectionSource
+from nfs_dask.sources.matrix_source import MatrixSource
 from nfs_dask.statistics.counts import ClassCounts
 
 RNG = np.random.default_rng(3)
@@ -40,7 +40,7 @@ def _piece(i: int) -> Any:
 @pytest.mark.parametrize("panels", [None, 7])
 @pytest.mark.parametrize("engine", [SerialEngine, DaskEngine])
 def test_a_matrix_in_memory(cluster: Client, engine: Any, panels: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nfs_dask.sources.cutting.BLOCK_NBYTES", 5000)
+    monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 5000)
     source = MatrixSource(X, Y)
     assert source.n_blocks > 5
     state = engine(panels=panels).reduce(COUNTS, source).state
@@ -109,7 +109,7 @@ def test_only_a_few_blocks_of_a_collection_are_alive(panels: int | None) -> None
 
 
 def test_only_a_few_blocks_of_a_matrix_are_sent_at_a_time(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nfs_dask.sources.cutting.BLOCK_NBYTES", 2000)
+    monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 2000)
     sent: list[Any] = []
     held: list[int] = []
     scatter = Client.scatter

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfs_dask.corpus import GeneratedCorpus
-from nfs_dask.engine.plan import Resources, make_plan
-from nfs_dask.engine.runs import read_run
+from nfs_dask.cli.corpus import GeneratedCorpus
+from nfs_dask.cluster.resources import Resources
+from nfs_dask.engine.plan import make_plan
+from nfs_dask.engine.run_folder import read_run
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.engine.workplace import Workplace, open_workplace, pass_name
 from nfs_dask.errors import InputError, ResumeError, StoreError
+from nfs_dask.files.arrayfile import ArrayFile, write_arrays
+from nfs_dask.files.folder import Folder
 from nfs_dask.sources.views import some_blocks, some_columns
-from nfs_dask.statistics.base import State
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.storage.arrayfile import ArrayFile, write_arrays
-from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.states import StoredPanels, write_state
+from nfs_dask.statistics.statistic import State
+from nfs_dask.store.states import StoredPanels, write_state
 from nfs_dask.testing import Misbehaving, assert_same
 
 CORPUS = GeneratedCorpus(600, 300, 3, words_per_document=10, block_rows=50)

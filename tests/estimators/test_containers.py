@@ -13,7 +13,7 @@ from scipy import sparse
 
 import nfs_dask as nfs
 from nfs_dask.errors import InputError
-from nfs_dask.sources.open import open_source
+from nfs_dask.sources.open_source import open_source
 
 pa = pytest.importorskip("pyarrow")
 rng = np.random.default_rng(5)

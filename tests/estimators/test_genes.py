@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +10,12 @@ import pytest
 import nfs_dask as nfs
 from nfs_dask import DaskEngine, SparseCentroid
 from nfs_dask.dataset import Dataset
-from nfs_dask.procedures.medians import class_medians
-from nfs_dask.sources.open import open_source
-from nfs_dask.storage.layout import Layout
-from nfs_dask.storage.writer import write_store
+from nfs_dask.methods.class_medians import class_medians
+from nfs_dask.sources.open_source import open_source
+from nfs_dask.store.layout import Layout
+from nfs_dask.store.writer import write_store
+from tests.helpers.places import data_file
 
-_BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 SEVERAL_BLOCKS = Layout(chunk=1 << 16, shard=1 << 18, row_chunk=8, row_shard=32, block=1 << 18)
 
 
@@ -74,10 +72,7 @@ class Genes:
 @pytest.fixture(scope="module", params=["chowdary", "singh"])
 def genes(request):
     """A set from NFS_DASK_DATA, or from ../shared/data beside the checkout."""
-    file = Path(os.environ.get("NFS_DASK_DATA", _BESIDE)) / f"{request.param}.npz"
-    if not file.exists():
-        pytest.skip(f"{file} is not here; set NFS_DASK_DATA to its folder")
-    with np.load(file) as arrays:
+    with np.load(data_file(f"{request.param}.npz")) as arrays:
         return Genes(arrays["X"], arrays["y"])
 
 
@@ -110,8 +105,8 @@ def test_the_same_from_a_store(genes, stored):
 def test_the_same_in_many_passes(genes, stored, monkeypatch):
     """As large data are read: edges from a sample, counts between them, and the values next to each median."""
     for limit in ("MOST_ROWS", "MOST_ALL"):
-        monkeypatch.setattr(f"nfs_dask.procedures.room.{limit}", 16)
-    monkeypatch.setattr("nfs_dask.procedures.room.PILOT_BLOCKS", 2)
+        monkeypatch.setattr(f"nfs_dask.methods.memory_budget.{limit}", 16)
+    monkeypatch.setattr("nfs_dask.methods.memory_budget.PILOT_BLOCKS", 2)
     found = class_medians(nfs.open_dataset(stored, reuse=False))
     assert {"sample", "cells", "pinned"} <= {one.name for one in found.passes}
     assert_exact(found.medians, genes)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -18,8 +16,9 @@ from sklearn.naive_bayes import MultinomialNB
 
 import nfs_dask as nfs
 from nfs_dask import HybridNB, InputError, SparseMultinomialNB, StoreError, ingest, load_model
-from nfs_dask.coverage import Reliability, accuracy_coverage
-from nfs_dask.estimators import base
+from nfs_dask.estimators import classifier as base
+from nfs_dask.prediction.coverage import Reliability, accuracy_coverage
+from tests.helpers.places import data_file
 
 METHODS = ["predict", "predict_proba", "predict_log_proba", "decision_function"]
 
@@ -198,19 +197,13 @@ def test_confidence_orders_documents_by_how_sure_they_are():
     assert curve.at_coverage(0.3) > curve.accuracy[-1] + 0.05
 
 
-DATA = Path(os.environ.get("NFS_DASK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "groups", [("alt.atheism", "talk.religion.misc"), ("comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware")]
 )
 def test_newsgroups(groups):
     """Messages with subject and body: as accurate as naive Bayes, and far better calibrated."""
-    file = DATA / "newsgroups20.parquet"
-    if not file.exists():
-        pytest.skip(f"{file} is not here; set NFS_DASK_DATA to its folder")
-    frame = pd.read_parquet(file)
+    frame = pd.read_parquet(data_file("newsgroups20.parquet"))
     train, test = (frame[frame.group.isin(groups) & (frame.split == split)] for split in ("train", "test"))
     counting = CountVectorizer().fit(pd.concat([train.subject, train.body]).fillna(""))
     X, T = ([counting.transform(split[name].fillna("")) for name in ("subject", "body")] for split in (train, test))

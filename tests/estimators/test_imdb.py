@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
 from nfs_dask import SparseBernoulliNB, SparseMultinomialNB
-
-DATA = Path(os.environ.get("NFS_DASK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+from tests.helpers.places import data_file
 
 pytestmark = pytest.mark.slow
 
@@ -20,10 +16,7 @@ pytestmark = pytest.mark.slow
 def reviews():
     """Counts and labels of the training and the test split."""
     pd = pytest.importorskip("pandas")
-    file = DATA / "imdb.parquet"
-    if not file.exists():
-        pytest.skip(f"{file} is not here; set NFS_DASK_DATA to its folder")
-    frame = pd.read_parquet(file)
+    frame = pd.read_parquet(data_file("imdb.parquet"))
     train, test = (frame[frame["split"] == split] for split in ("train", "test"))
     words = CountVectorizer()
     X, T = words.fit_transform(train["text"]), words.transform(test["text"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from nfs_dask import InputError, SparseBernoulliNB, SparseMultinomialNB, ingest
-from nfs_dask.corpus import GeneratedCorpus
+from nfs_dask.cli.corpus import GeneratedCorpus
 
 ESTIMATORS = [
     SparseBernoulliNB(5, binarize=0.0),

@@ -26,8 +26,8 @@ from nfs_dask import (
     SparseMultinomialNB,
     load_model,
 )
-from nfs_dask.models.base import Evidence
-from nfs_dask.models.bayes import NaiveBayesModel
+from nfs_dask.models.model import Evidence
+from nfs_dask.models.naive_bayes import NaiveBayesModel
 
 K = 6
 ESTIMATORS = {"bernoulli": SparseBernoulliNB(K, binarize=0.0), "multinomial": SparseMultinomialNB(K)}

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import nfs_dask as nfs
 from nfs_dask import ErrorRateSelector, HybridNB, SparseBernoulliNB, SparseCentroid, SparseMultinomialNB, TextVectorizer
-from nfs_dask.reading.rows import as_scipy
+from nfs_dask.prediction.counted_rows import as_scipy
 
 SELECTORS = {
     "multinomial": SparseMultinomialNB(3),

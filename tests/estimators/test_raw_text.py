@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from string_types import STRING_TYPES
 
 from nfs_dask import DataWarning, InputError, SparseBernoulliNB, SparseMultinomialNB, ingest, load_model
-from nfs_dask.reading import given
+from nfs_dask.documents import at_hand as given
+from tests.helpers.string_types import STRING_TYPES
 
 METHODS = ["predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "decision_function"]
 WORDS = "the a tea Tea coffee café naïve green black cup cups of and 12 x ünder 日本 don't e-mail Ω milk".split()

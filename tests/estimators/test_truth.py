@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 from nfs_dask import InputError, SparseBernoulliNB, SparseMultinomialNB
-from nfs_dask.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
+from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
 
 LABELS = {2: ["ham", "spam"], 4: ["a", "b", "c", "d"]}
 

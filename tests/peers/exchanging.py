@@ -10,7 +10,6 @@ import xml.etree.ElementTree as ET
 from importlib.util import find_spec
 from pathlib import Path
 
-HERE = Path(__file__).parent
 FIXTURES = """
 import numpy as np
 import pytest
@@ -32,9 +31,8 @@ def exchanged(source: str, names: dict[str, str]) -> str:
     imports = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
     lines = source.splitlines()
     last = max(node.end_lineno or 0 for node in imports)
-    return "\n".join(
-        [*lines[:last], *(f"from stand_ins import {ours} as {theirs}" for theirs, ours in names.items()), *lines[last:]]
-    )
+    exchanges = (f"from tests.peers.stand_ins import {ours} as {theirs}" for theirs, ours in names.items())
+    return "\n".join([*lines[:last], *exchanges, *lines[last:]])
 
 
 def outcomes(module: str, names: dict[str, str], folder: Path) -> dict[str, str]:
@@ -57,7 +55,7 @@ def outcomes(module: str, names: dict[str, str], folder: Path) -> dict[str, str]
         f"--junitxml={report}",
     ]
     command += ["-c", os.devnull, f"--rootdir={folder}", "-W", "ignore", str(test)]
-    paths = os.pathsep.join([str(HERE), *sys.path])
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True)
     assert report.exists(), done.stdout[-2000:] + done.stderr[-2000:]
     return {case.attrib["name"]: _outcome(case) for case in ET.parse(report).iter("testcase")}

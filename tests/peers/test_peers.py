@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 import sklearn
-from differences import EXCHANGES, Exchange
-from exchanging import exchanged, outcomes
 from packaging.version import Version
+
+from tests.peers.differences import EXCHANGES, Exchange
+from tests.peers.exchanging import exchanged, outcomes
 
 NEWEST = Version(sklearn.__version__) >= Version("1.9")  # what differs, and is listed, changes with their tests
 
@@ -42,13 +43,13 @@ def test_what_is_listed_is_there(exchange: Exchange) -> None:
     tests = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
     assert not exchange.differences.keys() - tests
     for theirs, ours in exchange.classes.items():
-        assert f"from stand_ins import {ours} as {theirs}" in exchanged(source, exchange.classes)
+        assert f"from tests.peers.stand_ins import {ours} as {theirs}" in exchanged(source, exchange.classes)
         assert theirs in source
 
 
 def test_classes_are_exchanged_behind_the_imports() -> None:
     source = '"""Doc."""\nimport a\nfrom b import (\n    C,\n    D,\n)\n\nX = [C, D]\n'
     made = exchanged(source, {"C": "E"})
-    assert made.splitlines()[5:8] == [")", "from stand_ins import E as C", ""]
+    assert made.splitlines()[5:8] == [")", "from tests.peers.stand_ins import E as C", ""]
     names = {node.name for node in ast.walk(ast.parse(made)) if isinstance(node, ast.alias)}
     assert names == {"a", "C", "D", "E"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nfs_dask.solvers import bernoulli, bisection, multinomial, screening
-from nfs_dask.solvers.certificates import dual_value
-from nfs_dask.solvers.gains import gains, set_gain
-from nfs_dask.solvers.path import guaranteed, solve_path
+from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, screening
+from nfs_dask.solvers.naive_bayes.certificates import dual_value
+from nfs_dask.solvers.naive_bayes.every_k import guaranteed, solve_path
+from nfs_dask.solvers.naive_bayes.gains import gains, set_gain
 
 GAIN = 1e-9  # relative; MATH: counts of 1e12 allow no better
 NOISE = 1e-14  # of the total of all counts

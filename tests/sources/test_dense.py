@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from nfs_dask.block import (
+from nfs_dask.arrays.block import (
     Block,
     all_columns,
     canonical,
@@ -31,11 +31,11 @@ from nfs_dask.block import (
 )
 from nfs_dask.dataset import open_dataset
 from nfs_dask.errors import InputError, NfsDaskError
-from nfs_dask.sources.cutting import cut_evenly
+from nfs_dask.sources.block_cuts import cut_evenly
 from nfs_dask.sources.matrices import compress
-from nfs_dask.sources.open import open_source
-from nfs_dask.storage.foreign import ForeignArray
-from nfs_dask.storage.writer import write_store
+from nfs_dask.sources.open_source import open_source
+from nfs_dask.store.foreign_arrays import ForeignArray
+from nfs_dask.store.writer import write_store
 
 RNG = np.random.default_rng(3)
 Y = RNG.choice(["left", "right"], 60)
@@ -206,21 +206,21 @@ def test_a_store_holds_no_zeros_of_dense_data(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("chunk_rows", "cut"), [(1, 100), (7, 98), (100, 100), (60, 60), (101, 100), (5000, 100)])
 def test_blocks_end_with_chunks(monkeypatch: pytest.MonkeyPatch, chunk_rows: int, cut: int) -> None:
-    monkeypatch.setattr("nfs_dask.sources.cutting.BLOCK_NBYTES", 100 * (10 * 4 + 20))
+    monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 100 * (10 * 4 + 20))
     cuts = cut_evenly(1000, 10, 4, chunk_rows)
     assert set(np.diff(cuts.rows)[:-1].tolist()) == {cut}
     assert cuts.n_rows == 1000
 
 
 def test_no_chunk_of_a_file_is_unpacked_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nfs_dask.sources.cutting.BLOCK_NBYTES", 35 * (5 * 12 + 20))
+    monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 35 * (5 * 12 + 20))
     for path in write_anndata(tmp_path, filled(1.0)):
         source = open_source(path)
         assert [block.first_row for block in source.blocks(0, source.n_blocks)] == [0, 30]
 
 
 def test_labels_are_unpacked_once_for_all_blocks_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nfs_dask.sources.cutting.BLOCK_NBYTES", 10 * (5 * 12 + 20))
+    monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 10 * (5 * 12 + 20))
     path, _ = write_anndata(tmp_path, filled(1.0))
     group = zarr.open_group(path, use_consolidated=False)
     del group["obs/side"]

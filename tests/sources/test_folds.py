@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nfs_dask.block import Block, check_structure
+from nfs_dask.arrays.block import Block, check_structure
 from nfs_dask.errors import InputError
-from nfs_dask.sources.base import Source, is_delayed, is_shipped, is_source, origin_of
 from nfs_dask.sources.folds import Folds, by_fold, only_fold, without_fold
-from nfs_dask.sources.open import open_source
-from nfs_dask.storage.layout import Layout
-from nfs_dask.storage.writer import write_store
+from nfs_dask.sources.open_source import open_source
+from nfs_dask.sources.source import Source, is_delayed, is_shipped, is_source, origin_of
+from nfs_dask.store.layout import Layout
+from nfs_dask.store.writer import write_store
 
 RNG = np.random.default_rng(4)
 ROWS, WIDTH, CLASSES = 230, 40, 3
@@ -50,7 +50,7 @@ def stores(tmp_path_factory: Any) -> Path:
 
 def source_of(kind: str, stores: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     """A source of that kind in several blocks, and its matrix."""
-    monkeypatch.setattr("nfs_dask.sources.cutting.BLOCK_NBYTES", 10 * WIDTH * 12)
+    monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 10 * WIDTH * 12)
     if kind == "store":
         return open_source(stores / "some.zarr"), X
     if kind == "sparse":

@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from truth import assert_counts
 
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources import cutting, h5ad, stored_labels
-from nfs_dask.sources.base import Source
+from nfs_dask.sources import block_cuts as cutting
+from nfs_dask.sources import h5ad, stored_labels
 from nfs_dask.sources.h5ad import H5adSource
 from nfs_dask.sources.labelled import Labelled
+from nfs_dask.sources.source import Source
+from tests.helpers.truth import assert_counts
 
 RNG = np.random.default_rng(3)
 X = RNG.integers(0, 4, (40, 9)) * (RNG.random((40, 9)) < 0.4)

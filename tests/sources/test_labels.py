@@ -5,10 +5,10 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from string_types import STRING_TYPES
 
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labels import encode, encode_as, merge_classes, sample_weights
+from tests.helpers.string_types import STRING_TYPES
 
 WORDS = ["ham", "spam", "eggs", "spam", "ham"]
 

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import labelled_csr
-from truth import assert_counts
 
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources import cutting, npz
-from nfs_dask.sources.base import Source
+from nfs_dask.sources import block_cuts as cutting
+from nfs_dask.sources import npz
 from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.npz import NpzSource
+from nfs_dask.sources.source import Source
+from tests.helpers.strategies import labelled_csr
+from tests.helpers.truth import assert_counts
 
 RNG = np.random.default_rng(3)
 X = RNG.integers(0, 4, (40, 9)) * (RNG.random((40, 9)) < 0.4)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
-from truth import assert_counts
 
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources import svmlight
-from nfs_dask.sources.base import Source
+from nfs_dask.sources.source import Source
 from nfs_dask.sources.svmlight import SvmlightSource
+from tests.helpers.truth import assert_counts
 
 RNG = np.random.default_rng(3)
 X = RNG.integers(0, 4, (40, 9)) * (RNG.random((40, 9)) < 0.4)

@@ -13,19 +13,19 @@ from dask import delayed
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import awkward_csr
 
-from nfs_dask.block import Block, check_structure
+from nfs_dask.arrays.block import Block, check_structure
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError
-from nfs_dask.sources.base import Source, is_delayed, is_shipped, is_source, origin_of
 from nfs_dask.sources.labelled import Labelled
-from nfs_dask.sources.open import open_source
+from nfs_dask.sources.open_source import open_source
+from nfs_dask.sources.source import Source, is_delayed, is_shipped, is_source, origin_of
 from nfs_dask.sources.views import Choice, some_blocks, some_columns
 from nfs_dask.statistics.counts import ClassCounts, sums
-from nfs_dask.storage.layout import Layout
-from nfs_dask.storage.writer import write_store
+from nfs_dask.store.layout import Layout
+from nfs_dask.store.writer import write_store
+from tests.helpers.strategies import awkward_csr
 
 RNG = np.random.default_rng(8)
 ROWS, WIDTH = 230, 150
@@ -60,7 +60,7 @@ def stores(tmp_path_factory: Any) -> Path:
 
 def source_of(kind: str, stores: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     """A source of that kind in several blocks, and its matrix."""
-    monkeypatch.setattr("nfs_dask.sources.cutting.BLOCK_NBYTES", 10 * WIDTH * 12)
+    monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 10 * WIDTH * 12)
     if kind == "store":
         return open_source(stores / "sparse.zarr"), X
     if kind == "sparse":

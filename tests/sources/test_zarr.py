@@ -17,15 +17,15 @@ import zarr
 from scipy import sparse
 
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources.base import Source
-from nfs_dask.sources.memory import MatrixSource
+from nfs_dask.files.folder import Folder
+from nfs_dask.files.sealed import with_seal
+from nfs_dask.sources.matrix_source import MatrixSource
+from nfs_dask.sources.source import Source
 from nfs_dask.sources.zarr import ZarrSource
-from nfs_dask.storage.folder import Folder
-from nfs_dask.storage.header import Header, read_header
-from nfs_dask.storage.layout import OWN, Layout
-from nfs_dask.storage.sealed import with_seal
-from nfs_dask.storage.shards import ShardReader, ShardWriter, write_numbers
-from nfs_dask.storage.writer import write_store
+from nfs_dask.store.header import Header, read_header
+from nfs_dask.store.layout import OWN, Layout
+from nfs_dask.store.shards import ShardReader, ShardWriter, write_numbers
+from nfs_dask.store.writer import write_store
 
 SMALL = Layout(chunk=32, shard=128, row_chunk=8, row_shard=32, block=64)
 N_ROWS, N_FEATURES = 150, 30
@@ -334,7 +334,7 @@ def test_anndata_stores_are_read_where_they_lie(tmp_path, version, form, dtype):
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_foreign_stores_come_in_bounded_blocks(tmp_path, version, monkeypatch):
-    monkeypatch.setattr("nfs_dask.sources.cutting.BLOCK_NBYTES", 1000)
+    monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 1000)
     for form in (matrix(), matrix().toarray()):
         place = write_anndata(tmp_path / type(form).__name__, form, version)
         source = ZarrSource(place)

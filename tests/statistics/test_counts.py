@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nfs_dask.block import Block
+from nfs_dask.arrays.block import Block
 from nfs_dask.errors import InputError, NfsDaskError
-from nfs_dask.statistics.base import Coverage, State
 from nfs_dask.statistics.counts import ClassCounts, documents, sums
+from nfs_dask.statistics.incremental import subtract
 from nfs_dask.statistics.lengths import lengths_in
 from nfs_dask.statistics.panels import MemoryPanels
-from nfs_dask.statistics.running import subtract
+from nfs_dask.statistics.statistic import Coverage, State
 from nfs_dask.testing import check_statistic, fold
 
 

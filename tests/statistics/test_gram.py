@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfs_dask.block import Block
+from nfs_dask.arrays.block import Block
 from nfs_dask.errors import InputError
 from nfs_dask.statistics import gram as module
 from nfs_dask.statistics.gram import Gram, covariance

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nfs_dask.block import Block, full_rows
-from nfs_dask.centers import CenterSettings, fit_moments
+from nfs_dask.arrays.block import Block, full_rows
 from nfs_dask.errors import InputError
-from nfs_dask.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
+from nfs_dask.methods.centers import CenterSettings, fit_moments
+from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
 from nfs_dask.sources.folds import Folds, by_fold
-from nfs_dask.sources.open import open_source
+from nfs_dask.sources.open_source import open_source
 from nfs_dask.statistics import held_out
-from nfs_dask.statistics.base import State
 from nfs_dask.statistics.held_out import HeldOut, losses, right_answers
 from nfs_dask.statistics.moments import ClassMoments
 from nfs_dask.statistics.panels import MemoryPanels
+from nfs_dask.statistics.statistic import State
 from nfs_dask.testing import check_statistic, fold
 
 RNG = np.random.default_rng(11)

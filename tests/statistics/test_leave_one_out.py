@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.naive_bayes import MultinomialNB
 
-from nfs_dask.block import Block
+from nfs_dask.arrays.block import Block
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.likelihood import class_scores, prior_offsets
+from nfs_dask.solvers.logistic.likelihood import class_scores, prior_offsets
 from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable, region_features
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfs_dask.block import Block, integers_as_integers
-from nfs_dask.centers import CenterSettings, moment_path
+from nfs_dask.arrays.block import Block, integers_as_integers
 from nfs_dask.errors import InputError
-from nfs_dask.statistics.base import State
+from nfs_dask.methods.centers import CenterSettings, moment_path
 from nfs_dask.statistics.moments import POWER, ClassMoments, Moments, moments, take_away
 from nfs_dask.statistics.panels import MemoryPanels, Panels
+from nfs_dask.statistics.statistic import State
 from nfs_dask.testing import assert_same, check_statistic, fold
 
 N_CLASSES = 3

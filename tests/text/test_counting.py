@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,8 +21,7 @@ from nfs_dask.text.counting import TermCounter, hash_strings
 from nfs_dask.text.settings import DEFAULT_PATTERN, TextSettings
 from nfs_dask.text.strings import Strings
 from nfs_dask.text.unicode import SOLID, WORD
-
-DATA = Path(os.environ.get("NFS_DASK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+from tests.helpers.places import data_file
 
 # What tends to go wrong: case that changes length or depends on context, marks, ligatures, joiners, digits of other
 # scripts, white space of all kinds, characters of 1 to 4 bytes, NUL.
@@ -419,10 +416,7 @@ def test_hashes_are_evenly_spread():
 
 def real_texts(name, step=1):
     pd = pytest.importorskip("pandas")
-    file = DATA / name
-    if not file.exists():
-        pytest.skip(f"{file} is not here; set NFS_DASK_DATA to its folder")
-    return pd.read_parquet(file, columns=["text"])["text"].tolist()[::step]
+    return pd.read_parquet(data_file(name), columns=["text"])["text"].tolist()[::step]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+"""Finding a few selected columns among the entries of CSR rows, without an array as wide as the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array, Block
+from nfs_dask.arrays.kernels import kernel
+
+MANY = 1 << 15  # stretches; their starts still fit the cache of a core
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Sorted columns, with an index of where those of each stretch of ``2**shift`` columns begin.
+
+    >>> Lookup.of(np.array([1, 3, 4]), 6).starts.tolist()
+    [0, 0, 1, 1, 2, 3, 3]
+    """
+
+    columns: Array  # (k,) int64, ascending
+    shift: int
+    starts: Array | None  # (stretches + 1,) int64; None: these are all columns there are
+
+    @classmethod
+    def of(cls, columns: Array, n_features: int) -> Lookup:
+        """An index of twice as many stretches as there are columns, and enough for most of them to be empty.
+
+        None where all columns are wanted: each has the position that its number says.
+        """
+        if len(columns) == n_features:
+            return cls(columns, 0, None)
+        shift = 0
+        while n_features >> shift > max(2 * len(columns), MANY):
+            shift += 1
+        edges = np.arange((max(n_features, 1) - 1 >> shift) + 2, dtype=np.int64) << shift
+        return cls(columns, shift, np.searchsorted(columns, edges).astype(np.int64))
+
+    def positions(self, columns: Array) -> Array:
+        """Where each of some columns is among the sorted ones, int64; -1 for those that are not there."""
+        if self.starts is None:
+            return columns.astype(np.int64, copy=False)
+        out = np.empty(len(columns), np.int64)
+        _locate(columns, self.columns, self.starts, self.shift, out)
+        return out
+
+    def take(self, block: Block) -> tuple[Array, Array, Array]:
+        """The entries of a block in these columns, as CSR whose columns are positions among them."""
+        positions = self.positions(block.indices)
+        kept = positions >= 0
+        through = np.concatenate(([0], np.cumsum(kept)))
+        return through[block.indptr], positions[kept], block.data[kept]
+
+
+@kernel
+def _locate(wanted, columns, starts, shift, out):
+    """Positions of the wanted columns.
+
+    Halves what is left of a stretch without a branch on it: one that cannot be predicted costs more than the rest.
+    """
+    for j in range(len(wanted)):
+        column = np.int64(wanted[j])
+        stretch = column >> shift
+        low = starts[stretch]
+        size = starts[stretch + 1] - low
+        while size > 1:
+            half = size >> 1
+            low = low + half if columns[low + half] <= column else low
+            size -= half
+        out[j] = low if size > 0 and columns[low] == column else -1

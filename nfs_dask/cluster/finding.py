@@ -1,0 +1,275 @@
+"""Finding, starting and asking clusters: which client, how many workers, what they have, what they reach."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import signal
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
+from typing import Any
+
+from nfs_dask.cluster.given_address import GivenAddress, is_client
+from nfs_dask.cluster.resources import Resources
+from nfs_dask.cluster.warming import COUNTING, Warming, warm_up
+from nfs_dask.errors import ClusterError, PlanError
+from nfs_dask.files.claims import sign, sweep
+from nfs_dask.files.folder import PROBE, Folder
+from nfs_dask.units import MiB, format_bytes
+
+logger = logging.getLogger("nfs_dask")
+
+FIRST_WORKER_SECONDS = 300
+LEAST_WORKER = 256 * MiB  # Dask ends and restarts a smaller one before it has loaded what it needs
+CONNECT_SECONDS = 30.0
+LOOK_SECONDS = 1.0  # between two looks at which workers are there
+WARM_SECONDS = 300
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address such as ``tcp://127.0.0.1:8786`` stays on this machine.
+
+    >>> is_loopback("tcp://127.0.0.1:8786"), is_loopback("tcp://[::1]:8786"), is_loopback("scheduler:8786")
+    (True, True, False)
+    """
+    scheme, _, rest = address.rpartition("://")
+    host = rest.rsplit(":", 1)[0].strip("[]")
+    if scheme == "inproc" or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, which may lead anywhere
+        return False
+
+
+@contextmanager
+def find_client(address: str | None, workers: int | None, memory_limit: int | None) -> Iterator[Any]:
+    """The client at ``address``, else the current one, else one of a cluster made for the occasion.
+
+    What was opened here is closed at the end; a client that was there stays open. Without workers or a memory limit
+    asked for, the cluster is threads of this process, so that a script needs no ``__main__`` guard.
+    """
+    if isinstance(address, GivenAddress):
+        address.check()
+        if is_client(address.given):
+            yield address.given
+            return
+    if address is not None:
+        with connect(address, seconds=CONNECT_SECONDS) as client:
+            yield client
+        return
+    current = current_client()
+    if current is not None:
+        yield current
+        return
+    processes = workers is not None or memory_limit is not None
+    with start_cluster(workers, memory_limit=memory_limit, processes=processes) as client:
+        yield client
+
+
+@contextmanager
+def connect(
+    address: str,
+    *,
+    tls_ca: str | None = None,
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
+    seconds: float = CONNECT_SECONDS,
+) -> Iterator[Any]:
+    """A client of the scheduler at ``address``, closed at the end.
+
+    Files of certificates that are not given are those of Dask's configuration, if it has any.
+    """
+    import distributed
+
+    files = {"tls_ca_file": tls_ca, "tls_client_cert": tls_cert, "tls_client_key": tls_key}
+    given = {name: file for name, file in files.items() if file is not None}
+    security = distributed.Security(require_encryption=True, **given) if given else None
+    try:
+        there = address.given if isinstance(address, GivenAddress) else address  # a cluster brings its certificates
+        client = distributed.Client(there, security=security, timeout=seconds, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise ClusterError(
+            f"the scheduler at {address} cannot be reached ({reason}); see that it is running, that this machine gets "
+            "to its port, and that both sides use TLS with the same authority, or neither"
+        ) from error
+    with client:
+        yield client
+
+
+@contextmanager
+def start_cluster(
+    workers: int | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    *,
+    processes: bool = True,
+) -> Iterator[Any]:
+    """A client of a cluster on this machine, both closed at the end.
+
+    Processes have a thread each, unless ``threads`` says otherwise; without processes one worker has all the threads.
+    """
+    import distributed
+    from dask.system import CPU_COUNT
+
+    if memory_limit is not None and memory_limit < LEAST_WORKER:
+        raise PlanError(
+            f"workers of {format_bytes(memory_limit)} cannot even start: with the libraries loaded one takes about "
+            f"{format_bytes(LEAST_WORKER)}; give each {format_bytes(2 * LEAST_WORKER)} or more"
+        )
+    with ExitStack() as stack:
+        with _interrupts_held_back():
+            cluster = distributed.LocalCluster(
+                n_workers=(workers or max(1, CPU_COUNT // (threads or 1))) if processes else 1,
+                threads_per_worker=threads or (1 if processes else CPU_COUNT),
+                processes=processes,
+                memory_limit=memory_limit if memory_limit is not None else "auto",
+                # No dashboard, but distributed serves its health page all the same: on a free port of this machine.
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=logging.CRITICAL,  # what goes wrong in a task comes back with its result
+            )
+            stack.enter_context(cluster)
+        yield stack.enter_context(distributed.Client(cluster, set_as_default=False))
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of this, and never reach the threads and processes that are started meanwhile.
+
+    A terminal sends it to all processes of a command. The client is to end the workers, and they are not to die first.
+    """
+    resource_tracker.ensure_running()  # its start, if it came later, would let interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def current_client() -> Any | None:
+    """The client the user has made, if any."""
+    import distributed
+
+    try:
+        client = distributed.get_client()
+    except ValueError:
+        return None
+    return client if client.status == "running" else None
+
+
+def holder_of(value: Any) -> Any | None:
+    """The client that holds a part of a lazy value, if any."""
+    import distributed
+
+    futures = distributed.futures_of(value)
+    return futures[0].client if futures else None
+
+
+def scheduler_info(client: Any) -> dict[str, Any]:
+    """What the scheduler tells of itself and of all its workers; many releases of Dask tell of five if not asked."""
+    return dict(client.scheduler_info(n_workers=-1))
+
+
+def workers_of(client: Any) -> dict[str, Any]:
+    """What the scheduler knows of each worker, by address."""
+    return dict(scheduler_info(client)["workers"])
+
+
+def planned_workers(client: Any, asked: int | None) -> int:
+    """How many workers to plan for: as asked, else the maximum of an adaptive cluster, else those present."""
+    if asked is not None:
+        return asked
+    adaptive = getattr(client.cluster, "_adaptive", None)
+    maximum = getattr(adaptive, "maximum", None)
+    if isinstance(maximum, int) and 0 < maximum < 2**31:
+        return maximum
+    return len(workers_of(client))
+
+
+def measure(client: Any, asked: int | None, places: Sequence[Folder], warming: Warming = COUNTING) -> Resources:
+    """Wait for the first worker, warm up those present, and take what the weakest of them has."""
+    if warming.compiles_much and is_loopback(client.scheduler.address):
+        # Workers of this machine read what was compiled here; compiling takes them memory that they never give back.
+        warm_up([], "", warming)
+    token = uuid.uuid4().hex[:12]
+    probes = [place for place in places if _probe(place, token)]
+    try:
+        workers, reports = _warm(client, [place.location for place in probes], token, warming)
+    finally:
+        for place in probes:
+            _unprobe(place, token)
+    reached = [place for i, place in enumerate(probes) if all(report["reaches"][i] for report in reports)]
+    limits = [w["memory_limit"] for w in workers.values() if w["memory_limit"]]
+    resources = Resources(
+        workers=max(1, planned_workers(client, asked)),
+        threads=max(w["nthreads"] for w in workers.values()),
+        memory_limit=min(limits, default=0),
+        warm=max(report["rss"] for report in reports),
+        spool=reached[0].location if reached else None,
+        remote=True,
+    )
+    logger.debug("%d worker(s), %s each, spool %s", len(workers), format_bytes(resources.memory_limit), resources.spool)
+    return resources
+
+
+def _warm(client: Any, places: list[str], token: str, warming: Warming) -> tuple[dict[str, Any], list[Any]]:
+    """Warm up all workers that are present in the end, and their reports; some may leave or die meanwhile."""
+    asked: dict[str, Any] = {}
+    deadline = time.monotonic() + WARM_SECONDS
+    try:
+        while True:
+            _wait_for_first(client)
+            workers = workers_of(client)
+            for address in workers.keys() - asked.keys():
+                key = f"nfs-warm-{uuid.uuid4()}"
+                asked[address] = client.submit(warm_up, places, token, warming, workers=[address], pure=False, key=key)
+            pending = [asked[address] for address in workers if not asked[address].done()]
+            if workers and not pending:
+                return workers, client.gather([asked[address] for address in workers])
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"workers of {client.scheduler.address} have not loaded what they need in {WARM_SECONDS} s, "
+                    f"{len(asked) - len(workers)} of them died or left; see their logs, and give them more memory if "
+                    "they ran out of it"
+                )
+            look = time.monotonic() + LOOK_SECONDS
+            while time.monotonic() < look and not all(future.done() for future in pending):
+                time.sleep(0.01)
+    finally:
+        client.cancel([future for future in asked.values() if not future.done()], force=True)
+
+
+def _wait_for_first(client: Any) -> None:
+    if workers_of(client):
+        return
+    logger.info("waiting for the first worker of %s", client.scheduler.address)
+    waiting = client.submit(int, pure=False)  # an adaptive cluster starts workers when there is work
+    deadline = time.monotonic() + FIRST_WORKER_SECONDS
+    while not waiting.done():
+        if time.monotonic() > deadline:
+            waiting.cancel()
+            raise ClusterError(
+                f"no worker has joined {client.scheduler.address} in {FIRST_WORKER_SECONDS} s; "
+                "start workers, or look at the logs of those that should have come"
+            )
+        time.sleep(0.1)
+
+
+def _probe(place: Folder, token: str) -> bool:
+    """Leave a mark that workers look for; False where the client itself cannot write."""
+    try:
+        sweep(place, PROBE)
+        sign(place, f"{PROBE}{token}")
+    except OSError as error:
+        logger.debug("%s cannot hold temporary files: %s", place.location, error)
+        return False
+    return True
+
+
+def _unprobe(place: Folder, token: str) -> None:
+    place.delete(f"{PROBE}{token}")

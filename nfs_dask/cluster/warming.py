@@ -1,0 +1,114 @@
+"""Warming a worker: load the libraries, compile the kernels, and look at what it can reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import psutil
+
+from nfs_dask.arrays import kernels
+from nfs_dask.arrays.block import Block, distinct, integers_as_integers
+from nfs_dask.files.folder import PROBE, Folder
+from nfs_dask.files.spool import Entries, SpoolWriter, Tiling, as_block
+from nfs_dask.statistics.counts import ClassCounts
+from nfs_dask.statistics.gram import Gram
+from nfs_dask.statistics.medians.cells import ClassCells
+from nfs_dask.statistics.medians.pinned import Pinned
+from nfs_dask.statistics.medians.sample import RowSample
+from nfs_dask.statistics.medians.signs import ClassSigns
+from nfs_dask.statistics.moments import ClassMoments
+from nfs_dask.statistics.statistic import Statistic
+from nfs_dask.store import states  # noqa: F401  (loads zarr)
+
+
+class _Nowhere:
+    """A file that keeps nothing."""
+
+    def write(self, content: Any) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Warming:
+    """What workers are about to do."""
+
+    texts: bool = False  # count terms
+    statistic: Statistic | None = None  # fold the like of this one; None: counts
+
+    @property
+    def compiles_much(self) -> bool:
+        """Whether there is more to compile than for counts."""
+        return self.texts or self.statistic is not None
+
+
+COUNTING = Warming()
+
+
+def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[str, Any]:
+    """Do once what tasks do, on tiny data; then report the size of this process and which places it reaches."""
+    if warming.texts:
+        _count_texts()
+    for values in (np.uint8, np.float64):
+        data = np.array([1, 2, 3], values)
+        block = Block(np.array([0, 2, 3]), np.array([0, 2, 1], np.int32), data, np.array([0, 1], np.int32), 4)
+        distinct(block)
+        integers_as_integers(block)
+        kernels.first_refused(block.data, True)
+        statistic = warming.statistic or ClassCounts(2, True, True)
+        statistic.update(statistic.zero(), block)
+        if statistic.entrywise:
+            _scatter(statistic, block)
+    if warming.statistic is not None and not warming.statistic.entrywise:
+        _fold_dense(warming.statistic)
+    return {"rss": psutil.Process().memory_info().rss, "reaches": [_reaches(Folder(place), token) for place in places]}
+
+
+def compile_all() -> None:
+    """Compile what any pass may need, for images whose cache is filled when they are built."""
+    moments = (ClassMoments(2), ClassMoments(2, True))
+    medians = (ClassSigns(2), RowSample(2, 2), *_brackets())
+    for statistic in (None, *moments, *medians, Gram(2, np.zeros(4))):
+        warm_up([], "", Warming(texts=statistic is None, statistic=statistic))
+
+
+def _brackets() -> tuple[Statistic, ...]:
+    edges, bracket = np.zeros((3, 2, 4)), np.zeros((3, 4))
+    return ClassCells(2, edges), Pinned(2, bracket, bracket, np.zeros((2, 2, 4), np.int64))
+
+
+def _scatter(statistic: Statistic, block: Block) -> None:
+    """Spool a block, and fold a panel of it."""
+    tiling = Tiling(4, 2, 2)
+    SpoolWriter(_Nowhere(), "", tiling).add(block)  # type: ignore[arg-type]
+    part = Entries(np.array([2, 3]), np.zeros(3, np.uint16), block.data, None)
+    statistic.update_arrays({}, as_block([part], tiling, 4))
+
+
+def _fold_dense(statistic: Statistic) -> None:
+    """Fold rows that have all columns, as those of measurements do."""
+    data = np.linspace(-1, 1, 8, dtype=np.float32)
+    indices = np.tile(np.arange(4, dtype=np.int32), 2)
+    codes = np.array([0, 1], np.int32)
+    statistic.update(statistic.zero(), Block(np.array([0, 4, 8]), indices, data, codes, 4, full=True))
+
+
+def _count_texts() -> None:
+    """Count words of ASCII and of other alphabets, and lay them down in order."""
+    from nfs_dask.text.counting import TermCounter
+    from nfs_dask.text.ordering import order
+    from nfs_dask.text.settings import TextSettings
+    from nfs_dask.text.strings import Strings
+
+    counter = TermCounter(TextSettings(ngrams=(1, 2)))
+    counter.add(Strings.of(["one two", "d\u00e9j\u00e0 vu"]))
+    order(counter.finish())
+
+
+def _reaches(place: Folder, token: str) -> bool:
+    """Whether this worker sees the mark that the client left, and can write beside it."""
+    try:
+        return place.exists(f"{PROBE}{token}") and place.writable()
+    except OSError:  # no credentials here, for example
+        return False

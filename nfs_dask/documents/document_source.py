@@ -1,0 +1,140 @@
+"""Documents: where they come from, and what is wrong with some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.text.ordering import take
+from nfs_dask.text.strings import Strings
+
+OnError = Literal["fail", "skip"]
+ProblemKind = Literal["undecodable", "missing", "label", "weight", "broken"]
+
+BATCH_NBYTES = 4 << 20  # of text that a batch aims at: large enough for kernels, small beside any budget
+PIECE_NBYTES = 4 << 20  # of text that a piece aims at, where files can be cut: enough to keep two workers busy
+FEWEST_TASKS = 16  # where there are as many pieces
+MOST_PIECES = 16  # of a task
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One document, line or file that was not as it should be, and was left out."""
+
+    kind: ProblemKind
+    where: str  # file and line, or file and row, or the document's number
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some documents, one after another. Problems are only those of documents left out under ``on_error="skip"``."""
+
+    texts: tuple[Strings, ...]  # one for each region, each of n_documents
+    labels: Any = (
+        None  # (n_documents,) as they came: array or list without missing ones; None: no labels were asked for
+    )
+    weights: Array | None = None  # (n_documents,)
+    seen: int = 0  # documents looked at, those left out among them
+    skipped: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # which of the seen were left out, ascending
+    problems: tuple[Problem, ...] = ()  # one for each of the skipped
+    empty: int = 0  # documents of nothing but white space, in all their regions
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.texts[0])
+
+    @property
+    def rows(self) -> Array:
+        """Which of the documents seen these are."""
+        return np.delete(np.arange(self.seen), self.skipped)
+
+    def document_by_document(self) -> Strings:
+        """The texts of all regions, those of one document after another."""
+        if len(self.texts) == 1:
+            return self.texts[0]
+        n, regions = self.n_documents, len(self.texts)
+        return take(Strings.joined(self.texts), np.arange(n * regions).reshape(regions, n).T.ravel())
+
+
+@dataclass(frozen=True)
+class TextColumns:
+    """What to read of each document, and what to do about a bad one."""
+
+    text: tuple[str, ...] = ()  # columns of texts, one for each region; empty: documents are texts themselves
+    label: str | None = None  # column
+    weight: str | None = None  # column
+    encoding: str = "utf-8"
+    on_error: OnError = "fail"
+
+    @property
+    def n_regions(self) -> int:
+        return max(1, len(self.text))
+
+    def to_json(self) -> dict[str, Any]:
+        """What decides how a good document is read; what is done about bad ones is no part of that."""
+        facts = asdict(self)
+        del facts["on_error"]
+        return facts
+
+
+class DocumentSource(Protocol):
+    """Documents in pieces, each read by one task, in order.
+
+    Travels to workers: holds paths and small facts. Sources of what the caller has in memory say so with ``in_memory``
+    and stay here; those whose pieces are Dask tasks have them in ``delayed``.
+    """
+
+    columns: TextColumns
+    region_names: Sequence[str]  # one for each text of a document; none where a document is one text
+    n_pieces: int
+    labelled: bool  # whether batches carry labels
+    weighted: bool
+    in_memory: bool
+    delayed: Sequence[Any] | None  # one lazy value for each piece, which `batches` takes in place of its number
+    nbytes: int | None  # about what is read, where known
+    import_nbytes: int  # memory of libraries that only this source needs
+    fingerprint: str | None  # changes when the documents do; None: cannot be told
+
+    def batches(self, piece: Any) -> Iterator[Batch]:
+        """The documents of one piece, some megabytes at a time; bad ones raise InputError, or are left out."""
+        ...
+
+
+class ListedPieces:
+    """A source that lists its pieces, so that a task can take along those it reads, and leave the others."""
+
+    region_names: Sequence[str] = ()
+    n_pieces: int
+    pieces: Sequence[Any]
+
+    def only(self, start: int, stop: int) -> Self:
+        """The same source with pieces ``start .. stop - 1``, numbered from 0."""
+        some = copy(self)
+        some.pieces = self.pieces[start:stop]
+        some.n_pieces = stop - start
+        return some
+
+
+def shares(documents: DocumentSource) -> Iterator[tuple[Any, range]]:
+    """Pieces for one task after another, with what it needs of their source.
+
+    They follow from the documents alone, so that work that goes on elsewhere has the same tasks.
+    """
+    if documents.delayed is not None:
+        lean: Any = copy(documents)  # each task gets its own partition, and not the graph of all
+        lean.delayed = None
+        yield from ((lean, range(1)) for _ in range(documents.n_pieces))
+        return
+    step = max(1, min(MOST_PIECES, documents.n_pieces // FEWEST_TASKS))
+    for start in range(0, documents.n_pieces, step):
+        stop = min(start + step, documents.n_pieces)
+        if isinstance(documents, ListedPieces):
+            yield documents.only(start, stop), range(stop - start)
+        else:
+            yield documents, range(start, stop)

@@ -1,0 +1,208 @@
+"""Files of lines, cut into pieces for tasks, and read as blocks of whole lines.
+
+A line belongs to the part in which it begins, so a plain file can be cut anywhere without looking into it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import IO, Any, TypeVar
+
+from nfs_dask.documents.compression import PYARROW_NBYTES, open_content, split_compression
+from nfs_dask.documents.decoding import check_encoding, in_utf8, keeps_ascii
+from nfs_dask.documents.document_source import BATCH_NBYTES, PIECE_NBYTES, Batch, ListedPieces, TextColumns
+from nfs_dask.errors import InputError
+from nfs_dask.files.data_files import digest, stamps
+from nfs_dask.units import GiB, KiB, MiB, format_bytes
+
+LONGEST_LINE = 64 * MiB
+FILE_NBYTES = 128 * KiB  # reading this much takes about as long as opening a file far away
+EXPANSION = 4  # bytes of text in a byte of a compressed file, about
+LINE_NBYTES = 16 * KiB  # read at once to find the end of a line
+COUNTED_NBYTES = GiB  # of a file that are read again to tell the number of a line that is left out
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some bytes of a file: all of its content, or the lines that begin in ``start .. stop - 1``."""
+
+    path: str
+    start: int = 0
+    stop: int | None = None  # None: the end of the file, which was not cut
+
+    @property
+    def whole(self) -> bool:
+        return self.stop is None
+
+
+class FileDocuments(ListedPieces, ABC):
+    """What sources of documents in files have in common: parts of files, grouped to pieces."""
+
+    in_memory = False
+    delayed: Sequence[Any] | None = None
+    import_nbytes = 0
+    format: str
+
+    def __init__(self, paths: tuple[str, ...], columns: TextColumns) -> None:
+        if not paths:
+            raise InputError("no files were given; name at least one")
+        check_encoding(columns.encoding)
+        self.columns = columns
+        self.labelled = columns.label is not None
+        self.weighted = columns.weight is not None
+        found = stamps(paths)
+        self.fingerprint: str | None = digest(found, self.format, columns.to_json())
+        sizes = [int(nbytes) for _, nbytes, _ in found]
+        self.nbytes: int | None = sum(sizes)
+        if any(split_compression(path)[1] == ".zst" for path in paths):
+            self.import_nbytes += PYARROW_NBYTES
+        self.pieces = grouped(self._parts(paths, sizes))
+        self.n_pieces = len(self.pieces)
+
+    @abstractmethod
+    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[Any, int]]:
+        """Every part of every file, in order, and about how many bytes of text it has."""
+
+    @abstractmethod
+    def _read(self, part: Any) -> Iterator[Batch]:
+        """The documents of one part."""
+
+    def batches(self, piece: Any) -> Iterator[Batch]:
+        for part in self.pieces[piece]:
+            yield from self._read(part)
+
+
+def grouped(parts: Iterable[tuple[T, int]]) -> tuple[tuple[T, ...], ...]:
+    """Neighbours share a piece as long as they are no more than PIECE_NBYTES together."""
+    groups: list[list[T]] = []
+    filled = 0
+    for part, size in parts:
+        nbytes = max(size, FILE_NBYTES)
+        if not groups or filled + nbytes > PIECE_NBYTES:
+            groups.append([])
+            filled = 0
+        groups[-1].append(part)
+        filled += nbytes
+    return tuple(map(tuple, groups))
+
+
+def cut_lines(path: str, size: int, encoding: str) -> Iterator[tuple[Part, int]]:
+    """A file of lines in parts of at most PIECE_NBYTES where it can be entered in the middle, and the bytes of each."""
+    if not can_be_cut(path, size, encoding):
+        yield Part(path), size * (EXPANSION if split_compression(path)[1] else 1)
+        return
+    for start, stop in pairwise(cuts(size)):
+        yield Part(path, start, stop), stop - start
+
+
+def can_be_cut(path: str, size: int, encoding: str) -> bool:
+    """Whether a file is large, and line ends are found in it without reading what is before."""
+    return size > PIECE_NBYTES and not split_compression(path)[1] and keeps_ascii(encoding)
+
+
+def cuts(size: int) -> list[int]:
+    """Where equal parts of so many bytes begin, and the end of the last."""
+    n = -(-size // PIECE_NBYTES)
+    return [size * i // n for i in range(n + 1)]
+
+
+def blocks_of(part: Part, encoding: str, ends: bytes = b"\n") -> Iterator[bytes]:
+    """The lines of a part as UTF-8, some megabytes at a time; every block but the last ends at a line end.
+
+    ``ends`` are the bytes that end a line; a line feed is one of them.
+    """
+    try:
+        yield from _whole_lines(in_utf8(_chunks(part), encoding, at_start=part.start == 0), part.path, ends)
+    except UnicodeError as error:
+        raise InputError(f"{part.path} is not {encoding} text: {error}; name another encoding=") from None
+
+
+def _chunks(part: Part) -> Iterator[bytes]:
+    with open_content(part.path) as file:
+        if part.stop is not None:
+            yield from _range(file, part.path, part.start, part.stop)
+            return
+        while chunk := file.read(BATCH_NBYTES):
+            yield chunk
+
+
+def _range(file: IO[bytes], path: str, position: int, stop: int) -> Iterator[bytes]:
+    """The lines that begin in ``position .. stop - 1``, read in one go through the file."""
+    if position:
+        file.seek(position - 1)
+        position += len(_rest_of_line(file)) - 1
+        file.seek(position)
+    while position < stop:
+        chunk = file.read(min(BATCH_NBYTES, stop - position))
+        if not chunk:
+            raise InputError(f"{path} has become shorter since it was opened; open it again")
+        position += len(chunk)
+        if position == stop and not chunk.endswith(b"\n"):
+            chunk += _rest_of_line(file)
+        yield chunk
+
+
+def _rest_of_line(file: IO[bytes]) -> bytes:
+    """Up to the next line end, or as much as a line may have; remote files have no readline with a limit."""
+    found = bytearray()
+    while len(found) < LONGEST_LINE and (chunk := file.read(LINE_NBYTES)):
+        end = chunk.find(b"\n") + 1
+        found += chunk[: end or None]
+        if end:
+            break
+    return bytes(found)
+
+
+def _whole_lines(chunks: Iterable[bytes], path: str, ends: bytes) -> Iterator[bytes]:
+    rest: list[bytes] = []
+    for chunk in chunks:
+        cut = _after_last_line(chunk, ends)
+        if cut:
+            yield b"".join([*rest, chunk[:cut]])
+            rest = []
+        rest.append(chunk[cut:])
+        if sum(map(len, rest)) > LONGEST_LINE:
+            raise InputError(f"{path} has a line of more than {format_bytes(LONGEST_LINE)}; is it a file of lines?")
+    if last := b"".join(rest):
+        yield last
+
+
+def _after_last_line(chunk: bytes, ends: bytes) -> int:
+    cut = chunk.rfind(b"\n") + 1
+    if not cut and b"\r" in ends:
+        cut = chunk.rfind(b"\r", 0, -1) + 1  # not at the very end, where a line feed may follow
+    return cut
+
+
+@dataclass
+class LineNumbers:
+    """Names lines of a part by their numbers in the file, which are counted only when a bad line is named."""
+
+    part: Part
+    columns: TextColumns
+
+    def where(self, first: int, i: int) -> str:
+        """Line ``first + i`` of the part, from 0."""
+        number = first + i + 1
+        if self._before is None:
+            return f"{self.part.path}, line {number} of those that begin at byte {self.part.start} or later"
+        return f"{self.part.path}, line {self._before + number}"
+
+    @cached_property
+    def _before(self) -> int | None:
+        """Line ends before the first line of the part; None where too much would be read again for each part."""
+        if self.part.start == 0:
+            return 0
+        if self.columns.on_error == "skip" and self.part.start > COUNTED_NBYTES:
+            return None
+        found, left = 1, self.part.start - 1  # the line end that the part begins after is not before this
+        with open_content(self.part.path) as file:
+            while left and (chunk := file.read(min(BATCH_NBYTES, left))):
+                found += chunk.count(b"\n")
+                left -= len(chunk)
+        return found

@@ -1,0 +1,234 @@
+"""An engine carries out passes. What does not depend on where tasks run is here.
+
+An engine supplies an `Executor`: what it can count on, how tasks with small results are run, and how states come
+together. `Engine.reduce` does the rest, in the same words for all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from nfs_dask.cluster.resources import Resources
+from nfs_dask.engine.plan import Plan, even_bounds, make_plan
+from nfs_dask.engine.tasks import Fold, Job, fold_panel
+from nfs_dask.engine.workplace import Workplace, open_workplace
+from nfs_dask.errors import DataWarning, NfsDaskError, warn
+from nfs_dask.files.folder import Folder
+from nfs_dask.sources.source import Source, is_shipped
+from nfs_dask.statistics.panels import MemoryPanels, Panels
+from nfs_dask.statistics.statistic import State, Statistic
+from nfs_dask.store import states
+from nfs_dask.store.cache import Kept
+
+logger = logging.getLogger("nfs_dask")
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The result of a pass, and how it came about."""
+
+    panels: Panels
+    plan: Plan | None  # None: the statistic had been kept, nothing was read
+    seconds: float
+
+    @property
+    def reused(self) -> bool:
+        return self.plan is None
+
+    @property
+    def state(self) -> State:
+        """The whole state, in memory."""
+        return self.panels.state()
+
+
+Mapping = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+
+class Executor(Protocol):
+    """Where tasks run, for the length of a pass."""
+
+    def resources(
+        self, places: Sequence[Folder], *, texts: bool = False, statistic: Statistic | None = None
+    ) -> Resources:
+        """Workers, memory, and the first of the places that all workers reach.
+
+        They warm up with what they are to do: ``texts``, count terms; or fold the like of a ``statistic``.
+        """
+        ...
+
+    def map(
+        self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
+    ) -> list[Any]:
+        """``function(job, *arguments[i], tick=...)`` for each i, in any order; the results in order."""
+        ...
+
+    def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """``function(item)`` for each item, in any order; the results in order."""
+        ...
+
+    def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:
+        """``function(value, item)`` for each lazy value of Dask and the item beside it; the results in order."""
+        ...
+
+    def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
+        """`scatter_run` for each run of the plan; the small folds, in order."""
+        ...
+
+    def fold(self, job: Job, source: Source, label: str) -> Fold:
+        """All runs folded and merged by the plan's tree, in block order."""
+        ...
+
+
+class Engine(ABC):
+    """Runs passes over data. Engines are frozen values: they hold settings, never connections."""
+
+    panels: int | None
+    run: str | None
+    spool: str | None
+
+    @abstractmethod
+    def executor(self) -> AbstractContextManager[Executor]:
+        """Where tasks run; whatever was started for it ends with the context."""
+
+    @contextmanager
+    def session(self) -> Iterator[Engine]:
+        """The same engine for several passes: what it would start for each of them is started once."""
+        yield self
+
+    @contextmanager
+    def mapping(self, source: Source) -> Iterator[Mapping]:
+        """A plain ``map(function, items)`` over work that reads a source, such as writing it into a store.
+
+        Data that workers cannot read are worked on here.
+        """
+        if is_shipped(source):
+            yield lambda function, items: [function(item) for item in items]
+        else:
+            with self.executor() as executor:
+                yield executor.map_items
+
+    def plan(self, statistic: Statistic, source: Source, *, beside: Folder | None = None) -> Plan:
+        """What `reduce` would do, without reading the data."""
+        with (
+            open_workplace(None, self.spool, beside, statistic, source) as place,
+            self.executor() as executor,
+        ):
+            return make_plan(statistic, source, executor.resources(place.candidates, statistic=statistic), self.panels)
+
+    def reduce(
+        self, statistic: Statistic, source: Source, *, kept: Kept | None = None, beside: Folder | None = None
+    ) -> Reduction:
+        """Fold the statistic over all rows.
+
+        ``kept`` is where the result is looked up and stored for the next time; ``beside`` a folder for temporary
+        files that workers are likely to reach. Both may be absent or read-only.
+        """
+        started = time.perf_counter()
+        if kept is not None and (found := kept.find(statistic)) is not None:
+            logger.info("reusing the statistics kept in %s", found.folder.location)
+            return Reduction(found, None, time.perf_counter() - started)
+        with open_workplace(self.run, self.spool, beside, statistic, source) as place:
+            plan = place.plan()
+            if (finished := place.finished()) is not None:
+                return Reduction(finished, None, time.perf_counter() - started)
+            with self.executor() as executor:
+                plan = plan or make_plan(
+                    statistic, source, executor.resources(place.candidates, statistic=statistic), self.panels
+                )
+                plan.check()
+                place.begin(plan)
+                logger.debug("%s", plan)
+                shipped = plan.resources.remote and is_shipped(source)
+                job = Job(statistic, None if shipped else source, plan, source.trusted, checkpoints=place.checkpoints)
+                carry_out = _dense if plan.strategy == "dense" else _scatter
+                panels = carry_out(job, source, executor, place, kept)
+            place.complete()
+        return Reduction(panels, plan, time.perf_counter() - started)
+
+
+def _dense(job: Job, source: Source, executor: Executor, place: Workplace, kept: Kept | None) -> Panels:
+    """Fold whole states; the client holds the last one."""
+    fold = executor.fold(job, source, _label(job))
+    _check(fold, job)
+    if place.results is not None:
+        states.write_state(place.results, fold.state, job.plan.n_features, _facts(job))
+    _keep(fold.state, job, place, kept)
+    return MemoryPanels(fold.state, job.plan.n_features)
+
+
+def _keep(state: State, job: Job, place: Workplace, kept: Kept | None) -> None:
+    """Store the state beside the data; that it cannot be is no reason to lose it."""
+    target = _reserve(job, place, kept)
+    if target is None:
+        return
+    try:
+        states.write_state(target, state, job.plan.n_features, _facts(job))
+        _commit(job, place, kept, target)
+    except OSError as error:
+        logger.warning("statistics are not kept beside the data: %s", error)
+
+
+def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kept: Kept | None) -> Panels:
+    """Spool the entries by column, then fold panel by panel; the client holds none of them."""
+    target = _reserve(job, place, kept)
+    out = target or place.output(job.plan)
+    job = replace(job, spool=place.spool(job.plan), out=out)
+    total = Fold(job.statistic.zero())
+    for fold in executor.map_runs(job, source, _label(job)):
+        total = total.merged(fold, job.statistic)
+    _check(total, job)
+    job = replace(job, bounds=even_bounds(job.plan, np.asarray(total.tiles)))
+    arguments = [(panel,) for panel in range(len(job.bounds) - 1)]
+    arrays = executor.map(fold_panel, job, arguments, f"{_label(job)}, panels")
+    states.write_manifest(out, total.state.totals, job.bounds, arrays, _facts(job))
+    _commit(job, place, kept, target)
+    panels = states.StoredPanels(out)
+    place.hand_over(panels)
+    return panels
+
+
+def _reserve(job: Job, place: Workplace, kept: Kept | None) -> Folder | None:
+    """A folder beside the data for the result; it goes with the other temporary ones unless it is committed."""
+    target = None if kept is None else kept.reserve(job.statistic)
+    if target is not None:
+        place.temporary.append(target)
+    return target
+
+
+def _commit(job: Job, place: Workplace, kept: Kept | None, target: Folder | None) -> None:
+    if kept is not None and target is not None:
+        if kept.commit(job.statistic, target):
+            place.temporary.remove(target)
+
+
+def _label(job: Job) -> str:
+    return str(job.statistic.name).replace("_", " ")
+
+
+def label_of(function: Callable[..., Any]) -> str:
+    """What a function does, for people who wait for it."""
+    return function.__name__.strip("_").replace("_", " ")
+
+
+def _facts(job: Job) -> dict[str, Any]:
+    return {"statistic": job.statistic.describe(), "fingerprint": job.plan.fingerprint}
+
+
+def _check(fold: Fold, job: Job) -> None:
+    """The ledger must be complete; what was mended on the way is said once."""
+    if missing := fold.coverage.missing(job.plan.n_blocks):
+        raise NfsDaskError(f"the pass ended without blocks {missing}; this is a bug, please report it")
+    if fold.mended:
+        warn(
+            f"{fold.mended} of {job.plan.n_blocks} blocks had rows with a column more than once; such entries were "
+            "added up in passing. Ingest the data once to save that work in each pass",
+            DataWarning,
+        )

@@ -1,0 +1,101 @@
+"""Data files on a local disk or behind an fsspec URL: which there are, how large, whether they changed."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any, TypeAlias
+
+from nfs_dask.errors import InputError, StoreError
+from nfs_dask.files.folder import is_url
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+REQUESTS = 16  # at a time, to file systems far away
+
+
+def expand(paths: PathLike | Iterable[PathLike]) -> tuple[str, ...]:
+    """The files that are meant: one, a list in its order, or the sorted matches of a pattern."""
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found = tuple(name for path in given for name in _matches(os.fspath(path)))
+    if not found:
+        raise InputError("no files were given; name at least one")
+    return found
+
+
+def _matches(path: str) -> list[str]:
+    if is_url(path):
+        return [path]
+    path = os.path.abspath(os.path.expanduser(path.removeprefix("file://")))
+    if os.path.exists(path) or not glob.has_magic(path):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise StoreError(f"no file matches {path}")
+    return found
+
+
+def open_binary(path: str) -> IO[bytes]:
+    """A file to read and to seek in."""
+    try:
+        if not is_url(path):
+            return open(path, "rb")
+        import fsspec
+
+        return fsspec.open(path, "rb").open()
+    except FileNotFoundError:
+        raise StoreError(f"{path} is missing") from None
+    except IsADirectoryError:
+        raise StoreError(f"{path} is a folder; name a file in it, or a pattern such as {path}/*") from None
+
+
+def open_seekable(path: str) -> IO[bytes]:
+    """As `open_binary`, of a file that is read here and there. A pipe, which might be waited for, is refused."""
+    if not is_url(path) and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise StoreError(f"{path} is a pipe or a device, and data are read from files; copy what it gives into one")
+    return open_binary(path)
+
+
+def size_of(path: str) -> int:
+    """Bytes of a file."""
+    return int(_stamp(path)[1])
+
+
+def fingerprint(paths: Iterable[str], *settings: Any) -> str:
+    """A digest that changes when a file is replaced or read in another way; told by names, sizes and times."""
+    return digest(stamps(paths), *settings)
+
+
+def digest(found: list[list[Any]], *settings: Any) -> str:
+    """The fingerprint of files whose `stamps` are known."""
+    facts = json.dumps([found, settings], default=str)
+    return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
+
+
+def stamps(paths: Iterable[str]) -> list[list[Any]]:
+    """Name, bytes and version of each file; of those far away several are asked for at a time."""
+    paths = list(paths)
+    if not any(map(is_url, paths)):
+        return [_stamp(path) for path in paths]
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        return list(pool.map(_stamp, paths))
+
+
+def _stamp(path: str) -> list[Any]:
+    """Name, size, and whatever tells this version of the file from another."""
+    try:
+        if not is_url(path):
+            status = os.stat(path)
+            return [path, status.st_size, status.st_mtime_ns]
+        import fsspec
+
+        fs, name = fsspec.core.url_to_fs(path, use_listings_cache=False)
+        info = fs.info(name)
+    except FileNotFoundError:
+        raise StoreError(f"{path} is missing") from None
+    version = [info.get(key) for key in ("ETag", "etag", "LastModified", "mtime", "created") if info.get(key)]
+    return [path, info["size"], version]

@@ -1,0 +1,168 @@
+"""Spool files: the entries of some blocks, sorted by column tile and class.
+
+One file holds the pieces of one batch of a run. A panel task reads the range of its columns from each piece and puts
+the pieces together as one block whose rows are (tile, class) pairs, tiles in order. Within a tile and class the entries
+keep the order of the documents, so that real sums do not depend on how many panels, workers or runs there are.
+
+Of piece i, the file has the arrays
+
+    i.columns   within their tile
+    i.values
+    i.weights   weighted data only
+    i.ends      of buckets
+
+A file appears whole or not at all (see `nfs_dask.files.arrayfile`), so a file that is there is a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from nfs_dask.arrays import kernels
+from nfs_dask.arrays.block import Array, Block
+from nfs_dask.files.arrayfile import ArrayFile, ArrayFileWriter
+from nfs_dask.files.folder import Folder
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How columns are cut: tiles of ``2**shift`` columns, and for each tile one bucket per class."""
+
+    n_features: int
+    n_classes: int
+    shift: int
+
+    @property
+    def n_buckets(self) -> int:
+        return -(-self.n_features // (1 << self.shift)) * self.n_classes
+
+    def buckets(self, first: int, last: int) -> tuple[int, int]:
+        """Buckets of the columns ``first .. last - 1``; both ends lie on tiles."""
+        return (first >> self.shift) * self.n_classes, -(-last // (1 << self.shift)) * self.n_classes
+
+
+class SpoolWriter:
+    """Writes one spool file; give it the blocks of a batch in order, then close it with its facts."""
+
+    def __init__(self, file: IO[bytes], name: str, tiling: Tiling) -> None:
+        self._writer = ArrayFileWriter(file, name)
+        self._tiling = tiling
+        self._pieces = 0
+        self.tiles = np.zeros(tiling.n_buckets // tiling.n_classes, np.int64)  # entries of each tile so far
+
+    def add(self, block: Block) -> None:
+        """Sort a block's entries into buckets and append them."""
+        tiling = self._tiling
+        sizes = np.zeros(tiling.n_buckets, np.int64)
+        kernels.bucket_sizes(block.indptr, block.indices, block.codes, tiling.shift, tiling.n_classes, sizes)
+        self.tiles += sizes.reshape(-1, tiling.n_classes).sum(axis=1)
+        starts = np.cumsum(sizes) - sizes
+        ends = starts.copy()
+        columns = np.empty(block.nnz, np.uint16 if tiling.shift <= 16 else np.uint32)
+        values = np.empty(block.nnz, block.data.dtype)
+        kernels.bucket_entries(
+            block.indptr, block.indices, block.data, block.codes, tiling.shift, tiling.n_classes, ends, columns, values
+        )
+        piece = {"columns": columns, "values": values, "ends": ends}
+        if block.weights is not None:
+            rows = np.empty(block.nnz, np.int32)
+            kernels.bucket_rows(block.indptr, block.indices, block.codes, tiling.shift, tiling.n_classes, starts, rows)
+            piece["weights"] = block.weights[rows]
+        for name, array in piece.items():
+            self._writer.add(f"{self._pieces}.{name}", array)
+        self._pieces += 1
+
+    def close(self, facts: dict[str, Any]) -> None:
+        """Write what makes the file complete."""
+        self._writer.close({**facts, "pieces": self._pieces})
+
+
+@dataclass(frozen=True)
+class SpoolFile:
+    """A finished spool file: its facts, and its entries by range of buckets."""
+
+    file: ArrayFile
+
+    @classmethod
+    def open(cls, folder: Folder, name: str) -> SpoolFile:
+        return cls(ArrayFile.open(folder, name))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.file.facts
+
+    def entries(self, tiling: Tiling, first: int, last: int) -> Iterator[Entries]:
+        """Of each piece, the entries of columns ``first .. last - 1``; both ends lie on tiles.
+
+        Kernels index without bounds checks, so borders and columns are looked at here.
+        """
+        file = self.file
+        start, stop = tiling.buckets(first, last)
+        in_last_tile = (last - 1) % (1 << tiling.shift) + 1  # columns of the last tile
+        for piece in range(file.facts["pieces"]):
+            n = file.length(f"{piece}.columns")
+            if file.length(f"{piece}.ends") != tiling.n_buckets or file.length(f"{piece}.values") != n:
+                raise file.damaged()
+            ends = file.read(f"{piece}.ends", max(start - 1, 0), stop)
+            begin, ends = (int(ends[0]), ends[1:]) if start > 0 else (0, ends)
+            if not 0 <= begin <= ends[0] <= ends[-1] <= n:
+                raise file.damaged()
+            if ends[-1] == begin:
+                continue
+            columns, values = (file.read(f"{piece}.{part}", begin, int(ends[-1])) for part in ("columns", "values"))
+            weighted = f"{piece}.weights" in file
+            weights = file.read(f"{piece}.weights", begin, int(ends[-1])) if weighted else None
+            ends = ends - begin
+            before = int(ends[-tiling.n_classes - 1]) if len(ends) > tiling.n_classes else 0
+            too_far = columns[before:].max(initial=0) >= in_last_tile or (
+                tiling.shift != 8 * columns.itemsize and columns.max() >> tiling.shift
+            )
+            if too_far or np.any(ends[1:] < ends[:-1]):
+                raise file.damaged()
+            yield Entries(ends, columns, values, weights)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Entries of consecutive buckets of one piece."""
+
+    ends: Array  # (buckets,) where each bucket ends
+    columns: Array  # within their tile
+    values: Array
+    weights: Array | None
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def family(self) -> tuple[bool, str]:
+        """Entries that may share a block: whole numbers with whole numbers, weighted alike."""
+        return self.values.dtype.kind == "f", "" if self.weights is None else self.weights.dtype.str
+
+
+def as_block(parts: Sequence[Entries], tiling: Tiling, width: int) -> Block:
+    """One block over a panel of ``width`` columns, from entries of one family, in the order of the documents.
+
+    Its rows are the panel's (tile, class) pairs: each tile's columns are visited once, while they are in cache.
+    """
+    sizes = sum((np.diff(part.ends, prepend=0) for part in parts), np.zeros(len(parts[0].ends), np.int64))
+    indptr = np.concatenate(([0], np.cumsum(sizes)))
+    total = int(indptr[-1])
+    indices = np.empty(total, np.uint32)
+    values = np.empty(total, np.result_type(*{part.values.dtype for part in parts}))
+    weights = None if parts[0].weights is None else np.empty(total, parts[0].weights.dtype)
+    starts = indptr[:-1].copy()
+    for part in parts:
+        if weights is not None:
+            kernels.gather_weights(part.ends, part.weights, starts.copy(), weights)
+        kernels.gather_entries(
+            part.ends, part.columns, part.values, tiling.shift, tiling.n_classes, starts, indices, values
+        )
+    codes = np.tile(np.arange(tiling.n_classes, dtype=np.int32), len(sizes) // tiling.n_classes)
+    if weights is not None:  # every entry has a weight of its own: a row each
+        indptr, codes = np.arange(total + 1), np.repeat(codes, sizes)
+    return Block(indptr, indices, values, codes, width, weights)

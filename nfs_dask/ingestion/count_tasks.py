@@ -1,0 +1,175 @@
+"""The task that counts the terms of one piece of the documents."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.documents.document_source import Batch, DocumentSource
+from nfs_dask.errors import InputError
+from nfs_dask.files.folder import Folder
+from nfs_dask.files.sealed import sealed, unsealed
+from nfs_dask.ingestion.ingest_report import Seen
+from nfs_dask.ingestion.segments import Segment, read_manifest, write_segment
+from nfs_dask.sources.labels import encode, merge_classes, sample_weights
+from nfs_dask.store.header import MOST_JSON
+from nfs_dask.text.counting import TermCounter
+from nfs_dask.text.ordering import order
+from nfs_dask.text.settings import TextSettings, Tokenizer
+
+logger = logging.getLogger("nfs_dask")
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """Some pieces of the documents, and where to leave what was counted."""
+
+    documents: DocumentSource
+    folder: str
+    number: int
+    pieces: range
+    settings: TextSettings
+    segment_nbytes: int
+    note_skipped: bool = False  # which documents were left out, for who has a label for each
+    tokenizer: Tokenizer | str | None = None  # a callable for tasks that run here; else where to import it from
+
+    @property
+    def manifest(self) -> str:
+        return f"task-{self.number:08d}.json"
+
+
+@dataclass
+class CountedPieces:
+    """What became of the pieces of a task."""
+
+    segments: list[Segment] = field(default_factory=list)
+    seen: Seen = field(default_factory=Seen)
+    skipped: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # documents left out, of those seen here
+
+
+def count_texts(task: CountTask) -> CountedPieces:
+    """Count some pieces of the documents, unless an earlier try has."""
+    return _count(task, chain.from_iterable(map(task.documents.batches, task.pieces)))
+
+
+def count_partition(partition: Any, task: CountTask) -> CountedPieces:
+    """As `count_texts`, of a partition of a Dask collection."""
+    return _count(task, task.documents.batches(partition))
+
+
+def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
+    folder = Folder(task.folder)
+    if folder.exists(task.manifest):
+        finished = _finished(folder, task)
+        if finished is not None and (not finished.seen.left_out or task.documents.columns.on_error == "skip"):
+            return finished
+        # An earlier try was allowed to leave documents out, and this one is not: reading them again names the first.
+    piece = CountedPieces()
+    counter = TermCounter(task.settings, tokenizer=find_tokenizer(task.tokenizer))
+    held = _Held(task, counter)
+    skipped = []
+    for batch in batches:
+        if task.note_skipped:
+            skipped.append(batch.skipped + piece.seen.seen)
+        piece.seen.note(batch)
+        counter.add(batch.document_by_document())
+        held.note(batch)
+        if counter.nbytes + held.nbytes >= task.segment_nbytes:
+            piece.segments.append(held.write(folder, len(piece.segments)))
+    if held.n_documents:
+        piece.segments.append(held.write(folder, len(piece.segments)))
+    piece.seen.collisions = held.collisions
+    piece.skipped = np.concatenate(skipped) if skipped else piece.skipped
+    folder.write(task.manifest, sealed(_to_json(piece, task)))
+    return piece
+
+
+def find_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
+    """The callable itself, imported from where the caller has it."""
+    if not isinstance(tokenizer, str):
+        return tokenizer
+    module, _, name = tokenizer.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"workers cannot import the tokenizer {tokenizer} ({error}); install it there, or leave the engine out"
+        ) from error
+    return found
+
+
+class _Held:
+    """Labels and weights of the documents that the counter holds."""
+
+    def __init__(self, task: CountTask, counter: TermCounter) -> None:
+        self._task = task
+        self._counter = counter
+        self._labels: list[Any] = []
+        self._weights: list[Array] = []
+        self.n_documents = 0
+        self.collisions = 0  # of all segments
+
+    @property
+    def nbytes(self) -> int:
+        return 16 * self.n_documents
+
+    def note(self, batch: Batch) -> None:
+        self.n_documents += batch.n_documents
+        if batch.labels is not None:
+            self._labels.append(encode(batch.labels, batch.n_documents))
+        if batch.weights is not None:
+            self._weights.append(sample_weights(batch.weights, batch.n_documents))
+
+    def write(self, folder: Folder, number: int) -> Segment:
+        """Write what is held as a segment, and hold nothing."""
+        classes, codes = _together(self._labels)
+        weights = np.concatenate(self._weights) if self._weights else None
+        name = f"task-{self._task.number:08d}-{number:04d}.terms"
+        regions = self._task.documents.columns.n_regions
+        counted = order(self._counter.finish())
+        self.collisions += counted.collisions
+        segment = write_segment(folder, name, counted, self._task.settings, regions, codes, weights, classes)
+        self._labels, self._weights, self.n_documents = [], [], 0
+        return segment
+
+
+def _together(parts: list[tuple[Array, Array]]) -> tuple[Array | None, Array | None]:
+    """Labels that were encoded batch by batch, under classes of their own, as codes of one set of classes."""
+    if not parts:
+        return None, None
+    classes = merge_classes([own for own, _ in parts])
+    codes = [np.searchsorted(classes, own).astype(np.int32)[codes] for own, codes in parts]
+    return classes, np.concatenate(codes)
+
+
+def _to_json(piece: CountedPieces, task: CountTask) -> dict[str, Any]:
+    return {
+        "task": task.number,
+        "segments": [segment.name for segment in piece.segments],
+        "seen": piece.seen.to_json(),
+        "skipped": piece.skipped.tolist(),
+    }
+
+
+def _finished(folder: Folder, task: CountTask) -> CountedPieces | None:
+    """What an earlier try has left; None where it is not whole, and has to be made again."""
+    try:
+        found = unsealed(folder.read(task.manifest, 0, MOST_JSON))
+        if found["task"] != task.number:
+            raise ValueError(f"it is that of task {found['task']}")
+        segments = [read_manifest(folder, name) for name in found["segments"]]
+        seen, skipped = Seen.from_json(found["seen"]), np.array(found["skipped"], np.int64)
+    except (LookupError, TypeError, ValueError) as error:
+        logger.warning("%s is damaged (%s); its documents are counted again", folder.path(task.manifest), error)
+        return None
+    whole = [segment for segment in segments if segment is not None]
+    return CountedPieces(whole, seen, skipped) if len(whole) == len(segments) else None

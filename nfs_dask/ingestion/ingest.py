@@ -1,0 +1,220 @@
+"""`ingest`: whatever a user has, into a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nfs_dask.containers import listed, unwrapped
+from nfs_dask.dataset import Dataset, open_dataset
+from nfs_dask.documents.open_documents import is_documents, open_documents
+from nfs_dask.engine.choose import choose_engine
+from nfs_dask.engine.engine import Engine
+from nfs_dask.errors import InputError
+from nfs_dask.files.folder import Folder
+from nfs_dask.ingestion.text_ingest import TextIngest, ingest_texts
+from nfs_dask.ingestion.text_options import make_terms
+from nfs_dask.sources.anndata_memory import column_of, is_anndata
+from nfs_dask.sources.open_source import open_source
+from nfs_dask.sources.source import Source
+from nfs_dask.store.layout import Layout
+from nfs_dask.store.writer import write_store
+from nfs_dask.text.settings import DEFAULT_PATTERN, Filters, Tokenizer
+from nfs_dask.units import MiB, parse_bytes
+
+RUN_NBYTES = 128 * MiB  # of a source, that one task of an ingest reads
+ENTRY_NBYTES = 12  # of a block in memory, about
+
+
+def ingest(
+    source: Any,
+    store: str | os.PathLike[str],
+    *,
+    labels: Any = None,
+    label_column: str | None = None,
+    weights: Any = None,
+    weight_column: str | None = None,
+    names: Iterable[str] | None = None,
+    text_column: str | None = None,
+    regions: Sequence[str] | Mapping[str, str] | None = None,
+    analyzer: str = "word",
+    ngrams: tuple[int, int] = (1, 1),
+    lowercase: bool = True,
+    strip_accents: str | None = None,
+    token_pattern: str = DEFAULT_PATTERN,
+    tokenizer: Tokenizer | None = None,
+    stop_words: str | Iterable[str] | None = None,
+    min_df: int | float = 1,
+    max_df: int | float = 1.0,
+    max_features: int | None = None,
+    vocabulary: Iterable[str] | Mapping[str, int] | None = None,
+    hashed: int | None = None,
+    binary: bool = False,
+    tfidf: bool = False,
+    sublinear_tf: bool = False,
+    norm: str | None = "l2",
+    encoding: str = "utf-8",
+    block_bytes: int | str | None = None,
+    on_error: str = "fail",
+    append: bool = False,
+    engine: Engine | None = None,
+) -> Dataset:
+    """Write documents, or a matrix, into a store of ours, from which every pass reads fastest.
+
+    Texts become counts, or tf-idf weights, of the terms that scikit-learn's vectorizers find, under the same names and
+    in the same order, however the documents are cut and wherever the work is done. No machine holds the corpus or its
+    vocabulary. An ingest that was killed goes on when it is called again.
+
+    Parameters
+    ----------
+    source
+        Documents: Parquet, CSV, JSON lines, lines of text, or folders and tar archives with a folder for each class,
+        as a path, URL or pattern, or a list of `Path`. Any other list, array or Series of strings is documents; so is a
+        Dask bag of strings, (text, label) pairs or dicts, and a DataFrame or pyarrow Table with ``text_column``. Or a
+        matrix: in memory, a Dask array, or files that `open_dataset` opens.
+    store
+        A new path or URL; with ``append``, an existing store.
+    labels, label_column
+        One label for each document, or the column that holds them. Folders name the classes by themselves.
+    weights, weight_column
+        One weight for each document, or the column that holds them.
+    names
+        Of a matrix: one name for each feature.
+    text_column
+        The column that holds the texts.
+    regions
+        Several columns of texts, such as ["subject", "body"]: each gets columns of its own, over one vocabulary.
+    analyzer, ngrams, lowercase, strip_accents, token_pattern, tokenizer, stop_words
+        How texts become terms, as in scikit-learn; ``ngrams`` is its ``ngram_range``. A tokenizer is never stored.
+    min_df, max_df, max_features
+        Which terms become columns: those of so many documents, or of such a share; and the most frequent ones.
+    vocabulary
+        The terms to count, instead of those that are found.
+    hashed
+        Number the columns by this many bits of a hash, instead of giving each term one of its own.
+    binary, tfidf, sublinear_tf, norm
+        What the values are, as in scikit-learn.
+    encoding
+        Of files of text.
+    block_bytes
+        What a block of a new store takes in memory, such as "64MiB".
+    on_error
+        What to do about an undecodable, missing, unlabelled or broken document: "fail", or "skip" it and say so. An
+        empty text is none of these: it is a document without words.
+    append
+        Add the rows to the store; texts are read with its own settings, which have to be given again, and its own
+        vocabulary, whatever ``min_df``, ``max_df`` and ``max_features`` say.
+    engine
+        Where the work runs; None chooses as for a pass.
+    """
+    source = listed(unwrapped(source, "source"))
+    target = Folder.of(store)
+    layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
+    where: dict[str, Any] = {
+        "text_column": text_column,
+        "regions": regions,
+        "label_column": label_column,
+        "weight_column": weight_column,
+        "encoding": encoding,
+        "on_error": on_error,
+    }
+    terms: dict[str, Any] = {
+        "analyzer": analyzer,
+        "ngrams": ngrams,
+        "lowercase": lowercase,
+        "strip_accents": strip_accents,
+        "token_pattern": token_pattern,
+        "tokenizer": tokenizer,
+        "stop_words": stop_words,
+        "min_df": min_df,
+        "max_df": max_df,
+        "max_features": max_features,
+        "vocabulary": vocabulary,
+        "hashed": hashed,
+        "binary": binary,
+        "tfidf": tfidf,
+        "sublinear_tf": sublinear_tf,
+        "norm": norm,
+    }
+    if is_documents(source, text_column=text_column, regions=regions):
+        for what, column, values in (("label", label_column, labels), ("weight", weight_column, weights)):
+            if column is not None and values is not None:
+                raise InputError(f"{what}s= and {what}_column= both say what the {what}s are; give one of them")
+        if names is not None:
+            raise InputError("names= are for matrices; the features of texts are named by their terms")
+        documents = open_documents(source, **where)
+        made = make_terms(**terms)
+        if append:  # which terms have columns was decided when the store was made
+            made = replace(made, filters=Filters())
+        asked = TextIngest(documents, target, made, labels, weights, append, layout)
+        ingest_texts(asked, engine)
+    else:
+        _refuse_text_parameters(source, where | terms)
+        opened = _open_matrix(source, labels, label_column, _weights_of(source, weights, weight_column))
+        _write_matrix(opened, target, names, append, layout, engine)
+    return open_dataset(target.location)
+
+
+_DEFAULTS: dict[str, Any] = {
+    "analyzer": "word",
+    "ngrams": (1, 1),
+    "lowercase": True,
+    "token_pattern": DEFAULT_PATTERN,
+    "min_df": 1,
+    "max_df": 1.0,
+    "binary": False,
+    "tfidf": False,
+    "sublinear_tf": False,
+    "norm": "l2",
+    "encoding": "utf-8",
+    "on_error": "fail",
+}
+_OF_MATRICES = ("label_column", "weight_column")
+
+
+def _refuse_text_parameters(source: Any, given: dict[str, Any]) -> None:
+    """Parameters that would do nothing to a matrix."""
+    useless = [name for name, value in given.items() if name not in _OF_MATRICES and value != _DEFAULTS.get(name)]
+    if useless:
+        raise InputError(
+            f"{useless[0]}= is about texts, and {_shown(source)} is a matrix; leave it out, or give documents"
+        )
+
+
+def _shown(source: Any) -> str:
+    return repr(source) if isinstance(source, (str, os.PathLike)) else f"a {type(source).__name__}"
+
+
+def _open_matrix(source: Any, labels: Any, label_column: str | None, weights: Any) -> Source:
+    if label_column is not None and labels is not None:
+        raise InputError("labels= and label_column= both say what the labels are; give one of them")
+    return open_source(source, labels=label_column if labels is None else labels, sample_weight=weights)
+
+
+def _weights_of(source: Any, weights: Any, column: str | None) -> Any:
+    """Weights that were given, or those in a column of an AnnData."""
+    if column is None:
+        return weights
+    if weights is not None:
+        raise InputError("weights= and weight_column= both say what the weights are; give one of them")
+    if is_anndata(source):
+        return column_of(source, column)
+    raise InputError(
+        f"weight_column={column!r} names a column of documents or of an AnnData in memory, and {_shown(source)} is "
+        "neither; give one weight for each row as weights=, such as anndata.read_h5ad(path, backed='r').obs[column]"
+    )
+
+
+def _write_matrix(
+    source: Source,
+    target: Folder,
+    names: Iterable[str] | None,
+    append: bool,
+    layout: Layout | None,
+    engine: Engine | None,
+) -> None:
+    runs = max(1, min(source.n_blocks, source.read_nbytes // RUN_NBYTES))
+    with choose_engine(engine, source).mapping(source) as mapping:
+        write_store(source, target.location, names=names, append=append, map=mapping, runs=runs, layout=layout)

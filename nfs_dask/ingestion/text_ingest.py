@@ -1,0 +1,269 @@
+"""Documents into a store: count the terms of all pieces, merge their names, write what they make.
+
+Every step is a map over small tasks that leave files; the driver sees numbers, and a few names by which ranges are cut.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Set
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.containers import unwrapped
+from nfs_dask.documents.document_source import DocumentSource, shares
+from nfs_dask.engine.choose import choose_for_documents
+from nfs_dask.engine.engine import Engine, Executor
+from nfs_dask.engine.serial import SerialEngine
+from nfs_dask.errors import DataWarning, InputError, warn
+from nfs_dask.files.folder import Folder
+from nfs_dask.ingestion.appending import stored_facts, stored_frequencies, stored_vocabulary
+from nfs_dask.ingestion.count_tasks import CountedPieces, CountTask, count_partition, count_texts
+from nfs_dask.ingestion.counted_source import CountedTexts
+from nfs_dask.ingestion.given_vocabulary import Fixed, write_fixed
+from nfs_dask.ingestion.ingest_folder import open_workplace
+from nfs_dask.ingestion.ingest_report import Seen
+from nfs_dask.ingestion.merging import MergedRange, MergeTask, choose_bounds, choose_cuts, merge_range
+from nfs_dask.ingestion.segments import Segment
+from nfs_dask.ingestion.text_options import Terms
+from nfs_dask.ingestion.text_plan import TextPlan, make_text_plan
+from nfs_dask.sources.dask_matrices import is_collection
+from nfs_dask.sources.labelled import Labelled
+from nfs_dask.sources.labels import as_column
+from nfs_dask.store.header import read_header
+from nfs_dask.store.layout import Layout
+from nfs_dask.store.publish import check_new
+from nfs_dask.store.text_facts import TextFacts, check_same_text
+from nfs_dask.store.writer import write_store
+from nfs_dask.units import MiB
+
+logger = logging.getLogger("nfs_dask")
+
+RUN_NBYTES = 128 * MiB  # of counted texts, that one task writes
+RANGES_PER_SLOT = 3  # that balance each other, where there are few terms
+SMALL_RANGE = 8 * MiB  # of terms, that no more tasks are made for
+FIXED = "vocabulary.terms"
+
+
+@dataclass(frozen=True)
+class TextIngest:
+    """All that an ingest of documents was asked for."""
+
+    documents: DocumentSource
+    store: Folder
+    terms: Terms
+    labels: Any = None  # one for each document; None: those the documents carry
+    weights: Any = None
+    append: bool = False
+    layout: Layout | None = None
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Their names; a single one has none."""
+        names = tuple(self.documents.region_names)
+        return names if len(names) > 1 else ("",)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What an interrupted ingest must have in common with the one that goes on."""
+        return {
+            "documents": self.documents.fingerprint,
+            "columns": self.documents.columns.to_json(),
+            "settings": self.terms.settings.to_json(),
+            "labels of your own": self.labels is not None or self.weights is not None,
+        }
+
+
+def ingest_texts(ingest: TextIngest, engine: Engine | None) -> None:
+    """Write the store."""
+    engine = choose_for_documents(engine, ingest.documents)
+    resumable = ingest.documents.fingerprint is not None
+    _refuse_early(ingest)
+    with ExitStack() as stack:
+        folder = stack.enter_context(open_workplace(ingest.store, ingest.identity, resumable=resumable))
+        executor = stack.enter_context(engine.executor())
+        plan = make_text_plan(ingest.documents, executor.resources([folder], texts=True))
+        logger.debug("%s", plan)
+        pieces = _count(ingest, folder, executor, plan)
+        _merge_and_write(ingest, folder, executor, plan, pieces)
+
+
+def _refuse_early(ingest: TextIngest) -> None:
+    """What would fail after all the work had been done."""
+    if ingest.append:
+        stored = stored_facts(ingest.store)
+        asked = replace(stored, settings=ingest.terms.settings, regions=ingest.regions)
+        check_same_text(stored, asked, ingest.store.location)
+        if read_header(ingest.store).label is not None and ingest.labels is None and not ingest.documents.labelled:
+            raise InputError(
+                f"the rows of {ingest.store.location} have labels, and the documents to append have none; name their "
+                "column, or give labels= for them"
+            )
+    else:
+        check_new(ingest.store)
+
+
+# Counting
+
+
+def _count(ingest: TextIngest, folder: Folder, executor: Executor, plan: TextPlan) -> list[CountedPieces]:
+    documents, tokenizer = ingest.documents, ingest.terms.tokenizer
+    by_name = ingest.terms.shippable_tokenizer
+    here = documents.in_memory or (tokenizer is not None and by_name is None)
+    tasks = [
+        CountTask(
+            own,
+            folder.location,
+            number,
+            pieces,
+            ingest.terms.settings,
+            plan.segment_nbytes,
+            ingest.labels is not None or ingest.weights is not None,
+            tokenizer if here else by_name,
+        )
+        for number, (own, pieces) in enumerate(shares(documents))
+    ]
+    with ExitStack() as stack:
+        counter = stack.enter_context(SerialEngine().executor()) if here else executor
+        if documents.delayed is None:
+            return counter.map_items(count_texts, tasks)
+        return counter.map_values(count_partition, documents.delayed, tasks)
+
+
+# Merging and writing
+
+
+def _merge_and_write(
+    ingest: TextIngest, folder: Folder, executor: Executor, plan: TextPlan, pieces: list[CountedPieces]
+) -> None:
+    seen = Seen()
+    for piece in pieces:
+        seen.add(piece.seen)
+    segments = [segment for piece in pieces for segment in piece.segments]
+    if not segments:
+        reason = f" ({seen})" if seen.left_out else ""
+        raise InputError(f"there are no documents to ingest{reason}; give at least one")
+    fixed = _write_vocabulary(ingest, folder)
+    ranges = _merge(ingest, folder, executor, plan, segments, fixed)
+    settings, regions = ingest.terms.settings, ingest.regions
+    n_documents = stored_facts(ingest.store).n_documents if ingest.append else None
+    counted = CountedTexts(folder, segments, ranges, settings, regions=regions, fixed=fixed, n_documents=n_documents)
+    source = _labelled(ingest, counted, pieces, seen)
+    report = seen.to_json() | ({} if ingest.append else _of_terms(ranges))  # the vocabulary is that of the first ingest
+    facts = TextFacts(settings, counted.n_rows, counted.n_terms, regions, report)
+    runs = max(2 * plan.resources.slots, source.read_nbytes // RUN_NBYTES)
+    write_store(
+        source,
+        ingest.store.location,
+        append=ingest.append,
+        map=executor.map_items,
+        layout=ingest.layout,
+        runs=runs,
+        text=facts,
+    )
+    if seen.left_out:
+        warn(str(seen), DataWarning)
+
+
+def _write_vocabulary(ingest: TextIngest, folder: Folder) -> Fixed | None:
+    """The vocabulary that was given, or that of the store to append to, where tasks find it."""
+    if ingest.append:
+        known = stored_vocabulary(ingest.store)
+        return None if known is None else write_fixed(folder, FIXED, *known)
+    given = ingest.terms.vocabulary
+    return None if given is None else write_fixed(folder, FIXED, *given)
+
+
+def _merge(
+    ingest: TextIngest,
+    folder: Folder,
+    executor: Executor,
+    plan: TextPlan,
+    segments: list[Segment],
+    fixed: Fixed | None,
+) -> list[MergedRange]:
+    """All ranges, merged; those of the most frequent terms only after a look at how frequent terms are."""
+    settings, filters = ingest.terms.settings, ingest.terms.filters
+    n_documents = sum(segment.n_documents for segment in segments)
+    fewest, most = filters.document_range(n_documents)
+    files: list[Segment | Fixed] = [*segments, *([] if fixed is None else [fixed])]
+    share = sum(file.terms_nbytes for file in files) // (RANGES_PER_SLOT * plan.resources.slots)
+    bounds = choose_bounds(files, min(plan.range_nbytes, max(SMALL_RANGE, share)))
+    tasks = [
+        MergeTask(
+            folder.location,
+            tuple(segment.name for segment in segments),
+            number,
+            low,
+            high,
+            f"range-{number:06d}.terms",
+            fewest=fewest,
+            most=most,
+            with_df=settings.tfidf,
+            fixed=None if fixed is None else fixed.name,
+            hashed=settings.hashed is not None,
+            stored=stored_frequencies(ingest.store) if ingest.append and settings.hashed is not None else None,
+        )
+        for number, (low, high) in enumerate(zip(bounds, [*bounds[1:], None], strict=True))
+    ]
+    if filters.max_features is not None:
+        looks = executor.map_items(merge_range, [replace(task, name=None, with_table=True) for task in tasks])
+        cuts = choose_cuts(looks, filters.max_features)
+        tasks = [replace(task, cut=cut) for task, cut in zip(tasks, cuts, strict=True)]
+    ranges: list[MergedRange] = executor.map_items(merge_range, tasks)
+    if fixed is None and not any(merged.n_kept for merged in ranges):
+        raise InputError(
+            f"no term is left of {sum(merged.n_distinct for merged in ranges):,} in {n_documents:,} documents; relax "
+            "min_df and max_df, or see whether the documents hold more than stop words"
+        )
+    return ranges
+
+
+def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPieces], seen: Seen) -> Any:
+    """The documents with the labels and weights that were given for all of those seen."""
+    if ingest.labels is None and ingest.weights is None:
+        return source
+    starts = np.cumsum([0] + [piece.seen.seen for piece in pieces])
+    skipped = np.concatenate([piece.skipped + start for piece, start in zip(pieces, starts.tolist(), strict=False)])
+    given = []
+    for what, lazy in (("labels", ingest.labels), ("weights", ingest.weights)):
+        values = unwrapped(lazy, what)
+        values = values.compute() if is_collection(values) else values
+        if what == "weights" and isinstance(values, Real):
+            values = np.full(seen.seen, values)
+        if values is not None and (not hasattr(values, "__len__") or isinstance(values, (str, bytes, Mapping, Set))):
+            raise InputError(f"{what}= is a {type(values).__name__}; give a list or an array, one for each document")
+        if values is not None and len(values) != seen.seen:
+            raise InputError(f"there are {seen.seen:,} documents but {len(values):,} {what}; give one for each")
+        given.append(values if values is None or not len(skipped) else _without(values, skipped))
+    labelled = Labelled(source, *given)
+    if (row := labelled.first_unlabelled) is not None:
+        number = int(np.delete(np.arange(seen.seen), skipped)[row])
+        raise InputError(
+            f"labels= has none for document {number:,}; give it one, or leave such documents out beforehand"
+        )
+    return labelled
+
+
+def _without(values: Any, skipped: Array) -> Any:
+    """The values of the documents that are left."""
+    if isinstance(values, (list, tuple)):
+        out = set(skipped.tolist())
+        return [value for number, value in enumerate(values) if number not in out]
+    return np.delete(np.asarray(as_column(values, "labels")), skipped)
+
+
+def _of_terms(ranges: list[MergedRange]) -> dict[str, Any]:
+    """What became of the terms."""
+    return {
+        "terms": sum(merged.n_distinct for merged in ranges),
+        "too_rare": sum(merged.n_rare for merged in ranges),
+        "too_frequent": sum(merged.n_frequent for merged in ranges),
+        "beyond_max_features": sum(merged.n_cut for merged in ranges),
+        "sharing_a_column": sum(merged.n_shared for merged in ranges),
+    }

@@ -1,0 +1,151 @@
+"""What a user says of texts, as settings that tasks and stores keep."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.errors import InputError, warn
+from nfs_dask.ingestion.contradictions import contradictions
+from nfs_dask.text.settings import Filters, TextSettings, Tokenizer
+from nfs_dask.text.strings import Strings
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How terms are made, which of them are kept, and who splits texts into tokens."""
+
+    settings: TextSettings
+    filters: Filters
+    vocabulary: tuple[Strings, Array] | None  # terms sorted, and the column of each; None: those found
+    tokenizer: Tokenizer | None
+
+    @property
+    def shippable_tokenizer(self) -> str | None:
+        """Where workers can import the tokenizer from; None where they cannot, or there is none."""
+        return None if self.tokenizer is None else importable_name(self.tokenizer)
+
+
+def make_terms(
+    *,
+    vocabulary: Any,
+    tokenizer: Tokenizer | None,
+    stop_words: Any,
+    ngrams: Any,
+    min_df: int | float,
+    max_df: int | float,
+    max_features: int | None,
+    **settings: Any,
+) -> Terms:
+    """All parameters of `ingest` that are about terms, checked before anything is read; warns of contradictions."""
+    if tokenizer is not None and not callable(tokenizer):
+        raise InputError(f"tokenizer={tokenizer!r}; give a function from a text to a list of tokens")
+    if tokenizer is not None and settings.get("analyzer") != "word":
+        raise InputError(f"tokenizer= makes words, and analyzer={settings.get('analyzer')!r} takes none; leave one out")
+    made = TextSettings(
+        ngrams=tuple(map(_plain, ngrams)) if isinstance(ngrams, (list, tuple, np.ndarray)) else ngrams,
+        stop_words=read_stop_words(stop_words),
+        tokenizer=None if tokenizer is None else qualified_name(tokenizer),
+        **{name: _plain(value) for name, value in settings.items()},
+    )
+    made.check()
+    filters = Filters(_plain(min_df), _plain(max_df), _plain(max_features))
+    filters.check()
+    fixed = None if vocabulary is None else read_vocabulary(vocabulary)
+    for name, given in (("vocabulary", fixed is not None), ("hashed", made.hashed is not None)):
+        if given and filters != Filters():
+            raise InputError(
+                f"{name}= says which columns there are, and min_df, max_df and max_features choose among those found; "
+                "give one or the other"
+            )
+    if fixed is not None and made.hashed is not None:
+        raise InputError("vocabulary= and hashed= both say what the columns are; give one of them")
+    for message in contradictions(made, tokenizer, None if fixed is None else fixed[0]):
+        warn(message)
+    return Terms(made, filters, fixed, tokenizer)
+
+
+def _plain(value: Any) -> Any:
+    """A number, string or truth value of numpy as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def read_stop_words(stop_words: Any) -> tuple[str, ...] | None:
+    """Words that are left out, sorted; "english" is scikit-learn's list."""
+    if stop_words is None:
+        return None
+    if isinstance(stop_words, str):
+        if stop_words != "english":
+            raise InputError(f"stop_words={stop_words!r}; give 'english', a list of words, or None")
+        return english_stop_words()
+    words = list(stop_words) if isinstance(stop_words, Iterable) else [stop_words]
+    if not all(isinstance(word, str) for word in words):
+        raise InputError(f"stop_words={stop_words!r}; give 'english', a list of words, or None")
+    return tuple(sorted(set(words)))
+
+
+def english_stop_words() -> tuple[str, ...]:
+    """The list that scikit-learn ships; looked up on the client only."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return tuple(sorted(ENGLISH_STOP_WORDS))
+
+
+def read_vocabulary(vocabulary: Any) -> tuple[Strings, Array]:
+    """A user's vocabulary, sorted, with the column of each term: its number in a mapping, else its position.
+
+    >>> terms, columns = read_vocabulary(["good", "bad"])
+    >>> terms.to_list(), columns.tolist()
+    (['bad', 'good'], [1, 0])
+    """
+    if isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
+        raise InputError(f"vocabulary={vocabulary!r}; give a list of terms, or a mapping of terms to columns")
+    if isinstance(vocabulary, (set, frozenset)):
+        vocabulary = sorted(vocabulary)
+    terms = list(vocabulary)
+    columns = list(vocabulary.values()) if isinstance(vocabulary, Mapping) else list(range(len(terms)))
+    if not terms:
+        raise InputError("the vocabulary is empty; give at least one term, or None for the terms that are found")
+    if not all(isinstance(term, str) for term in terms):
+        raise InputError("a vocabulary holds strings; give a list of them, or a mapping of them to columns")
+    if broken := [term for term in terms if not _is_unicode(term)]:
+        raise InputError(f"the vocabulary has the term {broken[0]!r}, which UTF-8 cannot hold; leave it out")
+    if len(set(terms)) < len(terms):
+        twice = Counter(terms).most_common(1)[0][0]
+        raise InputError(f"the vocabulary has the term {twice!r} more than once; give each once")
+    if sorted(columns) != list(range(len(terms))):
+        raise InputError(f"the columns of the vocabulary are not the numbers 0 to {len(terms) - 1}, each once")
+    order = sorted(range(len(terms)), key=lambda i: terms[i].encode())
+    return Strings.of(terms[i] for i in order), np.array([int(columns[i]) for i in order], np.int64)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether no half of a character stands alone."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def qualified_name(function: Callable[..., Any]) -> str:
+    """What a callable is called where it was defined."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', None) or type(function).__module__}:{name}"
+
+
+def importable_name(function: Callable[..., Any]) -> str | None:
+    """Where others can import this very function from; None for lambdas, closures and those of a script."""
+    name = qualified_name(function)
+    module, _, path = name.partition(":")
+    if module == "__main__":
+        return None
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return name if found is function else None

@@ -1,0 +1,122 @@
+"""How much nearer rows are to the centre of each class than to a common one: loops over the entries of CSR rows.
+
+Distances are never subtracted. The squares ``(x - pooled)^2 - (x - center)^2`` are the product of ``center - pooled``
+and ``(x - center) + (x - pooled)``, and the absolute values take one of three forms; both are as exact for values
+around a million as for values around zero.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.kernels import kernel
+
+
+class Entries(NamedTuple):
+    """Entries of rows, as CSR: pointers, the position of each entry among the features (-1: skip it), and values."""
+
+    indptr: Array
+    positions: Array
+    data: Array
+
+
+class Centers(NamedTuple):
+    """What distances depend on, by feature, so that what an entry adds lies together."""
+
+    plain: bool  # whether distances are absolute differences, rather than squares
+    centers: Array  # (k, C)
+    pooled: Array  # (k,)
+    slopes: Array  # (k, C) centers less pooled, over the variances; of squares only
+
+
+def advantages(entries: Entries, centers: Centers, at_zero: Array) -> Array:
+    """Sums over all features of the distance to ``pooled`` less that to the centre of each class, (n, C)."""
+    out = np.zeros((len(entries.indptr) - 1, at_zero.shape[1]))
+    row = np.zeros(len(at_zero))
+    _add_rows(*entries, *centers, at_zero, at_zero.sum(axis=0), row, out)
+    return out
+
+
+def advantages_at_zero(centers: Centers) -> Array:
+    """What each feature adds where it is 0, (k, C)."""
+    out = np.zeros(centers.centers.shape)
+    _fill_at_zero(*centers, out)
+    return out
+
+
+def mismatches(entries: Entries, centers: Array, exact: Array) -> Array:
+    """In how many of the ``exact`` features each row differs from the centre of each class, (n, C) int64."""
+    out = np.tile((centers[exact] != 0).sum(axis=0), (len(entries.indptr) - 1, 1))
+    _count_mismatches(*entries, centers, exact, out)
+    return out
+
+
+@numba.njit(nogil=True, inline="always")
+def _advantage(plain, x, center, pooled, slope):
+    """The distance of x to the common centre less that to the centre of a class."""
+    both = (x - center) + (x - pooled)
+    if not plain:
+        return slope * both
+    if x >= center:
+        return center - pooled if x >= pooled else -both
+    return both if x >= pooled else pooled - center
+
+
+@kernel
+def _fill_at_zero(plain, centers, pooled, slopes, out):
+    """out[feature, class] = the advantage of a value of 0."""
+    for p in range(centers.shape[0]):
+        for c in range(centers.shape[1]):
+            out[p, c] = _advantage(plain, 0.0, centers[p, c], pooled[p], slopes[p, c])
+
+
+@kernel
+def _add_rows(indptr, positions, data, plain, centers, pooled, slopes, at_zero, empty, row, out):
+    """out[row, class] += the advantage of every feature.
+
+    A row that has at least half of the features is laid out in ``row``, and its features are added one by one. Of
+    another one, the features it has take the place of what ``empty`` counts for them, so that it costs what it has. A
+    stored 0 is none of those: the way a row is stored changes nothing.
+    """
+    k, n_classes = centers.shape
+    for i in range(len(indptr) - 1):
+        present = 0
+        for j in range(indptr[i], indptr[i + 1]):
+            if positions[j] >= 0 and data[j] != 0:
+                present += 1
+        if 2 * present >= k:
+            row[:] = 0
+            for j in range(indptr[i], indptr[i + 1]):
+                if positions[j] >= 0:
+                    row[positions[j]] = np.float64(data[j])
+            for p in range(k):
+                for c in range(n_classes):
+                    out[i, c] += _advantage(plain, row[p], centers[p, c], pooled[p], slopes[p, c])
+        else:
+            for c in range(n_classes):
+                out[i, c] = empty[c]
+            for j in range(indptr[i], indptr[i + 1]):
+                p = positions[j]
+                if p >= 0 and data[j] != 0:
+                    x = np.float64(data[j])
+                    for c in range(n_classes):
+                        out[i, c] += _advantage(plain, x, centers[p, c], pooled[p], slopes[p, c]) - at_zero[p, c]
+
+
+@kernel
+def _count_mismatches(indptr, positions, data, centers, exact, out):
+    """out[row, class] += 1 for each exact feature that is not at the centre, -1 for one that was only without it."""
+    for i in range(len(indptr) - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            p = positions[j]
+            if p >= 0 and exact[p]:
+                x = np.float64(data[j])
+                for c in range(centers.shape[1]):
+                    if x != centers[p, c]:
+                        out[i, c] += 1
+                    if centers[p, c] != 0:
+                        out[i, c] -= 1

@@ -1,0 +1,172 @@
+"""What survives a fit, whatever the method. Models are values: they hold no data and open no files."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array, Block
+from nfs_dask.arrays.lookup import Lookup
+from nfs_dask.errors import InputError
+from nfs_dask.text.features import TextFeatures
+
+Names = Callable[[Array], Sequence[str] | None]  # of some columns
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How good a support is.
+
+    Naive Bayes maximises a log likelihood, in nats, of the counts under smoothing; centers minimise a cost.
+    """
+
+    objective: float  # of this support
+    gap: float  # no support of that size has an objective that is better by more than this
+    certified: bool  # whether the gap is zero up to rounding
+    point: Array | None  # (C,) the dual point: shares of the classes; None for methods without one
+    n_evaluations: int  # how often all gains were evaluated
+    bound: float | None = None  # no support of that size has a better objective, whatever was rounded; None: by the gap
+
+    @property
+    def best(self) -> float:
+        """What no objective of a support of that size is better than."""
+        return self.objective + self.gap if self.bound is None else self.bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model(ABC):
+    """A classifier over a few features: it gives each document a score for each class."""
+
+    method: str
+    classes: Array  # (C,) sorted labels
+    class_count: Array  # (C,) float64, documents of each class under their weights
+    n_features: int
+    support: Array  # (k,) int64, ascending
+    evidence: Evidence
+    names: tuple[str, ...] | None = None  # (k,) of the support
+    text: TextFeatures | None = None  # how raw text is read; None for models of other data
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def for_tasks(self) -> Self:
+        """A copy without provenance: equal models have equal ones, whenever they were fitted."""
+        return replace(self, provenance={})
+
+    @property
+    def measure(self) -> str:
+        """What the objective is, for people."""
+        return "cost"
+
+    @abstractmethod
+    def scores(self, block: Block, trusted: bool = False) -> Array:
+        """How well each row suits each class, (n, C): larger is better, -inf rules a class out.
+
+        Only differences within a row mean something. ``trusted`` values were checked when the data were written.
+        """
+
+    @property
+    @abstractmethod
+    def has_probabilities(self) -> bool:
+        """Whether the scores say how probable the classes are."""
+
+    @abstractmethod
+    def log_odds(self, scores: Array) -> Array:
+        """From scores to logarithms of the probabilities, up to a constant of the row; of models that have them."""
+
+    @property
+    @abstractmethod
+    def is_linear(self) -> bool:
+        """Whether the scores are linear functions of the features, those that `coefficients` gives."""
+
+    @abstractmethod
+    def coefficients(self) -> tuple[Array, Array]:
+        """Weights (1 or C, inputs) and intercepts (1 or C,) of a linear rule, in the signs of scikit-learn.
+
+        For two classes the differences of ``classes[1]`` to ``classes[0]``.
+        """
+
+    @abstractmethod
+    def margins(self) -> Array:
+        """(C, k) how much a large value of each feature speaks for a class, against the other classes."""
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @cached_property
+    def seen(self) -> Array:
+        """Positions of the classes that have documents."""
+        return np.flatnonzero(self.class_count > 0)
+
+    @property
+    def inputs(self) -> Array:
+        """Columns of the data that the scores depend on, ascending."""
+        return self.support
+
+    @property
+    def needs_whole_rows(self) -> bool:
+        """Whether scores depend on more than the selected columns."""
+        return self.inputs is not self.support
+
+    @property
+    def needs_lengths(self) -> bool:
+        """Whether they depend on whole rows in that all other columns count as one."""
+        return False
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        return Lookup.of(self.support, self.n_features)
+
+    def predict(self, block: Block, trusted: bool = False) -> Array:
+        """The class of largest score, (n,); the first of equal ones."""
+        return self.classes[np.argmax(self.scores(block, trusted), axis=1)]
+
+    def decision_function(self, block: Block, trusted: bool = False) -> Array:
+        """Two classes: (n,), above 0 for ``classes[1]``. More: `scores`."""
+        scores = self.scores(block, trusted)
+        return scores[:, 1] - scores[:, 0] if self.n_classes == 2 else scores
+
+    def predict_log_proba(self, block: Block, trusted: bool = False) -> Array:
+        """Log of the posterior of each class, (n, C)."""
+        return self.log_posterior(self.scores(block, trusted))
+
+    def predict_proba(self, block: Block, trusted: bool = False) -> Array:
+        """The posterior of each class, (n, C)."""
+        return np.exp(self.predict_log_proba(block, trusted))
+
+    def log_posterior(self, scores: Array) -> Array:
+        """Log of the posterior of each class, (n, C), from the scores."""
+        if not self.has_probabilities:
+            raise InputError(
+                f"a model of method {self.method!r} measures distances and has no probabilities; "
+                "take predict or decision_function"
+            )
+        logs = self.log_odds(scores)
+        logs = logs - logs.max(axis=1, keepdims=True)
+        return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)))
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the support; ``x`` and the column where the data had none."""
+        return [self._name(position) for position in range(len(self.support))]
+
+    def top_features(self, n: int = 10, names: Names | None = None) -> dict[Any, list[tuple[str, float]]]:
+        """For each class up to n features that speak for it most, with their margins; only those above 0.
+
+        ``names`` says what columns are called, of a model that does not know it.
+        """
+        tops = {}
+        for label, margin in zip(self.classes.tolist(), self.margins(), strict=True):
+            order = np.argsort(-margin, kind="stable")[:n]
+            best = order[margin[order] > 0]
+            named = names(self.support[best]) if names is not None and self.names is None else None
+            known = [self._name(i) for i in best] if named is None else named
+            tops[label] = list(zip(known, margin[best].tolist(), strict=True))
+        return tops
+
+    def _name(self, position: int) -> str:
+        return f"x{self.support[position]}" if self.names is None else self.names[position]

@@ -1,0 +1,199 @@
+"""Naive Bayes over a few features: sums of logarithms of probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct
+from nfs_dask.arrays.kernels import kernel
+from nfs_dask.models.model import Model
+from nfs_dask.statistics.binary_counts import check_binary
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Sums of logarithms, some of them of zero: a finite part, and how many zeros there are."""
+
+    finite: Array
+    zeros: Array  # of whole numbers; a negative one takes back a zero that was counted elsewhere
+
+    @classmethod
+    def of(cls, logs: Array) -> Terms:
+        zero = np.isneginf(logs)
+        return cls(np.where(zero, 0.0, logs), zero.astype(np.int64))
+
+    def __sub__(self, other: Terms) -> Terms:
+        return Terms(self.finite - other.finite, self.zeros - other.zeros)
+
+    def __getitem__(self, index: Any) -> Terms:
+        return Terms(self.finite[index], self.zeros[index])
+
+    @property
+    def value(self) -> Array:
+        """As plain numbers: infinite where zeros do not cancel."""
+        return np.where(self.zeros > 0, -np.inf, np.where(self.zeros < 0, np.inf, self.finite))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveBayesModel(Model):
+    """A naive Bayes classifier over a few features.
+
+    A document x is scored, for each class c, by ``class_log_prior[c]`` plus ``x_i * present[c, i]`` of each selected
+    feature i; under a threshold, by ``present[c, i]`` where x_i is above it and ``absent[c, i]`` where it is not.
+    Features that are not selected are as likely in one class as in any other and do not appear; or all of them count as
+    one more feature, whose values add ``rest[c]`` each.
+    """
+
+    class_log_prior: Array  # (C,) float64; -inf for a class that is never predicted
+    alpha: float
+    present: Array  # (C, k) float64, at most 0
+    absent: Array | None = None  # (C, k) float64; with a threshold only
+    threshold: float | None = None  # of values that count as present; None: values count as they are
+    binary_only: bool = False  # refuse values besides 0 and 1
+    rest: Array | None = None  # (C,) float64, finite and at most 0; without a threshold only
+
+    @property
+    def measure(self) -> str:
+        return "predicted error" if self.method == "error" else "log likelihood"
+
+    @property
+    def inputs(self) -> Array:
+        return self.support if self.rest is None else np.arange(self.n_features)
+
+    @property
+    def needs_lengths(self) -> bool:
+        return self.rest is not None
+
+    @property
+    def has_probabilities(self) -> bool:
+        return True
+
+    @property
+    def is_linear(self) -> bool:
+        return True
+
+    @cached_property
+    def steps(self) -> Terms:
+        """(C, k) what one unit of a feature, or its presence rather than absence, adds to the score of each class."""
+        present = Terms.of(self.present)
+        return present if self.absent is None else present - Terms.of(self.absent)
+
+    @cached_property
+    def start(self) -> Terms:
+        """(C,) the score of an empty document."""
+        prior = Terms.of(self.class_log_prior)
+        if self.absent is None:
+            return prior
+        absent = Terms.of(self.absent)
+        return Terms(prior.finite + absent.finite.sum(axis=1), prior.zeros + absent.zeros.sum(axis=1))
+
+    def joint_log_likelihood(self, block: Block, trusted: bool = False) -> Array:
+        """The score of each row for each class, (n, C): log P(c) + log P(x|c) up to a constant of the row.
+
+        -inf rules a class out. A document that all classes rule out is left to the priors.
+        """
+        block = self._checked(block, trusted)
+        scores = np.tile(self.start.finite, (block.n_rows, 1))
+        zeros = np.tile(self.start.zeros, (block.n_rows, 1))
+        entries = (block.indptr, self.lookup.positions(block.indices), block.data)
+        rules = (self.threshold is None, self.threshold or 0.0, self.rest is not None)
+        _add_entries(*entries, *rules, *self._kernel_steps, scores, zeros)
+        scores = Terms(scores, zeros).value
+        nowhere = np.isneginf(scores).all(axis=1)
+        scores[nowhere] = self.class_log_prior
+        return scores
+
+    def scores(self, block: Block, trusted: bool = False) -> Array:
+        return self.joint_log_likelihood(block, trusted)
+
+    def log_odds(self, scores: Array) -> Array:
+        return scores
+
+    def coefficients(self) -> tuple[Array, Array]:
+        """For more than two classes less what the classes are worth on average, under the documents they have."""
+        average = self._average(self.steps)
+        weights, start = self._beside(self.steps, average), self.start
+        if self.n_classes == 2:
+            start = start[1:] - start[:1]
+        if self.rest is not None:
+            others = Terms.of(self.rest[:, None])
+            chosen = weights
+            weights = np.repeat(self._beside(others, self._average(others)), self.n_features, axis=1)
+            weights[:, self.support] = chosen
+        return weights, start.value
+
+    def margins(self) -> Array:
+        """(C, k) how much more a feature adds to the score of a class than to that of the others on average.
+
+        Of the classes that have documents; 0 where there are no others.
+        """
+        steps, others = self.steps[self.seen], len(self.seen) - 1
+        out = np.zeros(self.steps.finite.shape)
+        if others:
+            finite = steps.finite - (steps.finite.sum(axis=0) - steps.finite) / others
+            zeros = steps.zeros * others - (steps.zeros.sum(axis=0) - steps.zeros)
+            out[self.seen] = Terms(finite, zeros).value
+        return out
+
+    def _average(self, steps: Terms) -> Array:
+        """(n,) what features are worth to documents of all classes on average, as far as that is finite."""
+        weights = self.class_count[:, None] * (steps.zeros == 0)
+        total = weights.sum(axis=0)
+        shares = np.divide(weights, total, where=total > 0, out=np.zeros(weights.shape))
+        return np.asarray((shares * steps.finite).sum(axis=0))
+
+    def _beside(self, steps: Terms, average: Array) -> Array:
+        """What features are worth to a class besides the average: of two classes, to the second besides the first.
+
+        A class without documents is an average one.
+        """
+        finite = np.where(self.class_count[:, None] > 0, steps.finite, average)
+        known = Terms(finite, steps.zeros)
+        if self.n_classes == 2:
+            return (known[1:] - known[:1]).value
+        return Terms(finite - average, steps.zeros).value
+
+    @cached_property
+    def _kernel_steps(self) -> tuple[Array, Array]:
+        """By feature, so that what an entry adds lies together; what others add comes last."""
+        finite, zeros = np.ascontiguousarray(self.steps.finite.T), np.ascontiguousarray(self.steps.zeros.T)
+        if self.rest is None:
+            return finite, zeros
+        return np.append(finite, self.rest[None], axis=0), np.append(zeros, np.zeros_like(zeros[:1]), axis=0)
+
+    def _checked(self, block: Block, trusted: bool) -> Block:
+        """The block as scoring wants it; ``trusted`` values were checked when the data were written."""
+        check_structure(block)
+        if not trusted:
+            check_values(block, "real")
+            if self.threshold is not None:
+                block, _ = distinct(block)
+        if self.binary_only:
+            check_binary(block)
+        return block
+
+
+@kernel
+def _add_entries(indptr, positions, data, by_value, threshold, others, steps, step_zeros, scores, zeros):
+    """scores[row, class] += what each entry of a selected feature is worth; zeros of probability are counted apart.
+
+    Entries of ``others`` are worth the last steps.
+    """
+    n_classes = steps.shape[1]
+    for i in range(len(indptr) - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            p = positions[j]
+            if p < 0:
+                if not others:
+                    continue
+                p = len(steps) - 1
+            value = np.float64(data[j])
+            if value != 0 if by_value else value > threshold:
+                times = value if by_value else 1.0
+                for c in range(n_classes):
+                    scores[i, c] += times * steps[p, c]
+                    zeros[i, c] += step_zeros[p, c]

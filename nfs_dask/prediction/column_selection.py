@@ -1,0 +1,224 @@
+"""Selected columns of any matrix, in the container it came in, and back. Nothing of the full width is ever dense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array, Block, check_structure, check_values, safe_to_compute
+from nfs_dask.arrays.lookup import Lookup
+from nfs_dask.containers import library_of
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.choose import choose_engine
+from nfs_dask.engine.engine import Engine
+from nfs_dask.errors import InputError
+from nfs_dask.graphs import lazy_array, lazy_value
+from nfs_dask.prediction.counted_rows import Csr, as_scipy, joined, narrowed, no_rows
+from nfs_dask.prediction.lazy_texts import map_partitions
+from nfs_dask.prediction.reader import Reader
+from nfs_dask.prediction.scoring import heights
+from nfs_dask.sources.dask_matrices import is_collection
+from nfs_dask.sources.matrix_source import MatrixSource
+from nfs_dask.sources.source import Source
+
+
+def select(X: Any, support: Array, engine: Engine | None = None) -> Any:
+    """The columns ``support`` (ascending) of X.
+
+    Sparse in, sparse out; numpy and data frames give numpy; a Dask collection stays one, lazily; a `Dataset` gives a
+    scipy CSR array.
+    """
+    if isinstance(X, Dataset):
+        return _select_dataset(X, support, engine)
+    if is_collection(X):
+        return _select_lazily(X, support)
+    return select_matrix(X, support)
+
+
+def restore(Z: Any, support: Array, n_features: int) -> Any:
+    """The inverse of `select`: columns that were not selected are empty. Sparse, whatever comes in."""
+    if Z.shape[1] != len(support):
+        raise InputError(f"X has a different shape than during fitting: {Z.shape[1]} columns, not {len(support)}")
+    if is_collection(Z):
+        return _map_chunks(Z.rechunk({1: -1}), _restore_task, support, (n_features,), n_features)
+    return _restore_matrix(Z, support, n_features)
+
+
+def side_by_side(matrices: Sequence[Any]) -> Any:
+    """Matrices of the same rows as one: a dask array of dask arrays, numpy of dense ones, else a scipy CSR array."""
+    if any(is_collection(X) for X in matrices):
+        return _lazily_side_by_side(matrices)
+    heights = [X.shape[0] for X in matrices]
+    if len(set(heights)) > 1:
+        raise InputError(f"the matrices have {heights} rows; give the same documents to each, in the same order")
+    if any(_is_sparse(X) for X in matrices):
+        widths = [X.shape[1] for X in matrices]
+        parts = [_csr(X, np.arange(width)) for X, width in zip(matrices, widths, strict=True)]
+        return as_scipy(_side_by_side(parts), sum(widths))
+    return np.concatenate([np.asarray(X) for X in matrices], axis=1)
+
+
+def lazy_frame(Z: Any, names: Array) -> Any:
+    """A Dask collection as a Dask data frame, with one partition for each row of chunks."""
+    import dask.dataframe as dd
+    from dask.array.utils import meta_from_array
+
+    if hasattr(Z, "columns"):
+        return Z.rename(columns=dict(zip(Z.columns, names, strict=True)))
+    meta = meta_from_array(Z)
+    if not isinstance(meta, np.ndarray):
+        raise InputError(
+            f"the selected columns are sparse, chunks of {type(meta).__name__}, and no frame holds them; give "
+            "dense chunks, or set the output back with set_output(transform='default')"
+        )
+    return dd.from_dask_array(Z, columns=names.tolist())
+
+
+def select_texts(texts: Any, reader: Reader) -> Any:
+    """The selected columns of texts: a scipy CSR array, or of a Dask collection a lazy one of such chunks."""
+    if not is_collection(texts):
+        return _select_given(reader, texts, "document")
+    k = len(reader.model.support)
+    meta = as_scipy(no_rows(reader.features.settings), k)
+    return map_partitions(texts, select_partition, reader.for_tasks(), "columns", meta=meta, width=k)
+
+
+def select_partition(reader: Reader, partition: Any, number: int) -> Any:
+    """One lazy chunk: the selected columns of the texts of a partition."""
+    return _select_given(reader, partition, f"partition {number:,}, document")
+
+
+def _select_given(reader: Reader, given: Any, where: str) -> Any:
+    lookup = reader.model.lookup
+    return as_scipy(joined([_chosen(block, lookup) for block in reader.blocks(given, where)]), len(lookup.columns))
+
+
+def select_matrix(X: Any, support: Array) -> Any:
+    """`select` of a matrix in memory. Values have to be finite."""
+    return _like(X, _select_csr(MatrixSource(X), support), len(support))
+
+
+def _select_csr(source: Source, support: Array, start: int = 0, stop: int | None = None) -> Csr:
+    """The selected columns of some blocks, all of them if not said otherwise."""
+    lookup = Lookup.of(support, source.n_features)
+    return joined([_taken(source, block, lookup) for block in source.blocks(start, stop or source.n_blocks)])
+
+
+def _taken(source: Source, block: Block, lookup: Lookup) -> Csr:
+    check_structure(block)
+    if not source.trusted:
+        check_values(block, "signed")
+    return _chosen(block, lookup)
+
+
+def _chosen(block: Block, lookup: Lookup) -> Csr:
+    return narrowed(lookup.take(block), len(lookup.columns))
+
+
+def _like(X: Any, csr: Csr, width: int, dense: bool = True) -> Any:
+    """A matrix of these rows in the container of X; with ``dense``, a dense one for whatever is not sparse."""
+    from scipy import sparse
+
+    indptr, indices, data = narrowed(csr, width)
+    shape = (len(indptr) - 1, width)
+    library = library_of(X)
+    if library == "sparse":
+        import sparse as pydata
+
+        found = pydata.GCXS((data, indices, indptr), shape=shape, compressed_axes=[0])
+        return found.tocoo() if isinstance(X, pydata.COO) else found
+    kind = sparse.csr_matrix if isinstance(X, sparse.spmatrix) else sparse.csr_array
+    out = kind((data, indices, indptr), shape=shape)
+    if library == "scipy" or not dense or _is_sparse_frame(X):
+        return out
+    return np.asarray(out.todense())  # as many columns as were selected
+
+
+def _is_sparse(X: Any) -> bool:
+    return library_of(X) in ("scipy", "sparse") or _is_sparse_frame(X)
+
+
+def _is_sparse_frame(X: Any) -> bool:
+    return hasattr(X, "dtypes") and hasattr(X, "iloc") and all(hasattr(t, "fill_value") for t in X.dtypes)
+
+
+def _restore_matrix(Z: Any, support: Array, n_features: int) -> Any:
+    source = MatrixSource(Z)
+    csr = joined([_original(block, support) for block in source.blocks(0, source.n_blocks)])
+    return _like(Z, csr, n_features, dense=False)
+
+
+def _original(block: Block, support: Array) -> Csr:
+    check_structure(block)
+    return block.indptr, support[block.indices], block.data
+
+
+def _select_dataset(dataset: Dataset, support: Array, engine: Engine | None) -> Any:
+    source = dataset.source
+    items = [(source, block, support) for block in range(source.n_blocks)]
+    with choose_engine(engine, source).mapping(source) as mapping:
+        return as_scipy(joined(mapping(select_block, items)), len(support))
+
+
+def select_block(item: tuple[Source, int, Array]) -> Csr:
+    """One task: the selected columns of one block of a dataset."""
+    source, number, support = item
+    indptr, indices, data = _select_csr(source, support, number, number + 1)
+    return indptr, indices, safe_to_compute(data)
+
+
+def _lazily_side_by_side(matrices: Sequence[Any]) -> Any:
+    if not all(is_collection(X) and hasattr(X, "chunks") for X in matrices):
+        raise InputError(
+            "some of the matrices are dask arrays and others are not; give dask arrays for all, or matrices in memory; "
+            "X.to_dask_array(lengths=True) makes one of a dask DataFrame"
+        )
+    import dask.array as da
+
+    return da.concatenate(matrices, axis=1, allow_unknown_chunksizes=True)
+
+
+def _select_lazily(X: Any, support: Array) -> Any:
+    if hasattr(X, "columns"):
+        return X.iloc[:, support.tolist()]
+    return _map_chunks(X, _select_task, support, (), len(support))
+
+
+def _map_chunks(X: Any, task: Callable[..., Any], support: Array, rest: tuple[Any, ...], width: int) -> Any:
+    """A lazy array with one chunk for each row of chunks of X, of the type that its chunks have."""
+    from dask.array.utils import meta_from_array
+
+    parts = X.to_delayed(optimize_graph=False).tolist()  # optimisation would drop the futures of persisted chunks
+    columns = lazy_value("support", support)
+    tasks = [(task, row, columns, *rest) for row in parts]
+    return lazy_array("columns", tasks, [parts[0][0], columns], (heights(X), (width,)), meta_from_array(X))
+
+
+def _select_task(chunks: list[Any], support: Array) -> Any:
+    """The selected columns of chunks that lie side by side."""
+    if len(chunks) == 1:
+        return select_matrix(chunks[0], support)
+    parts, first = [], 0
+    for chunk in chunks:
+        inside = support[np.searchsorted(support, first) : np.searchsorted(support, first + chunk.shape[1])]
+        parts.append(_csr(chunk, inside - first))
+        first += chunk.shape[1]
+    return _like(chunks[0], _side_by_side(parts), len(support))
+
+
+def _side_by_side(parts: list[Any]) -> Csr:
+    from scipy import sparse
+
+    out = sparse.hstack(parts, format="csr")
+    return out.indptr, out.indices, out.data
+
+
+def _csr(chunk: Any, columns: Array) -> Any:
+    return as_scipy(_select_csr(MatrixSource(chunk), columns), len(columns))
+
+
+def _restore_task(chunks: list[Any], support: Array, n_features: int) -> Any:
+    assert len(chunks) == 1, "restore is given whole rows"
+    return _restore_matrix(chunks[0], support, n_features)

@@ -1,0 +1,279 @@
+"""How good a classifier is on documents with known labels, counted block by block."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.documents.document_source import DocumentSource, shares
+from nfs_dask.engine.choose import choose_engine, choose_for_documents
+from nfs_dask.engine.engine import Engine
+from nfs_dask.errors import DataWarning, InputError, warn
+from nfs_dask.ingestion.ingest_report import Seen
+from nfs_dask.models.model import Model
+from nfs_dask.prediction.coverage import CoverageCounts, Reliability
+from nfs_dask.prediction.coverage import judge as judge_confidence
+from nfs_dask.prediction.reader import Reader
+from nfs_dask.sources.labels import encode, merge_classes
+from nfs_dask.sources.source import Source
+
+NORMAL_95 = 1.959963984540054
+TOGETHER = 64  # tasks whose counts are held at once
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """How sure a model was of documents, and how often it was right when it was that sure. Of bounded size."""
+
+    counts: CoverageCounts
+    reliability: Reliability
+
+    @classmethod
+    def of(cls, model: Model, scores: Array, codes: Array) -> Confidence | None:
+        """Of some documents by their scores; ``codes`` number their classes in the model, -1 for others.
+
+        None of a model without probabilities, whose scores are no log odds.
+        """
+        if not model.has_probabilities:
+            return None
+        odds = model.log_odds(scores)
+        odds = odds[:, 1] - odds[:, 0] if model.n_classes == 2 else odds
+        confidence, right = judge_confidence(odds, codes, at_zero=0)
+        posteriors = np.exp(model.log_posterior(scores))
+        reliability = Reliability.of(posteriors, codes, classes=np.arange(model.n_classes))
+        return cls(CoverageCounts.of(confidence, right), reliability)
+
+    def __add__(self, other: Confidence) -> Confidence:
+        return Confidence(self.counts + other.counts, self.reliability + other.reliability)
+
+    def to_json(self) -> dict[str, Any]:
+        """Accuracy over coverage, and calibration, as JSON values."""
+        return {"coverage": self.counts.curve().to_json(), **self.reliability.to_json()}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was predicted of documents of each class."""
+
+    labels: Array  # (L,) the labels of the documents
+    classes: Array  # (C,) the classes of the model
+    confusion: Array  # (L, C) int64, documents with a label that were given a class
+    left_out: int = 0  # bad documents, which nothing was predicted of
+    confidence: Confidence | None = None  # of models that have probabilities
+
+    @property
+    def n(self) -> int:
+        return int(self.confusion.sum())
+
+    @property
+    def right(self) -> Array:
+        """Documents of each label that were given it, (L,); none of a label that the model does not know."""
+        same = self.labels[:, None] == self.classes[None, :]
+        hits: Array = (self.confusion * same).sum(axis=1)
+        return hits
+
+    @property
+    def accuracy(self) -> float:
+        return float(self.right.sum() / self.n)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's interval of the accuracy, at 95 %."""
+        return wilson(int(self.right.sum()), self.n)
+
+    @property
+    def recall(self) -> Array:
+        """Share of the documents of each label that were given it; NaN for a label without documents."""
+        return _share(self.right, self.confusion.sum(axis=1))
+
+    @property
+    def precision(self) -> Array:
+        """Share of what was given a label that has it, (L,); NaN where nothing was."""
+        given = dict(zip(self.classes.tolist(), self.confusion.sum(axis=0).tolist(), strict=True))
+        return _share(self.right, np.array([given.get(label, 0) for label in self.labels.tolist()]))
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean recall of the labels that have documents."""
+        return float(np.nanmean(self.recall))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as JSON values."""
+        low, high = self.interval
+        per_class = zip(self.labels.tolist(), self.confusion.sum(axis=1), self.precision, self.recall, strict=True)
+        return {
+            "n": self.n,
+            "left_out": self.left_out,
+            "accuracy": self.accuracy,
+            "interval": [low, high],
+            "balanced_accuracy": self.balanced_accuracy,
+            "labels": self.labels,
+            "classes": self.classes,
+            "confusion": self.confusion,
+            "per_class": [
+                {"label": label, "n": int(n), "precision": _number(p), "recall": _number(r)}
+                for label, n, p, r in per_class
+            ],
+            **({} if self.confidence is None else self.confidence.to_json()),
+        }
+
+
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share.
+
+    >>> [round(end, 4) for end in wilson(8, 10)]
+    [0.4902, 0.9433]
+    """
+    z2 = NORMAL_95**2
+    center, width = right + z2 / 2, NORMAL_95 * math.sqrt(right * (n - right) / n + z2 / 4)
+    return max(0.0, (center - width) / (n + z2)), min(1.0, (center + width) / (n + z2))
+
+
+def evaluate(model: Model, dataset: Dataset, engine: Engine | None = None) -> Evaluation:
+    """Compare what a model says of documents with their labels. Nothing grows with the documents.
+
+    Parameters
+    ----------
+    model
+        Of as many features as the dataset has.
+    dataset
+        With labels; those the model does not know count as mistakes.
+    engine
+        Where the blocks are read.
+    """
+    if dataset.classes is None:
+        raise InputError(f"{dataset!r} has no labels to compare with; name the column that holds them")
+    if dataset.n_features != model.n_features:
+        raise InputError(
+            f"{dataset!r} has {dataset.n_features} features, the model was fitted to {model.n_features}; documents "
+            "need the features of the training data, in the same order"
+        )
+    _check_comparable(dataset.classes, model.classes)
+    source = dataset.source
+    runs = [Judging(source, model, block, block + 1) for block in range(source.n_blocks)]
+    confusion, confidence = np.zeros((len(dataset.classes), model.n_classes), np.int64), None
+    with choose_engine(engine, source).mapping(source) as mapping:
+        for first in range(0, len(runs), TOGETHER):
+            for counts, sure in mapping(judge, runs[first : first + TOGETHER]):
+                confusion += counts
+                confidence = _sum(confidence, sure)
+    return Evaluation(dataset.classes, model.classes, confusion, 0, confidence)
+
+
+def evaluate_documents(documents: DocumentSource, reader: Reader, engine: Engine | None = None) -> Evaluation:
+    """As `evaluate`, for documents that are read piece by piece."""
+    if not documents.labelled:
+        raise InputError("the documents have no labels to compare with; name the column that holds them")
+    tasks = [JudgedPieces(own, pieces, reader) for own, pieces in shares(documents)]
+    found: list[tuple[Array, Array]] = []
+    seen, confidence = Seen(), None
+    with choose_for_documents(engine, documents).executor() as executor:
+        for first in range(0, len(tasks), TOGETHER):
+            for labels, counts, met, sure in executor.map_items(judge_pieces, tasks[first : first + TOGETHER]):
+                found.append((labels, counts))
+                seen.add(met)
+                confidence = _sum(confidence, sure)
+    labels = merge_classes([own for own, _ in found])
+    if not len(labels):
+        raise InputError("there are no documents to compare with; give at least one")
+    _check_comparable(labels, reader.model.classes)
+    confusion = np.zeros((len(labels), reader.model.n_classes), np.int64)
+    for own, counts in found:
+        confusion[np.searchsorted(labels, own)] += counts
+    if seen.left_out:
+        warn(str(seen), DataWarning)
+    return Evaluation(labels, reader.model.classes, confusion, seen.left_out.total(), confidence)
+
+
+def _sum(one: Confidence | None, other: Confidence | None) -> Confidence | None:
+    return other if one is None else one if other is None else one + other
+
+
+def _positions(labels: Array, classes: Array) -> Array:
+    """Where each label is among the classes of a model, -1 for those it does not know."""
+    known = {label: code for code, label in enumerate(classes.tolist())}
+    return np.array([known.get(label, -1) for label in labels.tolist()], np.int64)
+
+
+def _kind(labels: Array) -> str:
+    return "texts" if labels.dtype.kind == "U" else "numbers"
+
+
+def _check_comparable(labels: Array, classes: Array) -> None:
+    """Refuse texts beside numbers: no label would agree with a class, however alike they look."""
+    if _kind(labels) != _kind(classes):
+        given, known = (f"{_kind(values)} such as {values.tolist()[0]!r}" for values in (labels, classes))
+        raise InputError(
+            f"the labels of the documents are {given}, the classes of the model {known}; give labels of the same "
+            "kind (a column of CSV holds texts, one of Parquet or JSON what was written)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPieces:
+    """Pieces of documents that one task reads, predicts and compares."""
+
+    documents: DocumentSource
+    pieces: range
+    reader: Reader
+
+
+def judge_pieces(task: JudgedPieces) -> tuple[Array, Array, Seen, Confidence | None]:
+    """Labels of some pieces, (L,), their confusion counts, (L, C), what was left out, and how sure the model was."""
+    model = task.reader.model
+    labels, scores, seen = [], [np.zeros((0, model.n_classes))], Seen()
+    for batch in chain.from_iterable(map(task.documents.batches, task.pieces)):
+        seen.note(batch)
+        labels.append(encode(batch.labels, batch.n_documents))
+        for block in task.reader.blocks_of([batch.document_by_document()]):
+            scores.append(model.scores(block, trusted=True))
+    classes = merge_classes([own for own, _ in labels])
+    codes = np.concatenate([np.zeros(0, np.int64), *(np.searchsorted(classes, own)[codes] for own, codes in labels)])
+    found = np.concatenate(scores)
+    counts = _confusion(codes, found, len(classes))
+    return classes, counts, seen, Confidence.of(model, found, _positions(classes, model.classes)[codes])
+
+
+def _confusion(codes: Array, scores: Array, n_labels: int) -> Array:
+    """How many documents of each label were given each class, (L, C)."""
+    counts = np.zeros((n_labels, scores.shape[1]), np.int64)
+    np.add.at(counts, (codes, np.argmax(scores, axis=1)), 1)
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Blocks that one task predicts and compares."""
+
+    source: Source
+    model: Model
+    start: int
+    stop: int
+
+
+def judge(task: Judging) -> tuple[Array, Confidence | None]:
+    """The confusion counts of some blocks, (L, C), and how sure the model was."""
+    labels, model = task.source.classes, task.model
+    assert labels is not None
+    counts, confidence = np.zeros((len(labels), model.n_classes), np.int64), None
+    positions = _positions(labels, model.classes)
+    for block in task.source.blocks(task.start, task.stop):
+        labelled = np.asarray(block.codes) >= 0
+        scores, codes = model.scores(block, task.source.trusted)[labelled], block.codes[labelled]
+        counts += _confusion(codes, scores, len(labels))
+        confidence = _sum(confidence, Confidence.of(model, scores, positions[codes]))
+    return counts, confidence
+
+
+def _share(part: Array, whole: Array) -> Array:
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

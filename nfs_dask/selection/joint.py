@@ -1,0 +1,142 @@
+"""One statistic made of several, each over its own rows and columns of the same blocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array, Block, Kind, integers_as_integers
+from nfs_dask.errors import NfsDaskError
+from nfs_dask.sources.folds import Sorting
+from nfs_dask.sources.source import Source, is_delayed
+from nfs_dask.sources.views import Step, View
+from nfs_dask.statistics.statistic import State, Statistic
+
+
+@dataclass(frozen=True)
+class Member:
+    """A statistic, and what it sees of a block."""
+
+    statistic: Statistic
+    n_features: int  # columns of what it sees
+    numbers: Array | None = None  # the blocks it is about; None: all
+    rows: Sorting | None = None  # which rows of a block; None: all
+    steps: tuple[Step, ...] = ()  # what else becomes of a block, in turn
+
+    def wants(self, block: Block) -> bool:
+        """Whether the block is one of those it is about."""
+        if self.numbers is None:
+            return True
+        place = int(np.searchsorted(self.numbers, block.number))
+        return place < len(self.numbers) and bool(self.numbers[place] == block.number)
+
+    def seen(self, block: Block) -> Block:
+        """What it sees of a block that has its rows alone."""
+        for step in self.steps:
+            block = step(block)
+        return integers_as_integers(block)
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Statistic):
+    """Several statistics. Arrays and totals of each have names of their own; its arrays are as wide as its columns."""
+
+    n_classes: int
+    members: tuple[Member, ...]
+
+    name: ClassVar[str] = "joint"
+    entrywise: ClassVar[bool] = False
+
+    @property
+    def accepts(self) -> Kind:  # type: ignore[override]
+        """What all of them take."""
+        kinds = {member.statistic.accepts for member in self.members}
+        return "signed" if kinds == {"signed"} else "real"
+
+    @property
+    def needs_distinct(self) -> bool:
+        return any(member.statistic.needs_distinct for member in self.members)
+
+    @property
+    def label(self) -> str:
+        """The names of the members, each once."""
+        return ", ".join(Counter(member.statistic.name for member in self.members))
+
+    def describe(self) -> dict[str, Any]:
+        described = [member.statistic.describe() for member in self.members]
+        return {"statistic": self.name, "n_classes": self.n_classes, "members": described}
+
+    def zero(self) -> State:
+        return _together([member.statistic.zero() for member in self.members])
+
+    def update(self, state: State, block: Block) -> None:
+        blocks: dict[Sorting | None, Block] = {None: block}
+        for number, member in enumerate(self.members):
+            if not member.wants(block):
+                continue
+            if member.rows not in blocks and member.rows is not None:
+                blocks[member.rows] = member.rows.of(block)
+            seen = member.seen(blocks[member.rows])
+            if seen.n_rows:
+                part = _part(state, number)
+                member.statistic.update(part, seen)
+                _put(state, number, part)
+
+    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
+        raise NfsDaskError("members are brought up to date one by one, totals and arrays together")
+
+    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
+        raise NfsDaskError("members are brought up to date one by one, totals and arrays together")
+
+    def merge(self, left: State, right: State) -> State:
+        sides = zip(self.members, self.parts(left), self.parts(right), strict=True)
+        return _together([member.statistic.merge(a, b) for member, a, b in sides])
+
+    def parts(self, state: State) -> list[State]:
+        """The state of each member."""
+        return [_part(state, number) for number in range(len(self.members))]
+
+    def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
+        return sum(m.statistic.array_nbytes(m.n_features, kind, weighted) for m in self.members)
+
+
+class Carrying(View):
+    """A source as it is, whose tasks take so many bytes more than others."""
+
+    def __init__(self, source: Source, nbytes: int) -> None:
+        super().__init__(source, "carrying", np.zeros(0, np.int64))
+        self.nnz = source.nnz
+        self.import_nbytes += max(0, nbytes)
+        if is_delayed(source):
+            self.delayed = source.delayed
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        return self._source.blocks(start, stop)
+
+    def names(self, columns: Array) -> list[str] | None:
+        return self._source.names(columns)
+
+
+def _together(states: list[State]) -> State:
+    whole = State()
+    for number, state in enumerate(states):
+        _put(whole, number, state)
+    return whole
+
+
+def _put(whole: State, number: int, part: State) -> None:
+    whole.arrays.update({f"member{number}_{name}": array for name, array in part.arrays.items()})
+    whole.totals.update({f"member{number}_{name}": array for name, array in part.totals.items()})
+
+
+def _part(whole: State, number: int) -> State:
+    prefix = f"member{number}_"
+
+    def own(values: Mapping[str, Array]) -> dict[str, Array]:
+        return {name.removeprefix(prefix): array for name, array in values.items() if name.startswith(prefix)}
+
+    return State(own(whole.arrays), own(whole.totals))

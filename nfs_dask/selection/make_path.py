@@ -1,0 +1,144 @@
+"""Many k at once: what each number of features gains, and how sure that is. One pass over the data serves them all."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.engine.engine import Engine
+from nfs_dask.errors import InputError
+from nfs_dask.estimators.inputs import numeric, open_labelled
+from nfs_dask.estimators.loading import METHODS, make_estimator
+from nfs_dask.methods.number_of_features import numbers_to_keep
+from nfs_dask.selection.data_rules import Rules
+from nfs_dask.selection.path_table import Named, Path
+from nfs_dask.selection.solve_path import solve_path
+from nfs_dask.sources.source import Source, is_shipped
+
+logger = logging.getLogger("nfs_dask")
+
+RANKING = ("multinomial", "bernoulli", "l2", "mahalanobis", "l1")  # methods that a path is made of
+POINTS = 200  # values of k over wide data, unless some are named
+POINTS_ALONE = 50  # the same where each k is solved by itself: multinomial models of more than two classes
+MOST_ALL = 3_000  # up to so many features, every k is solved for
+MOST_ALL_ALONE = 100
+
+
+def path(
+    X: Any,
+    method: str,
+    ks: Iterable[Any] | None = None,
+    *,
+    y: Any = None,
+    sample_weight: Any = None,
+    alpha: float = 1.0,
+    binarize: float | None = None,
+    covariance: str | None = None,
+    variance_floor: float | None = None,
+    engine: Engine | None = None,
+) -> Path:
+    """The best features for many k, with what each number of them gains and how sure that is.
+
+    The documents are read as for one k, or not at all where the statistics were kept. An estimator takes a k that
+    suits.
+
+    Parameters
+    ----------
+    X : (n, m) matrix, dask array or DataFrame, or Dataset
+    method : "multinomial", "bernoulli", "l2", "mahalanobis" or "l1"
+    ks : list of int, float in (0, 1) or "all", optional
+        None: every k of up to 3,000 features, else up to 200 values from 1 to all, in equal ratios. A multinomial model
+        of more than two classes takes longer: every k of up to 100 features, else up to 50 values.
+    y : (n,) labels, optional
+        A Dataset brings its own.
+    sample_weight : (n,) weights of zero or more, optional
+    alpha : float
+        Naive Bayes: smoothing, as for the estimators.
+    binarize : float, optional
+        Bernoulli: values above it count as present.
+    covariance : {"within", "total", "full"}, optional
+        Mahalanobis; "within" if not given.
+    variance_floor : float, optional
+        Mahalanobis; 0 if not given.
+    engine : SerialEngine or DaskEngine, optional
+        Where passes run.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import nfs_dask as nfs
+    >>> X = [[2, 0, 1], [1, 1, 0], [0, 2, 1], [0, 1, 1]]
+    >>> path = nfs.path(X, "multinomial", y=["tea", "tea", "coffee", "coffee"], alpha=0.5)
+    >>> path.ks.tolist(), path.value.round(3).tolist(), path.support(2).tolist()
+    ([1, 2, 3], [0.0, 1.621, 1.803], [0, 1])
+    """
+    if method in METHODS and method not in RANKING:
+        other = "fit an ErrorRateSelector, whose errors_ are of many k"
+        other = "try several k with nfs_dask.cross_validate" if method == "hybrid" else other
+        raise InputError(
+            f"method={method!r} does not rank features, so that there is no path; give one of "
+            f"{', '.join(map(repr, RANKING))}, or {other}"
+        )
+    X = numeric(X)
+    given = {"binarize": binarize, "covariance": covariance, "variance_floor": variance_floor}
+    given |= {"alpha": None if alpha == 1.0 else alpha}
+    named = {name: value for name, value in given.items() if value is not None}
+    estimator = make_estimator(method, k="all", engine=engine, **named)
+    dataset = open_labelled(estimator, X, y, sample_weight)
+    classes = dataset.known_classes()
+    wanted = _wanted(ks, method, len(classes), dataset.n_features)
+    found = solve_path(method, estimator, dataset, wanted)
+    return Path(
+        method=method,
+        parameters=_shown(estimator),
+        classes=classes,
+        n_rows=found.rows,
+        n_features=dataset.n_features,
+        reused=found.reused,
+        ks=wanted,
+        solved=found.solved,
+        named=_named(dataset.source),
+        rules=Rules((X, y, sample_weight), dataset, method, estimator),
+    )
+
+
+def _shown(estimator: Any) -> dict[str, Any]:
+    """The parameters of the method that gains depend on, as JSON values."""
+    parameters = estimator.get_params()
+    if parameters.get("metric", "mahalanobis") != "mahalanobis":
+        return {}
+    names = [name for name in ("alpha", "covariance", "variance_floor") if name in parameters]
+    return {name: parameters[name] if name == "covariance" else float(parameters[name]) for name in names}
+
+
+def _wanted(ks: Iterable[Any] | None, method: str, n_classes: int, n_features: int) -> Array:
+    """The k to solve for, ascending, each once."""
+    if ks is not None:
+        return numbers_to_keep(ks, n_features)
+    alone = method == "multinomial" and n_classes > 2
+    if n_features <= (MOST_ALL_ALONE if alone else MOST_ALL):
+        return np.arange(1, n_features + 1)
+    return np.unique(np.rint(np.geomspace(1, n_features, POINTS_ALONE if alone else POINTS)).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Names of data that were in memory, which are not held themselves."""
+
+    all: list[str] | None
+
+    def names(self, columns: Array) -> list[str] | None:
+        return None if self.all is None else [self.all[i] for i in columns]
+
+
+def _named(source: Source) -> Named:
+    """What lies on disk is asked for names when the time comes."""
+    return _Names(source.names(np.arange(source.n_features))) if is_shipped(source) else source

@@ -1,0 +1,189 @@
+"""How models of many k and alpha are made from what one pass counts, method by method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.engine import Engine
+from nfs_dask.methods.centers import CenterSettings, fit_gram, fit_medians, fit_moments, gram_path, moment_path
+from nfs_dask.methods.class_medians import class_medians
+from nfs_dask.methods.hybrid import HybridFit, HybridSettings, fit_hybrid
+from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
+from nfs_dask.methods.shift import about_means
+from nfs_dask.models.centers import CentersModel
+from nfs_dask.models.model import Model
+from nfs_dask.selection.validation_passes import Fit, Grid
+from nfs_dask.solvers.centers.best_features import Ranked
+from nfs_dask.solvers.naive_bayes.directory import Directory
+from nfs_dask.solvers.naive_bayes.equal_columns import Cells
+from nfs_dask.sources.views import View
+from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals
+from nfs_dask.statistics.counts import ClassCounts, documents, sums
+from nfs_dask.statistics.gram import Gram
+from nfs_dask.statistics.moments import ClassMoments
+from nfs_dask.statistics.panels import Panels
+
+
+@dataclass(frozen=True)
+class CountsRecipe:
+    """Naive Bayes."""
+
+    counting: ClassCounts  # for any number of classes
+    settings: Settings  # for any k and alpha
+
+    @property
+    def method(self) -> str:
+        return "multinomial" if self.counting.with_sums else "bernoulli"
+
+    def statistic(self, n_classes: int) -> ClassCounts:
+        return replace(self.counting, n_classes=n_classes)
+
+    def fitting(self, classes: Array, panels: Panels) -> Fit:
+        pick, make = (sums, fit_multinomial) if self.counting.with_sums else (documents, fit_bernoulli)
+        weight = panels.totals["weight"]
+        seen: Any = (weight > 0).nonzero()[0]
+        totals = _Seen(pick(panels.arrays(0))[seen]) if len(panels) == 1 else _SeenPanels(panels, pick, seen)
+        counts = Counts(classes, weight, totals)
+
+        def fit(k: int, alpha: float | None) -> Model:
+            assert alpha is not None, "naive Bayes smooths"
+            return make(counts, replace(self.settings, k=k, alpha=alpha))
+
+        return fit
+
+
+@dataclass(frozen=True)
+class MomentsRecipe:
+    """Centers that are means."""
+
+    settings: CenterSettings  # for any k
+
+    @property
+    def method(self) -> str:
+        return self.settings.method
+
+    def statistic(self, n_classes: int) -> ClassMoments:
+        return ClassMoments(n_classes, squares=self.settings.metric == "mahalanobis")
+
+    def fitting(self, classes: Array, panels: Panels) -> Fit:
+        if len(panels) > 1:
+            return lambda k, _: fit_moments(classes, panels, replace(self.settings, k=k))
+        # In memory, all features are estimated once; which of them a model has is a matter of their order.
+        whole = fit_moments(classes, panels, replace(self.settings, k=panels.n_features))
+        ranked = moment_path(panels, self.settings)
+        return lambda k, _: _chosen(whole, ranked, k)
+
+
+@dataclass(frozen=True)
+class MediansRecipe:
+    """Centers that are medians."""
+
+    settings: CenterSettings  # for any k
+
+    one_by_one = False
+
+    @property
+    def method(self) -> str:
+        return self.settings.method
+
+    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+        classes, medians = dataset.known_classes(), class_medians(dataset, engine).medians
+        if not medians.weight.any():
+            return medians.weight, ()
+        return medians.weight, grid.models(lambda k, _: fit_medians(classes, medians, replace(self.settings, k=k)))
+
+
+@dataclass(frozen=True)
+class GramRecipe:
+    """Centers of whitened features."""
+
+    settings: CenterSettings  # for any k
+
+    one_by_one = False
+
+    @property
+    def method(self) -> str:
+        return self.settings.method
+
+    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+        classes, source = dataset.known_classes(), dataset.source
+        # About which point does not matter, so it may be one of all folds: the first block may have no other rows.
+        everything = Dataset(source.underlying if isinstance(source, View) else source, reuse=False)
+        gram = Gram(len(classes), about_means(everything, engine))
+        state = Dataset(source, dataset.location, reuse=False).reduce(gram, engine).state
+        if not state.totals["weight"].any():
+            return state.totals["weight"], ()
+        whole = fit_gram(classes, state, replace(self.settings, k=dataset.n_features))
+        assert whole.root is not None
+        root, ranked = whole.root, gram_path(state, self.settings)
+
+        def fit(k: int, _: float | None) -> Model:
+            chosen = _chosen(whole, ranked, k)
+            return replace(chosen, root=np.ascontiguousarray(root[:, chosen.support]))
+
+        return state.totals["weight"], grid.models(fit)
+
+
+@dataclass(frozen=True)
+class HybridRecipe:
+    """Hybrid naive Bayes."""
+
+    settings: HybridSettings  # for any k and alpha
+    model_of: Callable[[HybridFit, int], Model]  # the model of a fit to so many columns
+
+    method = "hybrid"
+    one_by_one = True
+
+    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+        weights: list[Array] = []
+
+        def fit(k: int, alpha: float | None) -> Model:
+            assert alpha is not None, "hybrid naive Bayes smooths"
+            words = dataset.n_features // self.settings.n_regions
+            found = fit_hybrid(dataset, replace(self.settings, k=None if k == words else k, alpha=alpha), engine)
+            weights.append(found.class_weight)
+            return self.model_of(found, dataset.n_features)
+
+        models = grid.models(fit)
+        return weights[0], models
+
+
+def _chosen(whole: CentersModel, ranked: Ranked, k: int) -> CentersModel:
+    """The best k features of a model that has all of them."""
+    support = ranked.support(k)
+    return replace(
+        whole,
+        support=support,
+        evidence=replace(whole.evidence, objective=float(ranked.cost[np.searchsorted(ranked.ks, k)])),
+        centers=whole.centers[:, support],
+        pooled=whole.pooled[support],
+        variances=None if whole.variances is None else whole.variances[support],
+    )
+
+
+class _Seen(ArrayTotals):
+    """Totals of the classes that have documents, which are grouped once for all models."""
+
+    def grouped(self) -> tuple[Cells, Directory | None]:
+        return self._grouped
+
+    def of(self, classes: Array) -> _Seen:
+        return self
+
+    @cached_property
+    def _grouped(self) -> tuple[Cells, Directory | None]:
+        return super().grouped()
+
+
+class _SeenPanels(PanelTotals):
+    """The same in panels."""
+
+    def of(self, classes: Array) -> _SeenPanels:
+        return self

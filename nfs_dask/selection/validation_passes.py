@@ -1,0 +1,252 @@
+"""Cross-validation of every k and every smoothing at once, in two passes over the data where one pass fits a model.
+
+counts    of each fold; what a model of the other folds is fitted to is the sum of their counts
+scores    of each document by all models that were fitted without its fold
+
+A method that takes several passes for a model takes them for those of all folds together. Models are made by the
+functions that estimators use, so they are those that fitting each of them anew would give.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.choose import choose_engine
+from nfs_dask.engine.engine import Engine
+from nfs_dask.errors import DataWarning, InputError, PlanError, warn
+from nfs_dask.methods.passes import Passes
+from nfs_dask.models.model import Model
+from nfs_dask.selection.lockstep import together
+from nfs_dask.selection.training import DatasetByFold, DatasetWithoutFold, TrainingPanels
+from nfs_dask.selection.validation_table import CrossValidation
+from nfs_dask.sources.folds import Folds, by_fold
+from nfs_dask.statistics.held_out import HeldOut, losses, right_answers
+from nfs_dask.statistics.panels import MemoryPanels, Panels
+from nfs_dask.statistics.statistic import State, Statistic
+from nfs_dask.units import format_bytes
+
+logger = logging.getLogger("nfs_dask")
+
+MOST_COUNTS = 1 << 30  # bytes of counts that are held in memory; others stay in panels
+
+Fit = Callable[[int, "float | None"], Model]  # the model of a k and an alpha
+
+
+class Recipe(Protocol):
+    """How a method makes models from what is counted in one pass."""
+
+    @property
+    def method(self) -> str: ...
+
+    def statistic(self, n_classes: int) -> Statistic:
+        """What is counted, of so many classes."""
+        ...
+
+    def fitting(self, classes: Array, panels: Panels) -> Fit:
+        """Makes models of the documents that were counted in ``panels``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is validated."""
+
+    ks: Array  # (K,) int64, ascending
+    alphas: tuple[float | None, ...]  # (None,) of a method that does not smooth
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the method, for people
+
+    def models(self, fit: Fit) -> tuple[Model, ...]:
+        """All of them, by alpha, then k."""
+        return tuple(fit(k, alpha) for alpha in self.alphas for k in self.ks.tolist())
+
+    def cells(self) -> list[Grid]:
+        """Grids of one k and one alpha each, in the same order."""
+        return [replace(self, ks=self.ks[j : j + 1], alphas=(a,)) for a in self.alphas for j in range(len(self.ks))]
+
+
+@runtime_checkable
+class LongRecipe(Protocol):
+    """How a method makes models in several passes."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each k and alpha takes passes of its own."""
+        ...
+
+    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+        """The documents of each class under their weights, (C,), and the models of a grid; none without documents."""
+        ...
+
+
+def cross_validation(
+    dataset: Dataset, folds: Folds, recipe: Recipe | LongRecipe, grid: Grid, engine: Engine | None = None
+) -> CrossValidation:
+    """Fit models of every k and alpha without each fold in turn, and judge them by it.
+
+    Parameters
+    ----------
+    dataset
+        With labels.
+    folds
+        Of its rows.
+    recipe
+        Of the method.
+    grid
+        What is validated.
+    engine
+        Where the passes run.
+    """
+    started = time.perf_counter()
+    with choose_engine(engine, dataset.source).session() as session:
+        passes = Passes(dataset, session)
+        if isinstance(recipe, LongRecipe):
+            models = _learn(passes, folds, recipe, grid)
+        else:
+            models = _count(passes, folds, recipe, grid)
+        totals = judge(passes, folds, models)
+    check_rows(totals["rows"])
+    return table_of(dataset, folds, recipe.method, grid, totals, passes, time.perf_counter() - started)
+
+
+Models = tuple[tuple[Model, ...], ...]  # of each fold
+
+
+def _count(passes: Passes, folds: Folds, recipe: Recipe, grid: Grid) -> Models:
+    """Models of what one pass counts by fold, or none where it had been kept."""
+    classes = passes.dataset.known_classes()
+    statistic = recipe.statistic(len(classes))
+    counted: Any = replace(statistic, n_classes=folds.count * len(classes))  # type: ignore[type-var]
+    reduction = DatasetByFold(passes.dataset, folds).reduce(counted, passes.engine)
+    passes.record("counts", reduction.plan, reduction.seconds, 0.0 if reduction.reused else 1.0)
+    panels = reduction.panels
+    check_rows(panels.totals["rows"].reshape(folds.count, len(classes)))
+    present = panels.totals["weight"].reshape(folds.count, len(classes)) > 0
+    check_present(classes, present.sum(axis=0) - present > 0)
+    logger.info("fitting models of %d folds", folds.count)
+    return tuple(grid.models(recipe.fitting(classes, training)) for training in _trainings(panels, statistic, folds))
+
+
+def _learn(passes: Passes, folds: Folds, recipe: LongRecipe, grid: Grid) -> Models:
+    """Models of all folds in the passes of one; where each cell of the grid has its own, of as many as there is room.
+
+    A procedure may hold counts of all features; procedures that run together hold as many of them.
+    """
+    dataset = passes.dataset
+    cells = grid.cells() if recipe.one_by_one else [grid]
+    nbytes = folds.count * len(dataset.known_classes()) * dataset.n_features * 8
+    at_once = max(1, MOST_COUNTS // (2 * nbytes))
+    models: list[tuple[Model, ...]] = [()] * folds.count
+    for first in range(0, len(cells), at_once):
+        batch = [(fold, cell) for cell in cells[first : first + at_once] for fold in range(folds.count)]
+
+        def learn(fold: int, cell: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+            return recipe.learn(DatasetWithoutFold(dataset, folds, fold), cell, engine)
+
+        found = together([partial(learn, fold, cell) for fold, cell in batch], passes)
+        check_present(dataset.known_classes(), np.array([weight > 0 for weight, _ in found[: folds.count]]))
+        for (fold, _), (_, made) in zip(batch, found, strict=True):
+            models[fold] += made
+    return tuple(models)
+
+
+def judge(passes: Passes, folds: Folds, models: Models) -> Mapping[str, Array]:
+    """What is right of what the models of each fold say of its rows: one pass."""
+    source = passes.dataset.source
+    held_out = HeldOut(folds.count * len(passes.dataset.known_classes()), models)
+    view = by_fold(source, folds, held_out.carried_nbytes)
+    try:
+        return passes.reduce("scores", held_out, view).state.totals
+    except PlanError as error:
+        n = sum(map(len, held_out.models))
+        raise PlanError(
+            f"{n:,} models of all folds are scored together, and take {format_bytes(held_out.carried_nbytes)} in each "
+            f"task; validate fewer or smaller k, or fewer alphas, at a time. {error}"
+        ) from error
+
+
+def table_of(
+    dataset: Dataset,
+    folds: Folds,
+    method: str,
+    grid: Grid,
+    totals: Mapping[str, Array],
+    passes: Passes,
+    seconds: float,
+) -> CrossValidation:
+    """The totals of a `HeldOut` as a table."""
+    shape = (folds.count, len(grid.alphas), len(grid.ks))
+    classes, lost, answers = dataset.known_classes(), losses(totals), totals.get("answers")
+    return CrossValidation(
+        method=method,
+        parameters=grid.parameters,
+        classes=classes,
+        n_features=dataset.n_features,
+        ks=grid.ks,
+        alphas=grid.alphas,
+        folds=folds.describe(),
+        documents=totals["rows"],
+        right=right_answers(totals).reshape(*shape, len(classes)),
+        losses=None if lost is None else lost.reshape(shape),
+        answers=None if answers is None else answers.reshape(*shape, len(classes), len(classes)),
+        passes=tuple(passes.done),
+        seconds=seconds,
+    )
+
+
+def check_rows(rows: Array) -> None:
+    """Refuse folds without documents; ``rows`` (F, C) are how many there are of each class."""
+    empty = np.flatnonzero(rows.sum(axis=1) == 0)
+    if len(empty):
+        raise InputError(
+            f"fold {empty[0]} of {len(rows)} has none of the {rows.sum():,} documents; take fewer folds, or give one "
+            "fold for each document"
+        )
+
+
+def check_present(classes: Array, present: Array) -> None:
+    """Refuse classes without documents; say where one is not among those that the models of a fold are fitted to.
+
+    Parameters
+    ----------
+    classes : (C,) labels
+    present : (F, C) bool
+        Whether a class has documents, of a weight above 0, outside of each fold.
+    """
+    nowhere = np.flatnonzero(~present.any(axis=0))
+    if len(nowhere):
+        raise InputError(
+            f"class {classes[nowhere[0]].item()!r} has no documents, or only some of weight zero; leave the class out"
+        )
+    if not present.any(axis=1).all():
+        raise InputError("all documents of a weight above 0 are in one fold; give some in another a weight above 0")
+    missing = np.argwhere(~present)
+    if len(missing):
+        fold, code = missing[0]
+        more = f", and so for {len(missing) - 1} other classes" if len(missing) > 1 else ""
+        warn(
+            f"class {classes[code].item()!r} has documents in fold {fold} only, so that the models which that fold "
+            f"judges never predict it{more}; take fewer folds, or leave such classes out",
+            DataWarning,
+        )
+
+
+def _trainings(panels: Panels, statistic: Statistic, folds: Folds) -> Iterator[Panels]:
+    """What was counted outside of each fold in turn; in memory, if what was counted fits."""
+    nbytes = folds.count * statistic.array_nbytes(panels.n_features, "count", weighted=False)
+    wide = len(panels) > 1 and nbytes > MOST_COUNTS
+    whole = panels if wide else MemoryPanels(panels.state(), panels.n_features)
+    for fold in range(folds.count):
+        training = TrainingPanels(whole, statistic, fold)
+        yield training if wide else MemoryPanels(State(training.arrays(0), training.totals), panels.n_features)

@@ -1,0 +1,124 @@
+"""Medians of several classes together, and distances to them, from sorted values and what is known of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nfs_dask.arrays.doubles import Pair
+from nfs_dask.solvers.medians import median_kernels as middle_kernels
+from nfs_dask.solvers.medians.half_weight import NEAR, ROUNDING, Halves
+from nfs_dask.solvers.solution import Array
+
+
+@dataclass(frozen=True)
+class Tails:
+    """What lies beyond the known values of some classes (C, U) on one side: how much, and the sum of weight * value."""
+
+    weight: Pair
+    sums: Pair
+
+
+def _where(side: Tails, middles: Array) -> Array:
+    """The middles, where anything lies on a side."""
+    return np.where(side.weight.hi > 0, middles, 0.0)
+
+
+@dataclass(frozen=True)
+class Middle:
+    """All that decides the medians of some classes (C) together in some columns (U).
+
+    Class c has in column u the sorted ``values[u, starts[c, u]:][:counts[c, u]]``, each of weight 1 or of that in
+    ``value_weights``; the ``points`` (C, P, U) in ascending order, those of weight 0 being none; and others ``below``
+    and ``above`` all of these, of which ``following`` (C, U) is the least above.
+    """
+
+    halves: Halves
+    values: Array
+    value_weights: Array | None
+    starts: Array
+    counts: Array
+    points: Array
+    point_weights: Pair
+    below: Tails
+    above: Tails
+    following: Array
+
+    def of_class(self, c: int) -> Middle:
+        """One of the classes by itself."""
+
+        def of(pair: Pair) -> Pair:
+            return Pair(pair.hi[c : c + 1], pair.lo[c : c + 1])
+
+        return Middle(
+            self.halves.of_class(c),
+            self.values,
+            self.value_weights,
+            self.starts[c : c + 1],
+            self.counts[c : c + 1],
+            self.points[c : c + 1],
+            of(self.point_weights),
+            Tails(of(self.below.weight), of(self.below.sums)),
+            Tails(of(self.above.weight), of(self.above.sums)),
+            self.following[c : c + 1],
+        )
+
+    def medians(self) -> Array:
+        """The median (U,) of all classes together, each of which weighs 1."""
+        n_classes, n_columns = self.counts.shape
+        weight, scales = self.halves.weight, self.halves.scales
+        n_less, verdicts = np.zeros((2, n_columns), np.int64)
+        middles, status = np.zeros(n_columns), np.zeros(n_columns, np.int64)
+        reached = Pair.of(np.zeros((n_classes, n_columns)))
+        columns = np.arange(n_columns)
+        while len(columns):
+            middle_kernels.find_middles(
+                *self._known(),
+                self.below.weight.hi,
+                self.below.weight.lo,
+                self.following,
+                weight.hi,
+                weight.lo,
+                self.halves.inverse,
+                scales,
+                NEAR,
+                ROUNDING,
+                columns,
+                n_less,
+                verdicts,
+                middles,
+                reached.hi,
+                reached.lo,
+                status,
+            )
+            columns = columns[status[columns] == middle_kernels.UNDECIDED]
+            for u in columns:
+                sign = self.halves.sign(reached.hi[:, u], reached.lo[:, u])
+                n_less[u] += sign < 0
+                verdicts[u] = (middle_kernels.LESS_OR_ASK, middle_kernels.EQUAL, middle_kernels.MORE)[sign + 1]
+        return middles
+
+    def starts_above(self) -> bool:
+        """Whether the median of some column lies below all of its known values."""
+        return bool(self.halves.n_classes and self.halves.together(self.below.weight).any())
+
+    def _known(self) -> tuple[Array, ...]:
+        weights = np.zeros((0, 0)) if self.value_weights is None else self.value_weights
+        points = (self.points, self.point_weights.hi, self.point_weights.lo)
+        return (self.values, weights, self.starts, self.counts, *points)
+
+    def dispersions(self, middles: Array) -> tuple[Pair, Array]:
+        """Sums (C, U) of weight * |value - middle|, and whether the middle is a median of each class by itself."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large comes out as no number, and is refused
+            less, more = (side.sums - side.weight * _where(side, middles) for side in (self.below, self.above))
+            distances = more - less
+        sums = [Pair(pair.hi.copy(), pair.lo.copy()) for pair in (distances, self.below.weight, self.above.weight)]
+        distances, lesser, greater = sums
+        middle_kernels.add_distances(*self._known(), middles, *(a for pair in sums for a in (pair.hi, pair.lo)))
+        return distances, self._at_most_half(lesser) & self._at_most_half(greater)
+
+    def _at_most_half(self, part: Pair) -> Array:
+        weight = self.halves.weight
+        over = part + part - Pair(weight.hi[:, None], weight.lo[:, None])
+        return np.asarray(over.value <= ROUNDING * weight.hi[:, None])

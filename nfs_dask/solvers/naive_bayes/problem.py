@@ -1,0 +1,152 @@
+"""What a multinomial solver works on: selectable columns under smoothing, and features that are forced in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from nfs_dask.errors import InputError
+from nfs_dask.solvers.naive_bayes.directory import Directory
+from nfs_dask.solvers.naive_bayes.equal_columns import Cells
+from nfs_dask.solvers.naive_bayes.gains import exact_sum, gains, shares
+from nfs_dask.solvers.naive_bayes.outward import MANY, TWO, WHOLE, Rounding, is_exact
+from nfs_dask.solvers.naive_bayes.sums import Sums
+from nfs_dask.solvers.naive_bayes.topk import Choice, top
+from nfs_dask.solvers.solution import Array
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Choose k features, the forced ones among them, such that the gain is largest.
+
+    Columns are the selectable cells followed by one column for each forced feature. Totals include the smoothing.
+    """
+
+    totals: Array  # (C, M) float64; classes without any count are left out
+    sizes: Array  # (M, ) int64, at least 1
+    n_forced: int  # the last columns, always taken
+    origin: Array  # (M - n_forced, ) the cell each free column came from
+    start: Array  # (C, ) shares of the classes in all counts
+    n_cells: int
+    forced: Array  # (n_forced, ) int64 ascending feature indices
+    classes: Array  # (C, ) which classes are left in
+    mass: float  # sum of all counts, of features that cannot be chosen too
+    exact: bool  # whether totals and sums of them are not rounded
+    partial: bool = False  # whether columns are left out that are worth less than any in a best set at the dual point
+
+    @property
+    def rounding(self) -> Rounding:
+        """What sums of gains may be wrong by."""
+        if len(self.classes) > 2:
+            return MANY
+        return WHOLE if self.exact else TWO
+
+    @cached_property
+    def size(self) -> int:
+        """Number of features that can be chosen, forced ones included."""
+        return int(self.sizes.sum())
+
+    def gains(self, point: Array) -> Array:
+        return gains(self.totals, point)
+
+    def top(self, gain: Array, k: int) -> Choice:
+        """The k best features, forced ones first."""
+        if self.n_forced:
+            gain = gain.copy()
+            gain[len(gain) - self.n_forced :] = np.inf
+        return top(gain, self.sizes, k)
+
+    def only(self, columns: Array) -> Problem:
+        """The problem on some of the columns, forced ones among them; ascending."""
+        free = columns[: len(columns) - self.n_forced]
+        return replace(
+            self, totals=self.totals[:, columns], sizes=self.sizes[columns], origin=self.origin[free], partial=True
+        )
+
+    def times(self, scale: float) -> Problem:
+        """The problem with all counts multiplied."""
+        return replace(self, totals=self.totals * scale, mass=self.mass * scale)
+
+    def wanted(self, choice: Choice) -> Array:
+        """How many features ``choice`` takes of each original cell, forced ones not counted; (n_cells, ) int64."""
+        counts = choice.spread(len(self.sizes))
+        out = np.zeros(self.n_cells, np.int64)
+        out[self.origin] = counts[: len(counts) - self.n_forced]
+        return out
+
+    def features(self, choice: Choice, where: Directory | None) -> Array:
+        """The features of a choice, ascending; ``where`` tells those of a cell, None if cells are features."""
+        if where is None:
+            free = choice.cells[choice.cells < len(self.sizes) - self.n_forced]
+            chosen = self.origin[free].astype(np.int64)
+        else:
+            chosen = where.members(self.wanted(choice), self.forced)
+        return np.sort(np.concatenate((chosen, self.forced)))
+
+
+def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array) -> Problem:
+    """The problem of k features: adds ``alpha`` to all counts and leaves out what k < m must not choose.
+
+    ``forced`` are features, ascending, and ``forced_cells`` the cells they are in.
+    """
+    raw = cells.totals
+    smooth = alpha > 0
+    classes = np.arange(len(raw)) if smooth else np.flatnonzero(raw.any(axis=1))
+    sizes = cells.sizes
+    if len(forced):
+        sizes = sizes - np.bincount(forced_cells, minlength=len(sizes))
+    free: Array | slice = slice(None)
+    if len(forced) or (smooth and k < cells.n_features):
+        selectable = sizes > 0
+        if smooth and k < cells.n_features:
+            selectable &= raw.any(axis=0)
+        free = np.flatnonzero(selectable)
+    totals = raw[classes].astype(np.float64) if raw.dtype.kind != "f" or len(classes) < len(raw) else raw
+    masses = _masses(totals, cells) + alpha * cells.n_features
+    mass = exact_sum(masses)
+    if smooth:
+        totals = totals + alpha
+    chosen = totals if isinstance(free, slice) else totals[:, free]
+    if len(forced):
+        chosen = np.concatenate((chosen, totals[:, forced_cells]), axis=1)
+    origin = np.arange(raw.shape[1])[free]
+    return Problem(
+        totals=np.ascontiguousarray(chosen),
+        sizes=np.concatenate((sizes[free], np.ones(len(forced), np.int64))) if len(forced) else sizes[free],
+        n_forced=len(forced),
+        origin=origin,
+        start=shares(masses, np.full(len(masses), 1 / max(len(masses), 1))),
+        n_cells=raw.shape[1],
+        forced=forced,
+        classes=classes,
+        mass=mass,
+        exact=is_exact(cells.grouped, alpha, mass),
+    )
+
+
+def _masses(totals: Array, cells: Cells) -> Array:
+    """Sums of the rows; many classes start from them, and panels must start from the same."""
+    if cells.grouped:
+        return np.asarray((totals * cells.sizes).sum(axis=1))
+    if len(totals) == 2:
+        return np.asarray(totals.sum(axis=1))
+    sums = Sums(len(totals))
+    sums.add(totals)
+    return np.array(sums.rows)
+
+
+def forced_features(always: Array | None, k: int, n_features: int) -> Array:
+    """``always`` as ascending distinct indices; they count in k."""
+    forced = np.unique(np.asarray([] if always is None else always, np.int64))
+    if len(forced) and (forced[0] < 0 or forced[-1] >= n_features):
+        raise InputError(
+            f"always names feature {forced[0] if forced[0] < 0 else forced[-1]}, but there are features 0 to "
+            f"{n_features - 1}; give indices in that range"
+        )
+    if len(forced) > k:
+        raise InputError(
+            f"always forces {len(forced)} features into a support of k={k}; they count in k: raise k or force fewer"
+        )
+    return forced

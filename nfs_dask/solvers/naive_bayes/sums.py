@@ -1,0 +1,44 @@
+"""Sums of rows of reals that do not depend on how the rows are cut."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfs_dask.arrays.kernels import kernel
+from nfs_dask.solvers.solution import Array
+
+
+class Sums:
+    """Sums of rows that come in pieces, in order: however they are cut, the same to the bit."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._sums, self._lost = np.zeros(n_rows), np.zeros(n_rows)
+
+    def add(self, piece: Array) -> None:
+        """Add (n_rows, width) more."""
+        _add_rows(piece, self._sums, self._lost)
+
+    @property
+    def rows(self) -> list[float]:
+        return [float(x) for x in self._sums + self._lost]
+
+    @property
+    def pairs(self) -> list[tuple[float, float]]:
+        """The same to about twice the digits: unevaluated sums of two."""
+        return list(zip(self._sums.tolist(), self._lost.tolist(), strict=True))
+
+
+@kernel
+def _add_rows(piece, sums, lost):
+    """Neumaier's sum: what each addition rounds off is added up too."""
+    for r in range(len(sums)):
+        total, rest = sums[r], lost[r]
+        for x in piece[r]:
+            new = total + x
+            if abs(total) >= abs(x):
+                rest += (total - new) + x
+            else:
+                rest += (x - new) + total
+            total = new
+        sums[r] = total
+        lost[r] = rest

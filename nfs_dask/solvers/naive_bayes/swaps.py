@@ -1,0 +1,52 @@
+"""Better supports by exchanging one feature for another, as long as that gains; for small k."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfs_dask.solvers.naive_bayes.gains import divergence, gains, set_gain
+from nfs_dask.solvers.naive_bayes.problem import Problem
+from nfs_dask.solvers.naive_bayes.topk import Choice, top
+from nfs_dask.solvers.solution import Array
+
+_MARGIN = 1e-13  # relative: less than this is rounding
+ROUNDS = 100
+_POOL = 64  # candidates to come in, beyond three for each feature that is in
+
+
+def ascend(problem: Problem, choice: Choice, point: Array) -> Choice:
+    """The best support found by single exchanges of features that are not forced; ``point`` is the dual point."""
+    for _ in range(ROUNDS):
+        better = exchange(problem, choice, point)
+        if better is None:
+            break
+        choice = better
+    return choice
+
+
+def n_incoming(k: int) -> int:
+    """How many features are tried to come in."""
+    return 3 * k + _POOL
+
+
+def exchange(problem: Problem, choice: Choice, point: Array) -> Choice | None:
+    """The best single exchange, if one gains."""
+    totals, sizes = problem.totals, problem.sizes
+    value, own = set_gain(totals[:, choice.cells], choice.counts)
+    point = own if own.all() else point  # gains at the set's own point say most, but may be infinite at the border
+    gain = gains(totals, point)
+    counts = choice.spread(len(sizes))
+    room = np.flatnonzero(counts < sizes)
+    incoming = room[top(gain[room], np.ones(len(room), np.int64), n_incoming(int(counts.sum()))).cells]
+    outgoing = choice.cells[choice.cells < len(sizes) - problem.n_forced]
+    if not len(incoming) or not len(outgoing):
+        return None
+    height = choice.sum(gain) + gain[incoming] - gain[outgoing][:, None]
+    masses = choice.sum(totals)[:, None, None] + totals[:, incoming][:, None, :] - totals[:, outgoing][:, :, None]
+    after = height - divergence(np.maximum(masses, 0).reshape(len(totals), -1), point).reshape(height.shape)
+    best = int(np.argmax(after))
+    counts[outgoing[best // len(incoming)]] -= 1
+    counts[incoming[best % len(incoming)]] += 1
+    cells = np.flatnonzero(counts)
+    better = Choice(cells, counts[cells])
+    return better if set_gain(totals[:, cells], better.counts)[0] > value * (1 + _MARGIN) else None

@@ -1,0 +1,252 @@
+"""Dask arrays and data frames: each row of chunks becomes a task that makes one block.
+
+Nothing past this file sees a Dask collection. What a chunk is, is looked up in its task (`chunks`), as the ``meta`` of
+a collection is often missing or wrong. Column chunks are put side by side in the task, so that none is rechunked.
+
+Computed eagerly, here: one pass over ``y`` for its classes; and one over X for the heights of its chunks, only where
+they are not known and labels or weights come in memory.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.containers import text_names
+from nfs_dask.errors import InputError
+from nfs_dask.graphs import lazy_tasks, lazy_tree
+from nfs_dask.sources.chunks import height, make_block, merged, part_classes, weigh
+from nfs_dask.sources.labels import encode, encode_as, sample_weights, smallest_codes
+from nfs_dask.sources.matrices import check_size
+from nfs_dask.sources.matrix_source import check_names
+from nfs_dask.sources.source import BLOCK_NBYTES
+from nfs_dask.units import MiB
+
+FAN_IN = 16  # classes of that many parts of y are merged together
+DENSE_ENTRY_NBYTES = 24  # value and column of an entry, and the dense value it came from
+MARGIN = 2.0  # how much fuller than the block that was looked at another one may be
+PANDAS_NBYTES = 66 * MiB  # measured: what importing pandas takes
+
+
+def is_collection(X: Any) -> bool:
+    """Whether this is a Dask collection, told without importing Dask."""
+    return hasattr(type(X), "__dask_graph__")
+
+
+class CollectionSource:
+    """Blocks of a dask array or DataFrame, one for each row of chunks.
+
+    Parameters
+    ----------
+    X : dask array or DataFrame, shape (n_rows, n_features)
+        Chunks of numpy, scipy sparse, sparse.COO or GCXS, or pandas; known or unknown (NaN) row chunks.
+    y : dask array, dask Series, or anything in memory that holds labels; optional
+        Chunked like X where the row chunks of X are unknown.
+    sample_weight : like y, optional
+    names : (n_features,) strings, optional
+
+    Attributes
+    ----------
+    delayed : list of dask Delayed
+        One `Block` each, for an engine that runs tasks itself.
+    """
+
+    in_memory = False
+    trusted = False
+    fingerprint: str | None = None
+    nnz: int | None = None
+    kind: Kind | None = None
+
+    def __init__(
+        self, X: Any, y: Any = None, sample_weight: Any = None, names: Sequence[str] | Array | None = None
+    ) -> None:
+        self._futures = futures_in(X, y, sample_weight)
+        chunks, heights, widths = self._take_apart(X)
+        self.n_features = sum(widths)
+        self.n_blocks = len(chunks)
+        if heights is None and any(v is not None and not is_collection(v) for v in (y, sample_weight)):
+            heights = self._compute(lazy_tasks("height", [(height, row[0]) for row in chunks], [chunks[0][0]]))
+        self.classes: Array | None = None
+        codes: Sequence[Any] = [None] * self.n_blocks
+        if y is not None:
+            self.classes, codes, heights = self._labels(y, heights)
+        weights: Sequence[Any] = [None] * self.n_blocks
+        if sample_weight is not None:
+            weights = self._weights(sample_weight, heights)
+        self.n_rows = -1 if heights is None else sum(heights)
+        check_size(self.n_rows, self.n_features)
+        self.weighted = sample_weight is not None
+        self.import_nbytes = PANDAS_NBYTES if hasattr(X, "columns") else 0
+        self._names = check_names(text_names(X) if names is None else names, self.n_features)
+        self._heights = heights
+        self.delayed = self._tasks(chunks, codes, weights, heights, widths)
+        self._chunks = chunks
+
+    def _take_apart(self, X: Any) -> tuple[list[list[Any]], list[int] | None, list[int]]:
+        """Chunks as [row][column], their heights where known, and their widths."""
+        if _dimensions(X) != 2:
+            raise InputError(
+                f"X is a {type(X).__name__} of {_dimensions(X)} dimension(s); give a dask array or DataFrame "
+                "with one row per document"
+            )
+        if hasattr(X, "columns"):
+            return [[part] for part in self._parts(X)], None, [len(X.columns)]
+        rows, widths = X.chunks
+        if any(math.isnan(n) for n in widths):
+            raise InputError("the number of columns of X is not known; call X.compute_chunk_sizes() first")
+        chunks = [list(row) for row in self._parts(X)]
+        return chunks, None if any(math.isnan(n) for n in rows) else [int(n) for n in rows], [int(n) for n in widths]
+
+    def _parts(self, collection: Any) -> Any:
+        """One Delayed for each chunk. Dask's optimisation would drop the futures of persisted collections."""
+        return collection.to_delayed(optimize_graph=not self._futures)
+
+    def _labels(self, y: Any, heights: list[int] | None) -> tuple[Array, Sequence[Any], list[int]]:
+        """Classes, codes for each block, and the heights of blocks, which are known once y has been read."""
+        if not is_collection(y):
+            assert heights is not None
+            classes, codes = encode(y, sum(heights))
+            return classes, _split(smallest_codes(codes, len(classes)), heights), heights
+        parts = self._column(y, "y")
+        classes, lengths = self._compute([_tree(parts)])[0]
+        lazy_codes = lazy_tasks("codes", [(encode_as, part, classes) for part in parts], parts[:1])
+        return classes, self._aligned(lazy_codes, lengths, heights, "y", np.dtype(np.int32)), heights or lengths
+
+    def _weights(self, weights: Any, heights: list[int] | None) -> Sequence[Any]:
+        if not is_collection(weights):
+            assert heights is not None
+            return _split(sample_weights(weights, sum(heights)), heights)
+        given = self._column(weights, "sample_weight")
+        parts = lazy_tasks("weights", [(np.asarray, part) for part in given], given[:1])
+        known = getattr(weights, "chunks", ((math.nan,),))[0]
+        lengths = None if any(math.isnan(n) for n in known) else [int(n) for n in known]
+        return self._aligned(parts, lengths, heights, "sample_weight", np.dtype(np.float64))
+
+    def _column(self, values: Any, name: str) -> list[Any]:
+        if _dimensions(values) != 1:
+            raise InputError(
+                f"{name} is a {type(values).__name__} without exactly one dimension; give one value per row"
+            )
+        return list(self._parts(values))
+
+    def _aligned(
+        self, parts: list[Any], lengths: list[int] | None, heights: list[int] | None, name: str, dtype: np.dtype[Any]
+    ) -> list[Any]:
+        """The parts of a column cut where the blocks are cut."""
+        if lengths is None or heights is None:
+            if len(parts) != self.n_blocks:
+                raise InputError(
+                    f"X has {self.n_blocks} row chunks and {name} has {len(parts)}, of unknown lengths, so they cannot "
+                    f"be matched; cut {name} as X is, or make the lengths known with X.compute_chunk_sizes(), for a "
+                    "DataFrame with X.to_dask_array(lengths=True)"
+                )
+            return parts
+        if sum(lengths) != sum(heights):
+            raise InputError(
+                f"X has {sum(heights)} rows but {name} has {sum(lengths)}; give one value for each row of X"
+            )
+        if lengths == heights:
+            return parts
+        import dask.array as da
+
+        # The keys of a layer are those of an array's chunks.
+        (name,) = parts[0].__dask_layers__()
+        whole = da.Array(parts[0].__dask_graph__(), name, (tuple(lengths),), dtype=dtype)
+        return list(self._parts(whole.rechunk((tuple(heights),))))
+
+    def _tasks(
+        self,
+        chunks: list[list[Any]],
+        codes: Sequence[Any],
+        weights: Sequence[Any],
+        heights: list[int] | None,
+        widths: list[int],
+    ) -> list[Any]:
+        firsts = [0] * self.n_blocks if heights is None else [0, *accumulate(heights)]
+        tasks = []
+        for b, row in enumerate(chunks):
+            known = None if heights is None else heights[b]
+            make = partial(make_block, number=b, first_row=firsts[b], height=known, widths=widths)
+            tasks.append((make, row, codes[b], weights[b]))
+        return lazy_tasks(
+            "block", tasks, [chunks[0][0], *(part for part in (codes[0], weights[0]) if is_collection(part))]
+        )
+
+    def _compute(self, tasks: list[Any], scheduler: Any = None) -> list[Any]:
+        """Results of lazy tasks, where the futures among their inputs live."""
+        import dask
+
+        return list(dask.compute(*tasks, scheduler=self._futures[0].client if self._futures else scheduler))
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        """Compute blocks one at a time, in this process, whatever cluster is around; persisted ones where they lie."""
+        for task in self.delayed[start:stop]:
+            yield self._compute([task], scheduler="threads")[0]
+
+    def names(self, columns: Array) -> list[str] | None:
+        return None if self._names is None else [str(self._names[c]) for c in columns]
+
+    @cached_property
+    def block_entries(self) -> int:
+        """Most entries of a block: see ``_largest``."""
+        return self._largest[0]
+
+    @cached_property
+    def block_nbytes(self) -> int:
+        """Most bytes of a block, and of a dense chunk it was made from: see ``_largest``."""
+        return self._largest[1]
+
+    @cached_property
+    def read_nbytes(self) -> int:
+        """About what a pass reads: every block as large as the largest."""
+        return self.block_nbytes * self.n_blocks
+
+    @cached_property
+    def _largest(self) -> tuple[int, int]:
+        """Entries and bytes of the largest block: a bound where that is small, else an estimate from one block.
+
+        Without reading anything, all entries of the tallest chunk are a bound. Where that is more than a block should
+        be, the data are sparse or the chunks large, and the collection cannot be trusted to say which: the tallest
+        chunk is computed and looked at. A sparse one is taken ``MARGIN`` times, as others may be fuller.
+        """
+        tallest = 0 if self._heights is None else int(np.argmax(self._heights))
+        cells = math.inf if self._heights is None else self._heights[tallest] * self.n_features
+        if cells * DENSE_ENTRY_NBYTES <= BLOCK_NBYTES:
+            rows = 0 if self._heights is None else self._heights[tallest]
+            return int(cells), int(cells) * DENSE_ENTRY_NBYTES + (rows + 1) * 20
+        block = self.delayed[tallest]
+        looked_at = lazy_tasks("weigh", [(weigh, self._chunks[tallest], block)], [block])
+        n_rows, entries, nbytes, dense = self._compute(looked_at)[0]
+        margin = 1.0 if dense and self._heights is not None else MARGIN
+        return int(min(entries * margin, max(cells, n_rows))), int(nbytes * margin)
+
+
+def _tree(parts: list[Any]) -> Any:
+    """The classes and lengths of all parts of y, merged a few at a time."""
+    level = lazy_tasks("classes", [(part_classes, part, number) for number, part in enumerate(parts)], parts[:1])
+    return lazy_tree("classes", level, merged, FAN_IN)
+
+
+def _dimensions(collection: Any) -> int:
+    ndim = getattr(collection, "ndim", 0)
+    return ndim if isinstance(ndim, int) else 0  # a Delayed has every attribute, as another Delayed
+
+
+def _split(values: Array, heights: list[int]) -> list[Array]:
+    return np.split(values, list(accumulate(heights))[:-1])
+
+
+def futures_in(*values: Any) -> list[Any]:
+    """Futures that persisted collections hold; there are none while nobody has imported distributed."""
+    if "distributed" not in sys.modules:
+        return []
+    from distributed import futures_of
+
+    return list(futures_of([value for value in values if is_collection(value)]))

@@ -1,0 +1,137 @@
+"""Arrays in a ``.npz`` archive, read in ranges without being loaded. Nothing read is ever unpickled."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.errors import StoreError
+from nfs_dask.files.data_files import open_seekable
+
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # what stands before each member of a zip archive
+_STEP = 1 << 24  # bytes taken from a compressed member at a time
+
+
+@dataclass(frozen=True)
+class Member:
+    """One array of an archive, known by its header."""
+
+    path: str
+    name: str  # without .npy
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    start: int  # where the values begin: in the archive if they are stored plainly, else in the unpacked member
+    stored: bool
+
+    @property
+    def where(self) -> str:
+        return f"{self.name} in {self.path}"
+
+    @contextmanager
+    def open(self) -> Iterator[MemberReader]:
+        """Read ranges of values; going forward costs one pass at most, also where they are compressed."""
+        with ExitStack() as stack:
+            file: IO[bytes] = stack.enter_context(open_seekable(self.path))
+            if not self.stored:
+                file = stack.enter_context(self._unpacked(file))
+            yield MemberReader(self, file)
+
+    def _unpacked(self, file: IO[bytes]) -> IO[bytes]:
+        try:
+            return zipfile.ZipFile(file).open(f"{self.name}.npy")
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise StoreError(f"{self.where} is damaged or has changed ({error}); open the file again") from None
+
+    def read(self) -> Array:
+        """All values, for what is known to be small."""
+        with self.open() as reader:
+            return reader.read(0, int(np.prod(self.shape))).reshape(self.shape)
+
+
+class MemberReader:
+    """Ranges of an open member."""
+
+    def __init__(self, member: Member, file: IO[bytes]) -> None:
+        self._member = member
+        self._file = file
+
+    def read(self, start: int, stop: int) -> Array:
+        """Values ``start .. stop - 1``, in memory of their own."""
+        member = self._member
+        out = np.empty(stop - start, member.dtype)
+        view = out.view(np.uint8).data
+        try:
+            self._file.seek(member.start + start * member.dtype.itemsize)
+            done = 0
+            while done < len(view):
+                part = self._file.read(min(_STEP, len(view) - done))
+                if not part:
+                    raise EOFError(f"{len(view) - done} bytes are missing")
+                view[done : done + len(part)] = part
+                done += len(part)
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise StoreError(f"{member.where} is damaged or cut short ({error}); write the file again") from None
+        return out
+
+
+def open_archive(path: str, only: str | None = None) -> dict[str, Member]:
+    """The arrays of an archive by name, or one of them. Only headers are read."""
+    with open_seekable(path) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                suffix = ".npy" if only is None else f"{only}.npy"
+                infos = [info for info in archive.infolist() if info.filename.endswith(suffix)]
+                return {info.filename.removesuffix(".npy"): _member(path, file, archive, info) for info in infos}
+        except zipfile.BadZipFile as error:
+            raise StoreError(
+                f"{path} is not an npz archive, or is damaged ({error}); write it with scipy.sparse.save_npz"
+            ) from None
+
+
+def _member(path: str, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
+    name = info.filename.removesuffix(".npy")
+    if info.flag_bits & 1:
+        raise StoreError(f"{name} in {path} is encrypted; write the archive without a password")
+    with archive.open(info) as member:
+        shape, dtype = _header(member, f"{name} in {path}")
+        length = member.tell()
+    nbytes = dtype.itemsize
+    for n in shape:
+        nbytes *= n
+    if info.file_size - length != nbytes:
+        raise StoreError(
+            f"{name} in {path} is damaged: its header says {nbytes} bytes of values, "
+            f"{info.file_size - length} are there"
+        )
+    stored = info.compress_type == zipfile.ZIP_STORED
+    return Member(path, name, dtype, shape, length + (_begin(file, info) if stored else 0), stored)
+
+
+def _header(member: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of an array, refusing whatever would need unpickling."""
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    try:
+        read = readers[np.lib.format.read_magic(member)]
+        shape, fortran, dtype = read(member)
+    except (ValueError, KeyError, zlib.error, EOFError, zipfile.BadZipFile) as error:
+        raise StoreError(f"{where} has no header of a numpy array ({error}); write the file again") from None
+    if dtype.hasobject:
+        raise StoreError(f"{where} holds Python objects, which are not read as they could run code; store plain values")
+    if dtype.kind not in "biufSU" or (fortran and len(shape) > 1):
+        raise StoreError(f"{where} has type {dtype}; numbers or text in rows are read")
+    return shape, dtype
+
+
+def _begin(file: IO[bytes], info: zipfile.ZipInfo) -> int:
+    """Where the content of a plainly stored member begins in the archive."""
+    file.seek(info.header_offset)
+    fields = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+    return int(info.header_offset + _LOCAL_HEADER.size + fields[-2] + fields[-1])

@@ -1,0 +1,171 @@
+"""Dense rows in files: what a view hands out, made once and read in many passes.
+
+    rows-00000000-00000008.rows    of blocks 0 .. 7 of the view
+
+Array i of a file has the bytes of the values, weights and codes of a block, so that one read brings all of them; the
+facts are the numbers of rows, and the first row of each. One task writes one file. Whoever writes them again, perhaps
+after somebody was killed, keeps those that are whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array, Block, Kind, full_rows
+from nfs_dask.files.arrayfile import ArrayFile, ArrayFileWriter, intact
+from nfs_dask.files.folder import Folder
+from nfs_dask.sources.source import Source, is_delayed, is_shipped, origin_of
+from nfs_dask.statistics.collected_rows import dense_rows
+from nfs_dask.units import MiB
+
+RUN_NBYTES = 128 * MiB  # of what the source reads, for one file
+FEW = 16  # files at least, so that all workers have something to do
+
+
+class Mapping(Protocol):
+    """Where files are written: what an engine's `Executor` has of that."""
+
+    def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]: ...
+
+    def map_values(
+        self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]
+    ) -> list[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTask:
+    """Blocks ``start .. stop - 1`` of a source, which one file is to hold."""
+
+    source: Source | None  # None: the block comes with the task
+    start: int
+    stop: int
+    folder: str
+
+    @property
+    def name(self) -> str:
+        return f"rows-{self.start:08d}-{self.stop:08d}.rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows in a file."""
+
+    file: str
+    number: int  # in the file
+    n_rows: int
+    first_row: int  # of the data
+
+    def nbytes(self, n_features: int, weighted: bool) -> int:
+        return self.n_rows * (8 * n_features + 4 + 8 * weighted)
+
+
+def write_row_files(source: Source, folder: Folder, mapping: Mapping) -> RowFiles:
+    """Write all rows of a source into files of a folder that all workers reach; the source that reads them.
+
+    Parameters
+    ----------
+    source
+        With labels; its rows are written dense, so they have few columns. Rows in memory are written here.
+    folder
+        Of these rows alone. Files that an earlier call finished are kept.
+    mapping
+        Where they are written.
+    """
+    shipped = is_shipped(source)
+    n = source.n_blocks if shipped else min(source.n_blocks, max(FEW, source.read_nbytes // RUN_NBYTES))
+    edges = [source.n_blocks * i // n for i in range(n + 1)]
+    readable = None if is_delayed(source) else source
+    tasks = [RowsTask(readable, a, b, folder.location) for a, b in zip(edges, edges[1:], strict=False)]
+    if is_delayed(source):
+        listings = mapping.map_values(write_given, source.delayed, tasks)
+    else:
+        listings = [write_rows(task) for task in tasks] if shipped else mapping.map_items(write_rows, tasks)
+    pieces = [
+        Piece(task.name, number, n_rows, first_row)
+        for task, found in zip(tasks, listings, strict=True)
+        for number, (n_rows, first_row) in enumerate(found)
+    ]
+    return RowFiles(folder, pieces, source)
+
+
+def write_rows(task: RowsTask) -> list[list[int]]:
+    """Write one file, unless it is there and whole; number of rows and first row of each of its pieces."""
+    assert task.source is not None
+    return _write(task, task.source.blocks(task.start, task.stop))
+
+
+def write_given(block: Block, task: RowsTask) -> list[list[int]]:
+    """As `write_rows`, for a block that came with the task."""
+    return _write(task, iter([block]))
+
+
+def _write(task: RowsTask, blocks: Iterator[Block]) -> list[list[int]]:
+    folder = Folder(task.folder)
+    if (finished := intact(folder, task.name)) is not None:
+        found: list[list[int]] = finished.facts["pieces"]
+        return found
+    pieces: list[list[int]] = []
+    with folder.scratch.create(task.name) as file:
+        writer = ArrayFileWriter(file, task.name)
+        for block in blocks:
+            if block.n_rows:
+                writer.add(str(len(pieces)), np.frombuffer(_packed(block), np.uint8))
+                pieces.append([block.n_rows, block.first_row])
+        writer.close({"pieces": pieces})
+    return pieces
+
+
+class RowFiles:
+    """A source of the rows in such files, each piece a block: to the data, what the written source was to them."""
+
+    kind: Kind | None = "signed"
+    in_memory = False
+    trusted = True
+    import_nbytes = 0
+
+    def __init__(self, folder: Folder, pieces: list[Piece], source: Source) -> None:
+        self._folder, self._pieces = folder, pieces
+        self.origin: Source | None = origin_of(source)
+        self.n_features, self.n_blocks = source.n_features, len(pieces)
+        self.n_rows = sum(piece.n_rows for piece in pieces)
+        self.nnz: int | None = self.n_rows * self.n_features
+        self.classes, self.weighted = source.classes, source.weighted
+        self.fingerprint: str | None = source.fingerprint
+        most = max((piece.n_rows for piece in pieces), default=0)
+        self.block_entries = most * self.n_features
+        self.block_nbytes = most * (12 * self.n_features + 8 + 4 + 8 * self.weighted) + 8
+        self.read_nbytes = sum(piece.nbytes(self.n_features, self.weighted) for piece in pieces)
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        file: ArrayFile | None = None
+        for number in range(start, stop):
+            piece = self._pieces[number]
+            if file is None or file.name != piece.file:
+                file = ArrayFile.open(self._folder, piece.file)
+            yield self._block(file, number, piece)
+
+    def names(self, columns: Array) -> list[str] | None:
+        return None
+
+    def _block(self, file: ArrayFile, number: int, piece: Piece) -> Block:
+        n, content = piece.n_rows, file.read(str(piece.number)).copy()  # kernels are compiled for what they may change
+        if len(content) != piece.nbytes(self.n_features, self.weighted):
+            raise file.damaged()
+        values = np.frombuffer(content, "<f8", n * self.n_features).reshape(n, self.n_features)
+        weights = np.frombuffer(content, "<f8", n, values.nbytes) if self.weighted else None
+        codes = np.frombuffer(content, "<i4", n, len(content) - 4 * n)
+        indptr, indices, data, full = full_rows(values)
+        return Block(indptr, indices, data, codes, self.n_features, weights, piece.first_row, number, full)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The data that the rows were made of stay where they are."""
+        return {**self.__dict__, "origin": None}
+
+
+def _packed(block: Block) -> bytes:
+    weights = b"" if block.weights is None else block.weights.astype("<f8").tobytes()
+    return dense_rows(block).astype("<f8").tobytes() + weights + block.codes.astype("<i4").tobytes()

@@ -1,0 +1,128 @@
+"""Class totals of all features, as solvers ask for them: what distinct columns there are, and single columns.
+
+In memory or in panels, the answers are the same to the bit. From panels only as much is taken as the answer is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.errors import InputError, PlanError
+from nfs_dask.solvers.naive_bayes.directory import Directory, Listed, Panelled
+from nfs_dask.solvers.naive_bayes.equal_columns import Cells, group, merge
+from nfs_dask.statistics.panels import Panels
+
+Pick = Callable[[dict[str, Array]], Array]  # the totals (C, columns) among the arrays of a state
+
+
+class Totals(Protocol):
+    """Totals (C, m), wherever they are."""
+
+    @property
+    def n_features(self) -> int: ...
+
+    def grouped(self) -> tuple[Cells, Directory | None]:
+        """The distinct columns, and which features each stands for; None for reals, whose cells are features."""
+        ...
+
+    def at(self, columns: Array) -> Array:
+        """The totals of some columns, (C, len(columns)), in the order asked for."""
+        ...
+
+    def of(self, classes: Array) -> Totals:
+        """The totals of some classes only."""
+        ...
+
+
+@dataclass(frozen=True)
+class ArrayTotals:
+    """Totals in memory.
+
+    >>> cells, where = ArrayTotals(np.array([[1, 0, 1], [2, 0, 2]])).grouped()
+    >>> cells.totals.tolist(), cells.sizes.tolist()
+    ([[1, 0], [2, 0]], [2, 1])
+    """
+
+    array: Array
+
+    @property
+    def n_features(self) -> int:
+        return int(self.array.shape[1])
+
+    def grouped(self) -> tuple[Cells, Directory | None]:
+        if self.array.dtype.kind == "f" and not np.isfinite(self.array.sum()):
+            raise InputError("values under their weights add up to more than a float holds; scale them down")
+        cells, codes = group(self.array)
+        return cells, None if codes is None else Listed(codes)
+
+    def at(self, columns: Array) -> Array:
+        found: Array = self.array[:, columns]
+        return found
+
+    def of(self, classes: Array) -> ArrayTotals:
+        return self if len(classes) == len(self.array) else ArrayTotals(self.array[classes])
+
+
+@dataclass(frozen=True)
+class PanelTotals:
+    """Totals in panels; one panel is read at a time. Whole numbers are grouped, reals are not."""
+
+    panels: Panels
+    pick: Pick
+    classes: Array | None = None  # rows that are left in; None: all
+
+    @property
+    def n_features(self) -> int:
+        return self.panels.n_features
+
+    def grouped(self) -> tuple[Cells, Directory | None]:
+        cells = self._cells
+        if cells is None:
+            raise PlanError(
+                f"{self.n_features:,} features of values that are not whole numbers are solved panel by panel, for one "
+                "k alone; fit an estimator for each k you want, leave out rare features, or count whole numbers"
+            )
+        return cells, Panelled(self.parts, cells)
+
+    @property
+    def real(self) -> bool:
+        """Whether there are values that are not whole numbers, so that solvers let the panels stream by."""
+        return self._cells is None
+
+    def at(self, columns: Array) -> Array:
+        if not len(columns):
+            return self._rows(self.panels.arrays(0))[:, :0]
+        return self._rows(self.panels.columns(columns))
+
+    def of(self, classes: Array) -> PanelTotals:
+        return PanelTotals(self.panels, self.pick, classes)
+
+    @cached_property
+    def _cells(self) -> Cells | None:
+        """Distinct columns of all panels, None for reals.
+
+        Merged two and two, so that never more than two lists of them are held.
+        """
+        whole: Cells | None = None
+        for first, totals in self.parts():
+            if totals.dtype.kind == "f":
+                return None
+            part, _ = group(totals)
+            whole = part if whole is None else merge([whole, part], [0, first])
+        assert whole is not None
+        return whole
+
+    def parts(self) -> Iterator[tuple[int, Array]]:
+        """First feature and totals of each panel."""
+        for first, state in self.panels:
+            yield first, self._rows(state.arrays)
+
+    def _rows(self, arrays: dict[str, Array]) -> Array:
+        totals = self.pick(arrays)
+        return totals if self.classes is None else totals[self.classes]

@@ -1,0 +1,244 @@
+"""How much of each class lies between given edges, and at them: a few numbers in which medians can be located."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+
+from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.kernels import kernel
+from nfs_dask.errors import InputError
+from nfs_dask.statistics.medians.class_weights import LOW, add_rows, check_representable, merged, no_rows, row_weights
+from nfs_dask.statistics.statistic import State, Statistic
+
+NEAR = 32  # so many edges are compared at once sooner than one after another
+TILE = 512  # columns of full rows that are counted before the next row: their bounds and counts stay in cache
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCells(Statistic):
+    """Entries besides zeros in the cells of each view and feature.
+
+    ``edges`` (C + 1, B, columns) ascend along B, and may repeat: those of class c, and last those for the classes
+    pooled. A class has two *views*, among edges of its own [0, c] and among the pooled ones [1, c]. Cell 2j + 1 is what
+    equals edge j, cell 2j what lies between the edges before and at j; cells 0 and 2B lie outside. Of edges that are
+    equal the first counts.
+
+    Array "cells" (2, C, 2B + 1, columns) counts entries of unweighted rows; those of weighted rows count in "entries",
+    and their weights add up to pairs in "weights" and "weights_low".
+    """
+
+    n_classes: int
+    edges: Array
+
+    name: ClassVar[str] = "class_cells"
+    entrywise: ClassVar[bool] = False
+    accepts: ClassVar[Kind] = "signed"
+
+    def __post_init__(self) -> None:
+        shape = self.edges.shape
+        if len(shape) != 3 or shape[0] != self.n_classes + 1 or shape[1] < 1:
+            raise InputError(f"edges of shape {shape} for {self.n_classes} classes; give (classes + 1, edges, columns)")
+        if np.isnan(self.edges).any() or (np.diff(self.edges, axis=1) < 0).any():
+            raise InputError("edges must be numbers that ascend along their second axis; sort them")
+
+    @cached_property
+    def _by_column(self) -> Array:
+        """The edges of each column side by side, as a search wants them."""
+        return np.ascontiguousarray(self.edges.transpose(0, 2, 1), np.float64)
+
+    @cached_property
+    def _bounds(self) -> Array:
+        """First and last edge of each column, (C + 1, 2, columns)."""
+        return np.ascontiguousarray(self.edges[:, [0, -1]], np.float64)
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (2, self.n_classes, 2 * self.edges.shape[1] + 1, self.edges.shape[2])
+
+    def small(self) -> ClassCells:
+        return ClassCells(2, np.zeros((3, 2, 4)))
+
+    def zero(self) -> State:
+        return State({}, no_rows(self.n_classes))
+
+    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
+        check_representable(block)
+        add_rows(totals, block)
+
+    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
+        if block.n_features != self._shape[-1]:
+            raise InputError(f"a block of {block.n_features} columns, but edges for {self._shape[-1]}")
+        codes = block.codes.astype(np.int64)
+        if block.weights is not None:
+            entries = self._array(arrays, "entries", np.int64)
+            high, low = (self._array(arrays, name, np.float64) for name in ("weights", "weights" + LOW))
+            rows = (block.indptr, block.indices, block.data, codes, row_weights(block))
+            _weigh(*rows, self._by_column, entries, high, low)
+            return
+        cells = self._array(arrays, "cells", np.int64)
+        if block.full:
+            matrix = block.data.reshape(block.n_rows, block.n_features)
+            _count_full(matrix, codes, self._bounds, self._by_column, cells)
+        else:
+            _count(block.indptr, block.indices, block.data, codes, self._by_column, cells)
+
+    def _array(self, arrays: dict[str, Array], name: str, dtype: type) -> Array:
+        if name not in arrays:
+            arrays[name] = np.zeros(self._shape, dtype)
+        return arrays[name]
+
+    def merge(self, left: State, right: State) -> State:
+        return merged(left, right)
+
+    def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
+        return (3 if weighted else 1) * int(np.prod(self._shape[:-1])) * n_features * 8
+
+    def describe(self) -> dict[str, Any]:
+        return {"statistic": self.name, "n_classes": self.n_classes, "edges": digest(self.edges)}
+
+
+def digest(array: Array) -> str:
+    """What stands for an array in a description: its shape, type and content."""
+    content = hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).hexdigest()
+    return f"{'x'.join(map(str, array.shape))} {array.dtype} {content}"
+
+
+@numba.njit(nogil=True, inline="always")
+def _place(edges: Any, x: Any) -> Any:
+    """The cell of a value that is not outside of the edges of its column."""
+    first, n = np.int64(0), len(edges)
+    while n > NEAR:
+        half = n >> 1
+        first += half * np.int64(edges[first + half - 1] < x)
+        n -= half
+    rest = edges[first : first + n]
+    cell = 2 * first
+    for j in range(len(rest)):
+        cell += 2 * np.int64(rest[j] < x)
+    return cell + np.int64(edges[cell >> 1] == x)
+
+
+@numba.njit(nogil=True, inline="always")
+def _cell(edges: Any, x: Any) -> Any:
+    """The cell of any value."""
+    if x < edges[0]:
+        return 0
+    if x > edges[-1]:
+        return 2 * len(edges)
+    return _place(edges, x)
+
+
+@kernel
+def _count(indptr: Array, indices: Array, data: Array, codes: Array, edges: Array, cells: Array) -> None:
+    """cells[view, class, cell, column] += 1 for each entry."""
+    pooled = len(edges) - 1
+    for i in range(len(codes)):
+        c = codes[i]
+        for j in range(indptr[i], indptr[i + 1]):
+            x = np.float64(data[j])
+            if x != 0:
+                k = indices[j]
+                cells[0, c, _cell(edges[c, k], x), k] += 1
+                cells[1, c, _cell(edges[pooled, k], x), k] += 1
+
+
+@kernel
+def _weigh(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    codes: Array,
+    weights: Array,
+    edges: Array,
+    entries: Array,
+    high: Array,
+    low: Array,
+) -> None:
+    """As `_count`, adding the weight of the row to a pair, which is settled at once."""
+    pooled = len(edges) - 1
+    for i in range(len(codes)):
+        c, w = codes[i], weights[i]
+        if w == 0:
+            continue
+        for j in range(indptr[i], indptr[i + 1]):
+            x = np.float64(data[j])
+            if x == 0:
+                continue
+            k = indices[j]
+            for view in range(2):
+                cell = _cell(edges[pooled if view else c, k], x)
+                entries[view, c, cell, k] += 1
+                before = high[view, c, cell, k]
+                total = before + w
+                part = total - before
+                rest = low[view, c, cell, k] + ((before - (total - part)) + (w - part))
+                settled = total + rest
+                high[view, c, cell, k] = settled
+                low[view, c, cell, k] = rest - (settled - total)
+
+
+# Full rows. Few values lie between the edges: all are compared with the outermost ones in loops without branches, which
+# compile to vector instructions, and what is inside is marked, gathered, and searched for.
+
+
+@numba.njit(nogil=True, inline="always")
+def _count_below(row: Any, bounds: Any, counts: Any) -> None:
+    for j in range(len(row)):
+        x = np.float64(row[j])
+        counts[j] += np.int64((x < bounds[j]) & (x != 0.0))
+
+
+@numba.njit(nogil=True, inline="always")
+def _count_above(row: Any, bounds: Any, counts: Any) -> None:
+    for j in range(len(row)):
+        x = np.float64(row[j])
+        counts[j] += np.int64((x > bounds[j]) & (x != 0.0))
+
+
+@numba.njit(nogil=True, inline="always")
+def _mark_inside(row: Any, low: Any, high: Any, marks: Any) -> None:
+    for j in range(len(row)):
+        x = np.float64(row[j])
+        marks[j] = np.uint8((x >= low[j]) & (x <= high[j]) & (x != 0.0))
+
+
+@numba.njit(nogil=True, inline="always")
+def _gather_marked(marks: Any, words: Any, found: Any) -> Any:
+    """Positions of the marks, and how many; ``words`` are the same bytes, eight at a time."""
+    n = 0
+    for k in range(len(words)):
+        if words[k]:
+            for j in range(8 * k, 8 * k + 8):
+                found[n] = j
+                n += marks[j]
+    return n
+
+
+@kernel
+def _count_full(matrix: Array, codes: Array, bounds: Array, edges: Array, cells: Array) -> None:
+    """As `_count`, for rows that have all columns."""
+    n_columns, pooled, last = matrix.shape[1], len(edges) - 1, cells.shape[2] - 1
+    marks = np.zeros(TILE, np.uint8)
+    words = marks.view(np.uint64)
+    found = np.zeros(TILE + 1, np.int64)
+    for first in range(0, n_columns, TILE):
+        stop = min(n_columns, first + TILE)
+        marks[:] = 0
+        for i in range(len(codes)):
+            c = codes[i]
+            row = matrix[i, first:stop]
+            for view in range(2):
+                target = pooled if view else c
+                low, high = bounds[target, 0, first:stop], bounds[target, 1, first:stop]
+                _count_below(row, low, cells[view, c, 0, first:stop])
+                _count_above(row, high, cells[view, c, last, first:stop])
+                _mark_inside(row, low, high, marks)
+                for k in range(_gather_marked(marks, words, found)):
+                    j = found[k]
+                    cells[view, c, _place(edges[target, first + j], np.float64(row[j])), first + j] += 1

@@ -1,0 +1,128 @@
+"""Rows and weights of each class, and sums that are kept in two doubles, as the statistics of medians share them.
+
+Without sample weights every row counts 1, in int64. Sample weights add up in *pairs*: a double and, under the name with
+``_low``, what rounding took from it. Whole weights stay exact in them, and real ones keep about 32 digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array, Block
+from nfs_dask.arrays.doubles import Pair, two_sum
+from nfs_dask.arrays.kernels import kernel
+from nfs_dask.errors import InputError
+from nfs_dask.statistics.statistic import State
+
+LOW = "_low"
+
+
+def no_rows(n_classes: int) -> dict[str, Array]:
+    """The totals of no rows: all rows, those of positive and of fractional weight, and the weight of each class."""
+    counts = {name: np.zeros(n_classes, np.int64) for name in ("rows", "present", "fractional")}
+    return {**counts, "weight": np.zeros(n_classes), "weight_low": np.zeros(n_classes)}
+
+
+def add_rows(totals: dict[str, Array], block: Block) -> None:
+    """Add the rows of a block to `no_rows`, in place."""
+    counts = (totals[name] for name in ("rows", "present", "fractional"))
+    high, low = totals["weight"], totals["weight_low"]
+    _add_class_weights(block.codes.astype(np.int64), row_weights(block), *counts, high, low)
+    _refuse_endless(high)
+    high[:], low[:] = two_sum(high, low)
+
+
+def row_weights(block: Block) -> Array:
+    """The weight of each row as a double, 1 where none are given; what a double cannot hold is refused."""
+    if block.weights is None:
+        return np.ones(block.n_rows)
+    weights = block.weights.astype(np.float64)
+    changed = weights != block.weights if block.weights.dtype.kind == "f" else weights.astype(np.int64) != block.weights
+    if changed.any():
+        row = int(np.argmax(changed))
+        raise InputError(
+            f"sample weight {block.weights[row]} in block {block.number}, row {block.first_row + row}: medians take "
+            "whole weights up to 2^53; divide all weights by a common factor"
+        )
+    return weights
+
+
+def check_representable(block: Block) -> None:
+    """Refuse whole numbers that a double cannot hold: their medians would be those of other numbers."""
+    if block.data.dtype.kind == "f" or block.data.dtype.itemsize < 8:
+        return
+    bad = _first_rounded(block.data)
+    if bad >= 0:
+        raise InputError(
+            f"value {block.data[bad]} in {block.where(bad)}: medians take whole numbers that float64 holds exactly, "
+            "such as all up to 2^53; subtract a constant or scale them down"
+        )
+
+
+def merged(left: State, right: State) -> State:
+    """Both added up, pairs as pairs; a name that only one side has counts as zero on the other."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large comes out as no number, and is refused
+        state = State(_merged(left.arrays, right.arrays), _merged(left.totals, right.totals))
+    _refuse_endless(state.totals["weight"])
+    return state
+
+
+def _refuse_endless(weight: Array) -> None:
+    if not np.isfinite(weight).all():
+        raise InputError("sample weights add up to more than a float holds; scale them down")
+
+
+def _merged(left: Mapping[str, Array], right: Mapping[str, Array]) -> dict[str, Array]:
+    out: dict[str, Array] = {}
+    for name in (*left, *(name for name in right if name not in left)):
+        if name.endswith(LOW):
+            continue
+        if name not in left or name not in right:
+            only = left if name in left else right
+            out[name] = only[name].copy()
+            if name + LOW in only:
+                out[name + LOW] = only[name + LOW].copy()
+        elif name + LOW in left:
+            put_pair(out, name, pair_of(left, name) + pair_of(right, name))
+        else:
+            out[name] = left[name] + right[name]
+    return out
+
+
+def pair_of(arrays: Mapping[str, Array], name: str) -> Pair:
+    """The sums kept under a name and the one with ``_low``."""
+    return Pair(arrays[name], arrays[name + LOW])
+
+
+def put_pair(arrays: dict[str, Array], name: str, pair: Pair) -> None:
+    """Keep sums under a name and the one with ``_low``."""
+    arrays[name], arrays[name + LOW] = pair.hi, pair.lo
+
+
+@kernel
+def _add_class_weights(
+    codes: Array, weights: Array, rows: Array, present: Array, fractional: Array, high: Array, low: Array
+) -> None:
+    """Count the rows of each class, and add up their weights; the second doubles of these are not settled yet."""
+    for i in range(len(codes)):
+        c, w = codes[i], weights[i]
+        rows[c] += 1
+        if w > 0:
+            present[c] += 1
+            if w != np.floor(w):
+                fractional[c] += 1
+            total = high[c] + w
+            part = total - high[c]
+            low[c] += (high[c] - (total - part)) + (w - part)
+            high[c] = total
+
+
+@kernel
+def _first_rounded(data: Array) -> int:
+    """Position of the first whole number that a double cannot hold; -1 if none."""
+    for j in range(len(data)):
+        if np.int64(np.float64(data[j])) != data[j]:
+            return j
+    return -1

@@ -1,0 +1,1 @@
+"""Tests, in folders that mirror the package; what they share is in helpers."""

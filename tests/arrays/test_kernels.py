@@ -1,0 +1,306 @@
+"""Kernels against numpy; and compiled code whose cache is missing, unwritable, damaged or fought over."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfs_dask
+from nfs_dask.arrays import kernels
+
+N_CLASSES, N_FEATURES = 3, 40
+VALUES = ["bool", "uint8", "int16", "uint32", "int64", "float32", "float64"]
+WHOLE = [name for name in VALUES if not name.startswith("float")]
+COLUMNS = ["uint16", "int32", "uint32", "int64", "uint64"]
+
+
+class Entries:
+    """Random rows with stored zeros and empty rows; columns unsorted and repeated."""
+
+    def __init__(self, values: str = "uint8", columns: str = "int32", codes: str = "int32", seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        lengths = rng.integers(0, 9, 30) * (rng.random(30) < 0.8)
+        self.indptr = np.concatenate(([0], np.cumsum(lengths)))
+        nnz = int(self.indptr[-1])
+        self.rows = np.repeat(np.arange(30), lengths)
+        self.indices = rng.integers(0, N_FEATURES, nnz).astype(columns)
+        self.data = rng.integers(0, 2 if values == "bool" else 100, nnz).astype(values)
+        if self.data.dtype.kind == "f":
+            self.data = (self.data * 0.7).astype(values)
+        elif self.data.dtype.kind == "i":
+            self.data = self.data - np.array(50, values)
+        self.codes = rng.integers(0, N_CLASSES, 30).astype(codes)
+        self.class_of = self.codes[self.rows].astype(int)
+        self.csr = (self.indptr, self.indices, self.data, self.codes)
+
+    def table(self, amounts: Any, dtype: str) -> np.ndarray:
+        """Amounts added up by class and column, one by one in the order of the entries."""
+        out = np.zeros((N_CLASSES, N_FEATURES), dtype)
+        np.add.at(out, (self.class_of, self.indices.astype(int)), np.asarray(amounts).astype(dtype))
+        return out
+
+
+def empty(dtype: str) -> np.ndarray:
+    return np.zeros((N_CLASSES, N_FEATURES), dtype)
+
+
+# Adding up
+
+
+@pytest.mark.parametrize(("values", "columns"), list(zip(WHOLE, COLUMNS, strict=True)))
+def test_integers_add_up_exactly(values: str, columns: str) -> None:
+    e, out = Entries(values, columns), empty("int64")
+    kernels.add_integers(*e.csr, out)
+    np.testing.assert_array_equal(out, e.table(e.data, "int64"))
+    weights, out = np.arange(30) - 10, empty("int64")
+    kernels.add_weighted_integers(*e.csr, weights, out)
+    np.testing.assert_array_equal(out, e.table(e.data.astype(int) * weights[e.rows], "int64"))
+
+
+@pytest.mark.parametrize(("values", "codes"), [("float32", "int8"), ("float64", "int32"), ("int64", "int64")])
+def test_reals_add_up_in_the_order_of_the_entries(values: str, codes: str) -> None:
+    """Equal to the last bit to adding one after another, so nothing is reordered and float32 is widened first."""
+    e, out = Entries(values, codes=codes), empty("float64")
+    kernels.add_reals(*e.csr, out)
+    np.testing.assert_array_equal(out, e.table(e.data, "float64"))
+    weights, out = np.random.default_rng(1).random(30), empty("float64")
+    kernels.add_weighted_reals(*e.csr, weights, out)
+    np.testing.assert_allclose(out, e.table(e.data.astype(float) * weights[e.rows], "float64"), rtol=1e-15)
+
+
+@pytest.mark.parametrize("values", ["bool", "uint8", "int64", "float32", "float64"])
+@pytest.mark.parametrize("threshold", [0.0, 10.0, -1.0])
+def test_documents_are_those_above_the_threshold(values: str, threshold: float) -> None:
+    e, out = Entries(values), empty("int64")
+    above = e.data > threshold
+    kernels.add_documents(*e.csr, threshold, out)
+    np.testing.assert_array_equal(out, e.table(above, "int64"))
+    for weights, dtype in ((np.arange(30), "int64"), (np.arange(30) * 0.5, "float64")):
+        out = empty(dtype)
+        kernels.add_weighted_documents(*e.csr, threshold, weights, out)
+        np.testing.assert_array_equal(out, e.table(above * weights[e.rows], dtype))
+
+
+def test_adding_goes_on_top_of_what_is_there() -> None:
+    e, out = Entries(), empty("int64")
+    for _ in range(3):
+        kernels.add_integers(*e.csr, out)
+    np.testing.assert_array_equal(out, 3 * e.table(e.data, "int64"))
+
+
+# Looking
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_canonical_means_strictly_increasing_within_rows(columns: str) -> None:
+    def ask(indptr: list[int], indices: list[int]) -> bool:
+        return bool(kernels.is_canonical(np.array(indptr), np.array(indices, columns)))
+
+    assert ask([0], [])
+    assert ask([0, 0, 0], [])
+    assert ask([0, 2, 2, 4], [1, 5, 0, 9])  # a row may begin below the end of the last one
+    assert not ask([0, 2], [5, 1])
+    assert not ask([0, 2], [5, 5])
+    assert not ask([0, 1, 4], [7, 1, 2, 2])
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_duplicates_are_within_one_row(columns: str) -> None:
+    def ask(indptr: list[int], indices: list[int]) -> bool:
+        return bool(kernels.has_duplicates(np.array(indptr), np.array(indices, columns), np.full(10, -1, np.int32)))
+
+    assert not ask([0, 3, 6], [5, 1, 9, 9, 1, 5])
+    assert ask([0, 3, 6], [5, 1, 9, 9, 1, 9])
+    assert ask([0, 0, 2], [0, 0])
+    assert not ask([0, 0], [])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_first_refused_value(dtype: str) -> None:
+    for bad in (np.nan, np.inf, -np.inf):
+        assert kernels.first_refused(np.array([-1, 2, bad, np.nan], dtype), False) == 2
+    assert kernels.first_refused(np.array([1, -0.0, -1e-40, -2], dtype), True) == 2  # also the smallest ones
+    assert kernels.first_refused(np.array([1, -0.0, np.finfo(dtype).max], dtype), True) == -1
+    assert kernels.first_refused(np.array([], dtype), True) == -1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_range_of_integers(dtype: str) -> None:
+    assert kernels.integer_range(np.array([3, 7, -2], dtype)) == (-2, 7, True)
+    assert kernels.integer_range(np.array([3, 7], dtype)) == (0, 7, True)
+    assert kernels.integer_range(np.array([], dtype)) == (0, 0, True)
+    assert kernels.integer_range(np.array([3, np.inf], dtype)) == (0, np.inf, True)
+    for odd in (0.5, np.nan):
+        assert not kernels.integer_range(np.array([3, odd, 7], dtype))[2]
+
+
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_the_sum_of_whole_numbers(dtype: str) -> None:
+    data = Entries(dtype).data
+    assert kernels.about_sum(data) == float(data.astype(float).sum())
+    about = kernels.about_sum(np.full(4, 2**62))
+    assert about == 2.0**64  # does not
+
+
+# Sorting into buckets and back
+
+
+@pytest.mark.parametrize("shift", [0, 2, 4, 6])
+@pytest.mark.parametrize(("values", "columns"), list(zip(VALUES, [*COLUMNS, "int32", "int32"], strict=True)))
+def test_buckets_are_a_stable_sort_by_tile_and_class(shift: int, values: str, columns: str) -> None:
+    e = Entries(values, columns)
+    tiles = e.indices.astype(int) >> shift
+    bucket = tiles * N_CLASSES + e.class_of
+    order = np.argsort(bucket, kind="stable")
+    sizes = np.zeros(((N_FEATURES >> shift) + 1) * N_CLASSES, np.int64)
+    kernels.bucket_sizes(e.indptr, e.indices, e.codes, shift, N_CLASSES, sizes)
+    np.testing.assert_array_equal(sizes, np.bincount(bucket, minlength=len(sizes)))
+
+    starts = np.cumsum(sizes) - sizes
+    ends, rows_ends = starts.copy(), starts.copy()
+    got_columns, got_values = np.empty(len(e.data), np.uint16), np.empty(len(e.data), values)
+    kernels.bucket_entries(*e.csr, shift, N_CLASSES, ends, got_columns, got_values)
+    np.testing.assert_array_equal(ends, np.cumsum(sizes))
+    np.testing.assert_array_equal(got_columns, (e.indices.astype(int) - (tiles << shift))[order])
+    np.testing.assert_array_equal(got_values, e.data[order])
+    rows = np.empty(len(e.data), np.int32)
+    kernels.bucket_rows(e.indptr, e.indices, e.codes, shift, N_CLASSES, rows_ends, rows)
+    np.testing.assert_array_equal(rows, e.rows[order])
+    np.testing.assert_array_equal(rows_ends, ends)
+
+
+def test_a_tile_of_2_to_the_16_columns_fits_16_bits() -> None:
+    columns = np.array([65535, 65536, 131071, 0])
+    indptr, codes = np.array([0, 4]), np.array([0])
+    ends, got = np.array([0, 2]), np.empty(4, np.uint16)
+    kernels.bucket_entries(indptr, columns, np.arange(4), codes, 16, 1, ends, got, np.empty(4, np.int64))
+    np.testing.assert_array_equal(got, [65535, 0, 0, 65535])
+
+
+def test_gathering_puts_pieces_side_by_side_in_each_bucket() -> None:
+    shift, n_classes = 2, 2
+    pieces = [  # ends of the buckets (tile 0: 0, 1; tile 1: 0, 1), columns within tiles, values, weights
+        (np.array([1, 3, 3, 4]), np.array([0, 3, 2, 1], np.uint16), np.array([10, 11, 12, 13]), np.arange(4.0)),
+        (np.array([2, 2, 3, 4]), np.array([1, 1, 2, 3], np.uint16), np.array([20, 21, 22, 23]), np.arange(4.0) + 4),
+    ]
+    starts = np.array([0, 3, 5, 6])
+    columns, values, weights = np.empty(8, np.uint32), np.empty(8, np.int64), np.empty(8)
+    for ends, c, v, w in pieces:
+        kernels.gather_weights(ends, w, starts.copy(), weights)
+        kernels.gather_entries(ends, c, v, shift, n_classes, starts, columns, values)
+    np.testing.assert_array_equal(columns, [0, 1, 1, 3, 2, 6, 5, 7])
+    np.testing.assert_array_equal(values, [10, 20, 21, 11, 12, 22, 13, 23])
+    np.testing.assert_array_equal(weights, [0, 4, 5, 1, 2, 6, 3, 7])
+    np.testing.assert_array_equal(starts, [3, 5, 6, 8])
+
+
+# The cache of compiled code
+
+PROGRAM = """
+import sys
+import numpy as np
+from nfs_dask import kernels
+{between}
+out, marks = np.zeros((2, 3), np.int64), np.full(3, -1, np.int32)
+indptr, indices = np.array([0, 2, 3]), np.array([0, 2, 2], np.int32)
+kernels.add_integers(indptr, indices, np.array([1, 2, 3], np.uint8), np.array([0, 1], np.int32), out)
+assert out.tolist() == [[1, 0, 2], [0, 0, 3]], out
+assert kernels.integer_range(np.array([1.0, 2.0])) == (0, 2, True)
+assert kernels.is_canonical(indptr, indices)
+assert not kernels.has_duplicates(indptr, indices, marks)
+assert kernels.first_refused(np.array([1.0, -2.0]), True) == 1
+assert kernels.about_sum(np.array([1, 2])) == 3.0
+"""
+N_KERNELS = 6
+
+
+def start(cache: Path | None, *, between: str = "", package: Path | None = None) -> subprocess.Popen[str]:
+    environment = {"PATH": os.environ["PATH"], "HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/none"}
+    environment |= {"PYTHONPATH": str(package or Path(nfs_dask.__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
+    if cache is not None:
+        environment["NUMBA_CACHE_DIR"] = str(cache)
+    command = [sys.executable, "-W", "error", "-c", PROGRAM.format(between=between)]
+    return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """What it said on standard error, after it succeeded."""
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    return errors
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that one process has filled."""
+    cache = tmp_path_factory.mktemp("filled")
+    assert finish(start(cache)) == ""
+    assert len(list(cache.rglob("*.nbi"))) == N_KERNELS
+    return cache
+
+
+def test_compiles_where_nothing_is_writable(tmp_path: Path) -> None:
+    """Folders that even root cannot make: where they would be, there is a file."""
+    source = Path(nfs_dask.__file__).parent
+    shutil.copytree(source, tmp_path / "nfs_dask", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "nfs_dask" / "__pycache__").touch()
+    assert finish(start(None, package=tmp_path)) == ""
+    assert finish(start(Path("/dev/null/cache"), package=tmp_path)) == ""
+
+
+def test_compiles_where_the_cache_vanished(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    vanish = f"import shutil; shutil.rmtree({str(cache)!r}); open({str(cache)!r}, 'w').close()"
+    assert "compiling in memory" in finish(start(cache, between=vanish))
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_a_damaged_cache_heals(filled: Path, tmp_path: Path, suffix: str) -> None:
+    cache = tmp_path / "cache"
+    shutil.copytree(filled, cache)  # keeps times, so that numba takes the files for current
+    files = sorted(cache.rglob(f"*.{suffix}"))
+    for file, damage in zip(files, DAMAGES, strict=True):
+        file.write_bytes(damage(file.read_bytes()))
+    assert "compiling in memory" in finish(start(cache))
+    finish(start(cache))  # fills the gaps
+    assert len(list(cache.rglob("*.nbc"))) == N_KERNELS
+    assert finish(start(cache)) == ""
+
+
+DAMAGES: list[Callable[[bytes], bytes]] = [
+    lambda content: b"",
+    lambda content: content[: len(content) // 2],
+    lambda content: bytes(len(content)),
+    lambda content: np.random.default_rng(0).integers(0, 256, len(content), np.uint8).tobytes(),
+    lambda content: b"\x80\x04K\x01.",  # sound, but not what it should be
+    lambda content: content[3:],
+]
+
+
+def test_racing_first_compilations(tmp_path: Path) -> None:
+    for errors in [finish(p) for p in [start(tmp_path) for _ in range(4)]]:
+        assert errors == ""
+    assert finish(start(tmp_path)) == ""
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_row_pointers_from_rows(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    for n_rows in (1, 2, 7, 200):
+        rows = np.sort(rng.integers(n_rows, size=int(rng.integers(0, 400)))).astype(dtype)
+        starts = np.zeros(n_rows + 1, np.int64)
+        assert kernels.row_starts(rows, starts)
+        np.testing.assert_array_equal(starts, np.searchsorted(rows, np.arange(n_rows + 1)))
+
+
+@pytest.mark.parametrize("rows", [[1, 0], [0, 5], [0, 999_999, 1], [-1, 0], [2]])
+def test_rows_out_of_order_or_range_are_noticed(rows: list[int]) -> None:
+    assert not kernels.row_starts(np.array(rows), np.zeros(3, np.int64))

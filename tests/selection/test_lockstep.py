@@ -1,0 +1,258 @@
+"""Procedures that run together find what they find alone, and read the data no more often than the longest of them."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nfs_dask.dataset import Dataset
+from nfs_dask.engine.distributed import DaskEngine
+from nfs_dask.engine.engine import Engine
+from nfs_dask.engine.serial import SerialEngine
+from nfs_dask.errors import InputError, PlanError
+from nfs_dask.methods import memory_budget as room
+from nfs_dask.methods.class_medians import class_medians
+from nfs_dask.methods.passes import Passes
+from nfs_dask.selection.joint import Joint, Member
+from nfs_dask.selection.lockstep import together
+from nfs_dask.sources.folds import Folds, without_fold
+from nfs_dask.sources.open_source import open_source
+from nfs_dask.sources.views import some_blocks, some_columns
+from nfs_dask.statistics.counts import ClassCounts
+from nfs_dask.statistics.gram import Gram
+from nfs_dask.statistics.medians.sample import RowSample
+from nfs_dask.store.layout import Layout
+from nfs_dask.store.writer import write_store
+from nfs_dask.testing import assert_same, check_statistic
+
+RNG = np.random.default_rng(3)
+ROWS, WIDTH, CLASSES, FOLDS = 300, 40, 3, 3
+Y = RNG.integers(0, CLASSES, ROWS)
+DENSE = RNG.normal(size=(ROWS, WIDTH)) + (np.arange(WIDTH) % CLASSES == Y[:, None])
+SPARSE = RNG.poisson(0.05 + 0.9 * ((np.arange(WIDTH) % CLASSES == Y[:, None]) & (np.arange(WIDTH) < 12)))
+FOUND = RNG.integers(0, FOLDS, ROWS)
+FOLDED = Folds(FOLDS, FOUND)
+WEIGHTS = RNG.integers(0, 3, ROWS).astype(float)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: Any) -> Path:
+    path: Path = tmp_path_factory.mktemp("together") / "some.zarr"
+    layout = Layout(chunk=256, shard=1024, row_chunk=8, row_shard=32, block=300)
+    write_store(open_source(sparse.csr_array(SPARSE), Y), path, layout=layout)
+    return path
+
+
+def passes_over(source: Any, engine: Engine | None = None) -> Passes:
+    return Passes(Dataset(source, reuse=False), engine or SerialEngine())
+
+
+def state_of(statistic: Any, source: Any, engine: Engine) -> Any:
+    return Dataset(source, reuse=False).reduce(statistic, engine).state
+
+
+def test_different_statistics_share_a_pass(store: Path) -> None:
+    source = open_source(store)
+    numbers = np.arange(1, source.n_blocks, 3)
+    columns = np.array([1, 5, 30])
+    views = [
+        (ClassCounts(CLASSES), source),
+        (RowSample(CLASSES, 7), some_columns(without_fold(source, FOLDED, 1), columns)),
+        (Gram(CLASSES, np.zeros(3)), some_columns(some_blocks(source, numbers), columns)),
+        (RowSample(CLASSES, 5), some_blocks(without_fold(source, FOLDED, 0), numbers)),
+    ]
+    passes = passes_over(source)
+    found = together([partial(state_of, statistic, view) for statistic, view in views], passes)
+    assert [(one.name, one.share) for one in passes.done] == [("class_counts, row_sample, gram", 1.0)]
+    for (statistic, view), state in zip(views, found, strict=True):
+        assert_same(state, state_of(statistic, view, SerialEngine()), exact=not isinstance(statistic, Gram))
+
+
+def test_only_blocks_that_somebody_wants_are_read(store: Path) -> None:
+    source = open_source(store)
+    numbers = [np.arange(0, 4), np.arange(2, 6)]
+    passes = passes_over(source)
+    views = [some_blocks(some_blocks(source, own), np.array([1, 2])) for own in numbers]
+    found = together([partial(state_of, RowSample(CLASSES, 400), view) for view in views], passes)
+    assert passes.done[0].plan is not None
+    assert passes.done[0].plan.n_blocks == 4  # 1 and 2, 3 and 4
+    assert passes.done[0].share == pytest.approx(4 / source.n_blocks, rel=0.1)
+    for view, state in zip(views, found, strict=True):
+        assert_same(state, state_of(RowSample(CLASSES, 400), view, SerialEngine()), exact=True)
+
+
+def test_those_with_more_passes_go_on(store: Path) -> None:
+    source = open_source(store)
+
+    def some(n: int, engine: Engine) -> list[int]:
+        return [int(state_of(RowSample(CLASSES, 2 + i), source, engine).totals["rows"].sum()) for i in range(n)]
+
+    passes = passes_over(source)
+    assert together([partial(some, n) for n in (0, 3, 1, 2)], passes) == [[], [ROWS] * 3, [ROWS], [ROWS] * 2]
+    assert len(passes.done) == 3
+
+
+def test_counts_outside_of_each_fold_come_from_counts_of_each(store: Path, tmp_path: Path) -> None:
+    source = open_source(store)
+    views = [without_fold(source, FOLDED, f) for f in range(FOLDS)]
+    passes = passes_over(source, SerialEngine(panels=3, spool=str(tmp_path)))
+    found = together([partial(state_of, ClassCounts(CLASSES), view) for view in views], passes)
+    assert passes.done[0].plan is not None
+    assert (passes.done[0].plan.strategy, passes.done[0].plan.statistic["n_classes"]) == ("scatter", FOLDS * CLASSES)
+    for f, state in enumerate(found):
+        rows = f != FOUND
+        expected = np.array([SPARSE[rows & (c == Y)].sum(axis=0) for c in range(CLASSES)])
+        np.testing.assert_array_equal(state.arrays["sums"], expected)
+        np.testing.assert_array_equal(state.totals["rows"], np.bincount(Y[rows]))
+
+
+# Medians
+
+
+def medians_of(source: Any, engine: Engine) -> Any:
+    return class_medians(Dataset(source, reuse=False), engine).medians
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "store", "delayed"])
+def test_medians_of_all_training_sets(
+    kind: str, weighted: bool, store: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
+) -> None:
+    monkeypatch.setattr(room, "MOST_ROWS", 20)  # so that it takes all kinds of passes
+    monkeypatch.setattr(room, "MOST_EDGES", 16)
+    monkeypatch.setattr(room, "PILOT_BLOCKS", 2)
+    monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 40 * WIDTH * 12)
+    weights = WEIGHTS if weighted else None
+    matrix = DENSE if kind in ("dense", "delayed") else SPARSE
+    if kind == "delayed":
+        lazy = None if weights is None else da.from_array(weights, chunks=60)
+        source = open_source(da.from_array(DENSE, chunks=(60, WIDTH)), da.from_array(Y, chunks=60), lazy)
+    elif kind == "store":
+        source = open_source(open_source(store), None, weights)
+    else:
+        source = open_source(matrix if kind == "dense" else sparse.csr_array(matrix), Y, weights)
+    passes = passes_over(source, DaskEngine() if kind in ("store", "delayed") else SerialEngine())
+    views = [without_fold(source, FOLDED, f) for f in range(FOLDS)]
+    found = together([partial(medians_of, view) for view in views], passes)
+    for f in range(FOLDS):
+        rows = f != FOUND
+        alone = open_source(matrix[rows], Y[rows], None if weights is None else weights[rows])
+        result = class_medians(Dataset(alone, reuse=False), SerialEngine())
+        same = medians_values(result.medians)
+        for name, value in medians_values(found[f]).items():
+            np.testing.assert_array_equal(value, same[name], err_msg=name)
+    longest = max(len(class_medians(Dataset(view, reuse=False), SerialEngine()).passes) for view in views)
+    assert len(passes.done) <= longest + 1
+    names = [one.name.split()[0] for one in passes.done]
+    assert names[0] == ("class_signs" if kind in ("sparse", "store") else "row_sample")
+
+
+def medians_values(medians: Any) -> dict[str, Any]:
+    """What medians say of all columns."""
+    dense: dict[str, Any] = {"weight": medians.weight}
+    for name in ("centers", "pooled", "gains"):
+        part = getattr(medians, name)
+        dense[name] = np.zeros((*part.shape[:-1], medians.n_features))
+        dense[name][..., medians.columns] = part
+    return dense
+
+
+def test_memory_is_shared(store: Path) -> None:
+    source = open_source(store)
+
+    def budget(engine: Engine) -> float:
+        return engine.plan(RowSample(CLASSES, 3), source).resources.task_budget
+
+    def alone() -> float:
+        return SerialEngine().plan(RowSample(CLASSES, 3), source).resources.task_budget
+
+    four = together([budget] * 4, passes_over(source))
+    for share in four:
+        assert 0.15 * alone() < share < 0.35 * alone()
+
+
+def test_states_that_do_not_fit_together_are_refused(store: Path, cluster: Any) -> None:
+    views = [without_fold(open_source(store), FOLDED, f) for f in range(FOLDS)]
+    source = views[0].underlying  # type: ignore[attr-defined]
+    size = (150 << 20) // (CLASSES * 8 * WIDTH)
+    state_of(RowSample(CLASSES, 10), source, DaskEngine())
+    with pytest.raises(PlanError, match="Give each worker"):
+        together(
+            [partial(state_of, RowSample(CLASSES, size), without_fold(source, FOLDED, f)) for f in range(FOLDS)],
+            passes_over(source, DaskEngine()),
+        )
+
+
+# Faults
+
+
+def test_the_first_error_is_raised_and_nobody_is_left_waiting(store: Path) -> None:
+    source = open_source(store)
+    ended: list[str] = []
+
+    def fails(engine: Engine) -> None:
+        state_of(RowSample(CLASSES, 3), source, engine)
+        raise InputError("this is not what was wanted")
+
+    def waits(engine: Engine) -> None:
+        try:
+            for i in range(3):
+                state_of(RowSample(CLASSES, 4 + i), source, engine)
+        finally:
+            ended.append("waits")
+
+    before = threading.active_count()
+    with pytest.raises(InputError, match="not what was wanted"):
+        together([waits, fails, waits], passes_over(source))
+    assert ended == ["waits", "waits"]
+    assert threading.active_count() == before
+
+
+def test_an_error_of_the_pass_is_raised_here() -> None:
+    bad = np.where(np.arange(WIDTH) == 3, np.nan, DENSE)
+    source = open_source(bad, Y)
+    views = [without_fold(source, FOLDED, f) for f in range(FOLDS)]
+    before = threading.active_count()
+    with pytest.raises(InputError, match="NaN value nan in block 0, row 0, column 3"):
+        together([partial(medians_of, view) for view in views], passes_over(source))
+    assert threading.active_count() == before
+
+
+def test_an_interrupt_ends_all(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_source(store)
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SerialEngine, "reduce", interrupted)
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        together([partial(state_of, RowSample(CLASSES, 3), source)] * 3, passes_over(source))
+    assert threading.active_count() == before
+
+
+def test_passes_over_other_data_are_not_shared(store: Path) -> None:
+    sources = [open_source(store), open_source(DENSE, Y), open_source(store)]
+    passes = passes_over(sources[0])
+    found = together([partial(state_of, RowSample(CLASSES, 3), one) for one in sources], passes)
+    assert [one.name for one in passes.done] == ["row_sample", "row_sample 2", "row_sample 3"]
+    for source, state in zip(sources, found, strict=True):
+        assert_same(state, state_of(RowSample(CLASSES, 3), source, SerialEngine()), exact=True)
+
+
+def test_a_joint_statistic_obeys_the_laws() -> None:
+    source = open_source(sparse.csr_array(SPARSE), Y)
+    choice: Any = some_columns(source, np.array([0, 2, 7]))
+    members = (
+        Member(ClassCounts(CLASSES), WIDTH),
+        Member(ClassCounts(CLASSES, with_documents=True), 3, steps=(choice.step,)),
+    )
+    (block,) = source.blocks(0, 1)
+    check_statistic(Joint(CLASSES, members), [block], exact=True)

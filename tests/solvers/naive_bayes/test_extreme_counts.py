@@ -1,0 +1,67 @@
+"""Three classes and more, with counts from the smallest doubles to the largest: an answer that holds, or a refusal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nfs_dask.errors import InputError
+from nfs_dask.solvers.naive_bayes.multinomial import count, solve
+
+SMOOTHINGS = [0.0, 0.0, 0.0, 5e-324, 1e-300, 1e-10, 1.0, 1e10, 1e290]
+
+
+def tables(n, seed):
+    """Tables of 3 to 20 classes whose magnitudes differ by cell, feature, class or not at all; smoothing, and k."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        shape = C, m = int(rng.integers(3, 21)), int(rng.integers(1, 9))
+        low, high = sorted(rng.uniform(-323, 299, 2))
+        near = rng.uniform(-2, 2, shape)
+        exponents = [
+            rng.uniform(low, high, shape),
+            rng.uniform(low, high, (1, m)) + near,
+            rng.uniform(low, high, (C, 1)) + near,
+            rng.choice([-320, -308, -160, 150, 154, 160, 299]) + rng.uniform(-3, 0, shape),
+            rng.choice([low, high], shape),
+        ][rng.integers(5)]
+        F = 10.0 ** np.clip(exponents, -323, 299) * (rng.random(shape) < rng.uniform(0.2, 1.5))
+        if rng.random() < 0.2:
+            F[rng.integers(C)] = 0
+        if rng.random() < 0.3:
+            F = F[:, rng.integers(0, m, m)]
+        yield F, float(rng.choice(SMOOTHINGS)), int(rng.integers(1, m + 1))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_answer_that_holds(seed, capfd):
+    for F, alpha, k in tables(150, seed):
+        s = solve(count(F, alpha), k)
+        assert len(s.support) <= k
+        assert 0 <= s.value <= s.bound < np.inf
+        assert np.isfinite(s.point).all()
+    assert capfd.readouterr() == ("", "")  # of a library below
+
+
+@pytest.mark.parametrize("power", [-1000, -700, -350, 350, 700, 980])
+def test_a_power_of_two_changes_nothing(power):
+    rng = np.random.default_rng(3)
+    F = rng.gamma(0.5, 3, (4, 30)).round(3)
+    for k in (1, 2, 7, 20, 30):
+        s, scaled = solve(count(F), k), solve(count(F * 2.0**power), k)
+        np.testing.assert_array_equal(scaled.support, s.support)
+        np.testing.assert_array_equal(scaled.point, s.point)
+        assert scaled.value == np.ldexp(s.value, power)
+        assert scaled.bound == pytest.approx(np.ldexp(s.bound, power), rel=1e-15, abs=5e-324)
+
+
+def test_counts_that_leave_no_room_are_refused():
+    F = np.full((3, 4), 1e301) * [[1, 2, 3, 4], [4, 3, 2, 1], [1, 1, 5, 1]]
+    with pytest.raises(InputError, match="scale them down"):
+        solve(count(F), 2)
+
+
+def test_a_class_with_next_to_nothing():
+    F = np.array([[5.0, 1, 3, 0], [1, 6, 2, 0], [0, 0, 0, 1e-290]])
+    s, without = solve(count(F), 2), solve(count(F[:2]), 2)
+    assert s.value == pytest.approx(without.value, rel=1e-12) and s.bound == pytest.approx(without.bound, rel=1e-9)

@@ -1,0 +1,222 @@
+"""The multinomial solvers against enumeration of all supports, and at the edges."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfs_dask.errors import InputError
+from nfs_dask.solvers.naive_bayes import bisection
+from nfs_dask.solvers.naive_bayes.equal_columns import group, merge
+from nfs_dask.solvers.naive_bayes.every_k import guaranteed, solve_path
+from nfs_dask.solvers.naive_bayes.multinomial import count, posed, report, solve, solve_problem
+from tests.helpers.enumeration import best_gain, dual_height, lowest_height, support_gain, tables
+
+
+def noise(F):
+    """What the textbook formulas lose: they subtract numbers of the size of the counts' logarithms."""
+    return 1e-14 * float(np.sum(F)) * 40 + 1e-9
+
+
+@given(tables())
+def test_the_laws(F):
+    m, C = F.shape[1], len(F)
+    counted, slack = count(F), noise(F)
+    solutions = [solve(counted, k) for k in range(m + 1)]
+    bounds = np.array([s.bound for s in solutions])
+    for k, s in enumerate(solutions):
+        phi = best_gain(F, k)
+        assert len(s.support) == k == len(set(s.support.tolist()))
+        assert s.gap >= 0
+        assert s.value == pytest.approx(support_gain(F, s.support), abs=slack)
+        assert s.value <= phi + slack
+        assert bounds[max(k - (C - 1), 0)] - slack <= phi <= s.bound + slack  # psi(k - C + 1) <= phi(k) <= psi(k)
+        if k:
+            assert s.bound == pytest.approx(min(s.bound, dual_height(F, k, s.point)), abs=slack)  # reached at its point
+    slack += 1e-10 * bounds[-1]
+    assert (np.diff(bounds) >= -slack).all()
+    assert (np.diff(bounds, 2) <= slack).all()
+
+
+@given(tables(classes=(2,)))
+def test_two_class_supports_are_nearly_best(F):
+    counted = count(F)
+    for k in range(2, F.shape[1] + 1):
+        s = solve(counted, k)
+        assert s.value >= 0.9 * best_gain(F, k) - noise(F)  # trials lost at most 4 %
+
+
+@given(tables(classes=(2, 3), most=6), st.integers(1, 5))
+def test_the_bound_is_the_lowest(F, k):
+    s = solve(count(F), k)
+    assert s.bound <= lowest_height(F, min(k, F.shape[1])) * (1 + 1e-9) + noise(F)
+
+
+@given(tables(), st.integers(1, 8))
+def test_certificates(F, k):
+    s = solve(count(F), k, certificate=True)
+    if s.certificate is None:  # counts in one class at most
+        assert s.bound == 0
+        return
+    c = s.certificate
+    tolerance = 1e-9 * s.bound + 1e-13 * F.sum()
+    assert c.value == pytest.approx(s.bound, abs=tolerance)
+    assert c.rounded_value >= s.bound - tolerance
+    assert len(c.features) <= min(k, F.shape[1]) + len(F) - 1
+    assert ((c.weights > 0) & (c.weights <= 1)).all() and np.count_nonzero(c.weights < 1) <= len(F)
+    assert c.weights.sum() == pytest.approx(min(k, F.shape[1]))
+
+
+@given(tables(most=7), st.data())
+def test_forced_features(F, data):
+    m = F.shape[1]
+    k = data.draw(st.integers(1, m))
+    always = data.draw(st.lists(st.integers(0, m - 1), unique=True, max_size=k))
+    s = solve(count(F), k, always=always)
+    assert set(always) <= set(s.support.tolist()) and len(s.support) == k
+    phi = best_gain(F, k, tuple(always))
+    assert s.value == pytest.approx(support_gain(F, s.support), abs=noise(F))
+    assert s.value <= phi + noise(F) and phi <= s.bound + noise(F)
+
+
+@given(tables(), st.sampled_from([0.5, 1.0]))
+def test_smoothing_leaves_absent_features_out_unless_all_are_kept(F, alpha):
+    m = F.shape[1]
+    present = np.flatnonzero(F.any(axis=0))
+    for k in range(m):
+        s = solve(count(F, alpha), k)
+        assert len(s.support) == min(k, len(present)) and set(s.support.tolist()) <= set(present.tolist())
+        assert s.value == pytest.approx(support_gain(F + alpha, s.support), abs=noise(F))
+    assert solve(count(F, alpha), m).value == pytest.approx(support_gain(F + alpha, range(m)), abs=noise(F))
+
+
+@given(tables(), st.integers(1, 8))
+def test_integers_and_reals_agree(F, k):
+    whole, real = (solve(count(F.astype(t)), k) for t in (np.int64, float)) if F.dtype.kind == "i" else (None, None)
+    if whole is not None:
+        assert whole.bound == pytest.approx(real.bound, rel=1e-11, abs=1e-15 * F.sum())
+        assert whole.value == pytest.approx(real.value, rel=0.1, abs=noise(F))
+
+
+@given(tables(most=9), st.integers(1, 9), st.data())
+def test_panels_give_the_same_bits(F, k, data):
+    if F.dtype.kind == "f":
+        return
+    m = F.shape[1]
+    cuts = sorted({0, m, *data.draw(st.lists(st.integers(0, m), max_size=3))})
+    panels = list(itertools.pairwise(cuts))
+    order = data.draw(st.permutations(range(len(panels))))
+    parts = [group(F[:, slice(*panels[i])])[0] for i in order]
+    whole = merge(parts, [panels[i][0] for i in order])
+    counted = count(F)
+    for name in ("totals", "sizes", "firsts"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(counted.cells, name))
+    k = min(k, m)
+    problem = posed(counted, k)
+    if len(problem.classes) > 1:
+        found, direct = report(counted, problem, solve_problem(problem, k, k <= 50)), solve(counted, k)
+        assert found.support.tolist() == direct.support.tolist()
+        assert (found.value, found.bound) == (direct.value, direct.bound)
+
+
+@given(tables(classes=(2,)))
+def test_paths(F):
+    counted = count(F)
+    path = solve_path(counted, tolerance=1e-9)
+    for k in path.ks:
+        s = solve(counted, k, swaps=False)
+        assert path.bound[k] == pytest.approx(s.bound, rel=2e-9, abs=1e-15 * F.sum())
+        assert len(path.support(k)) == k
+        assert path.value[k] == pytest.approx(support_gain(F, path.support(k)), abs=noise(F))
+    assert (guaranteed(counted, path.ks, loss=4) <= path.value + path.bound * 1e-6 + noise(F))[path.ks > 4].all()
+
+
+@given(tables(classes=(2,)), st.integers(1, 8))
+def test_bisection_agrees(F, k):
+    s, reference = solve(count(F), k), bisection.solve(F, k)
+    assert reference.bound == pytest.approx(s.bound, rel=1e-6, abs=noise(F) + 1e-9 * F.sum())
+    assert reference.value <= s.bound + noise(F)
+    assert reference.value == pytest.approx(support_gain(F, reference.support), abs=noise(F))
+
+
+@pytest.mark.parametrize("totals", [np.zeros((2, 4)), np.array([[3, 0, 5, 1], [0, 0, 0, 0]]), np.zeros((3, 2), int)])
+def test_without_two_classes_there_is_nothing_to_gain(totals):
+    s = solve(count(totals), 2)
+    assert s.support.tolist() == [0, 1] and s.value == s.bound == 0
+
+
+def test_equal_shares_gain_nothing():
+    s = solve(count(np.array([[1, 2, 4, 8], [3, 6, 12, 24]])), 3)
+    assert s.value == pytest.approx(0, abs=1e-15) and s.bound == pytest.approx(0, abs=1e-15)
+    assert s.point[0] == pytest.approx(0.25) and len(s.support) == 3
+
+
+def test_sizes_are_clipped():
+    counted = count(np.array([[4, 1], [1, 5]]))
+    assert solve(counted, 0).support.tolist() == [] and solve(counted, -3).bound == 0
+    assert solve(counted, 99).support.tolist() == [0, 1] and solve(counted, 99).gap == 0
+    assert solve(counted, 1).value == pytest.approx(0, abs=1e-15)  # its mass must be the same in both
+
+
+@given(tables(classes=(2,), most=9), st.integers(2, 5), st.sampled_from([1e-9, 1e-3, 1e6]))
+def test_scale_changes_gains_and_nothing_else(F, k, scale):
+    s, scaled = solve(count(F.astype(float)), k), solve(count(F * scale), k)
+    assert scaled.bound == pytest.approx(s.bound * scale, rel=1e-9, abs=1e-15 * F.sum() * scale)
+
+
+def test_copies_are_taken_from_the_lowest():
+    F = np.tile([[2, 6, 3, 0], [8, 6, 9, 4]], 10)
+    for k in range(1, 40):
+        support = solve(count(F), k).support
+        for column in range(4):
+            of_it = support[support % 4 == column]
+            assert of_it.tolist() == list(range(column, column + 4 * len(of_it), 4))
+
+
+@pytest.mark.parametrize(
+    ("always", "message"), [([7], "features 0 to 3"), ([-1], "feature -1"), ([0, 1, 2], "raise k")]
+)
+def test_impossible_wishes_are_refused(always, message):
+    with pytest.raises(InputError, match=message):
+        solve(count(np.ones((2, 4))), 2, always=always)
+
+
+@pytest.mark.parametrize("k", [1, 30, 3000, 150_000, 250_000])
+def test_sieving_changes_nothing(k, monkeypatch):
+    rng = np.random.default_rng(0)
+    F = rng.gamma(0.3, 2, (2, 300_000)) * rng.pareto(1.5, 300_000) * (rng.random((2, 300_000)) < 0.6)
+    sieved = solve(count(F), k)
+    monkeypatch.setattr("nfs_dask.solvers.naive_bayes.sieve.WIDE", 10**9)
+    plain = solve(count(F), k)
+    assert sieved.bound == pytest.approx(plain.bound, rel=1e-12)
+    assert sieved.value == pytest.approx(plain.value, rel=1e-9)
+    assert sieved.point == pytest.approx(plain.point, abs=1e-7)
+    assert len(np.setxor1d(sieved.support, plain.support)) <= 2
+
+
+def test_more_distinct_counts_than_a_first_table_holds():
+    rng = np.random.default_rng(1)
+    F = rng.integers(0, 300, (3, 60_000))
+    cells, codes = group(F)
+    truth, sizes = np.unique(F, axis=1, return_counts=True)
+    assert cells.totals.shape == truth.shape and (cells.totals[:, codes] == F).all()
+    order = np.lexsort(cells.totals[::-1])
+    np.testing.assert_array_equal(cells.totals[:, order], truth)
+    np.testing.assert_array_equal(cells.sizes[order], sizes)
+    assert (np.diff(cells.firsts) > 0).all()
+
+
+@pytest.mark.parametrize("spread", [1, 15])
+def test_reals_over_many_orders_of_magnitude(spread):
+    rng = np.random.default_rng(2)
+    F = np.exp(rng.normal(0, spread, (2, 2000)))
+    counted = count(F)
+    for k in (1, 10, 500, 1999):
+        s = solve(counted, k, swaps=False)
+        assert s.n_evaluations <= 15
+        assert s.bound == pytest.approx(dual_height(F, k, s.point), rel=1e-9)
+        assert s.gap <= s.bound / k * (1 + 1e-9)  # psi(k) - phi(k) <= (psi(k) - K) / k
