@@ -18,7 +18,7 @@ PACKAGE = Path(nfs_dask.__file__).parent
 
 LAYERS = [
     {"errors", "_version"},
-    {"units", "containers", "graphs"},
+    {"units", "containers", "graphs", "registry"},
     {"progress", "arrays"},
     {"files", "text"},
     {"solvers"},

@@ -9,6 +9,7 @@ import click
 
 from nfs_dask.cli.output import answer, certificate, json_option, printable, table
 from nfs_dask.cli.texts import settings_in_words
+from nfs_dask.registry import METHODS
 from nfs_dask.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 40  # shown as a table; --json has all
 _MOST_EXAMPLES = 5  # of documents left out
-_CENTERS = {"metric", "covariance", "variance_floor"}
-_IDLE = {"l2": _CENTERS, "l1": _CENTERS, "mahalanobis": {"metric"}}  # parameters that the method says, or does not use
 
 
 @click.command()
@@ -163,8 +162,8 @@ def _described(statistic: dict[str, Any]) -> str:
 def _show_model(summary: ModelSummary, console: Console) -> None:
     objective = f"{summary.measure} {summary.objective:,.3f}"
     objective += certificate(summary.k, summary.features, summary.certified, summary.gap, summary.measure)
-    idle = _IDLE.get(summary.method, set())
-    given = {name: value for name, value in summary.parameters.items() if value is not None and name not in idle}
+    known = METHODS[summary.method].parameters  # others the method says, or does not use
+    given = {name: value for name, value in summary.parameters.items() if value is not None and name in known}
     lines = [
         ("model", summary.location),
         ("method", f"{summary.method}, {summary.k:,} of {summary.features:,} features"),

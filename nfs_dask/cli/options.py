@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.errors import ClusterError, InputError
+from nfs_dask.registry import METHODS, K, Option, methods_of_paths, options_of_all, takers
 from nfs_dask.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -30,6 +31,18 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # generic in new version
             return parse_bytes(value)
         except InputError as error:
             self.fail(str(error), param, ctx)
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """Numbers with commas between them."""
+
+    name = "numbers"
+
+    def __init__(self, option: str) -> None:
+        self.option = option
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, list) else numbers(value, self.option)
 
 
 @dataclass(frozen=True)
@@ -169,102 +182,77 @@ def kept(value: str) -> int | float | str:
     return value
 
 
-_PRIORS = (
-    click.option("--no-fit-prior", is_flag=True, help="Naive Bayes: take all classes to be as likely beforehand."),
-    click.option("--class-prior", metavar="P,P,...", help="Naive Bayes: priors, in the order of the sorted classes."),
-)
-
-PATHS = ("multinomial", "bernoulli", "l2", "mahalanobis", "l1")  # methods that rank features
-METHODS = (*PATHS, "hybrid", "error")
-SEARCHES = ("ranked", "best-individual", "forward", "plus-minus", "floating", "bounded")
-
-
-def _method_option(methods: Sequence[str]) -> Callable[..., Any]:
+def _method_option(methods: Iterable[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
-        "--method", type=click.Choice(methods), default="multinomial", show_default=True, help="Model; l1, l2: centers."
+        "--method",
+        type=click.Choice(list(methods)),
+        default="multinomial",
+        show_default=True,
+        help="Model; l1, l2: centers.",
     )
 
 
-_MODEL = (
-    click.option("--alpha", type=float, metavar="A", help="Naive Bayes: smoothing of each count.  [default: 1]"),
-    click.option("--binarize", type=float, metavar="T", help="Bernoulli: values above T count as present."),
-    click.option(
-        "--covariance",
-        type=click.Choice(["within", "total", "full"]),
-        help="Mahalanobis: variances about the centers or the mean, or a whole matrix.  [default: within]",
-    ),
-    click.option("--variance-floor", type=float, metavar="V", help="Mahalanobis: least variance.  [default: 0]"),
-)
-
-_METHOD = (
-    _method_option(METHODS),
-    click.option("-k", "k", metavar="K", help='Features: how many, a share, or "all".  [default: 10; hybrid: all]'),
-    *_MODEL,
-    click.option("--solver", type=click.Choice(["cuts", "bisection"]), help="Multinomial: the paper's is bisection."),
-    click.option("--always", multiple=True, metavar="NAME", help="A feature that is chosen in any case; repeatable."),
-    *_PRIORS,
-    click.option("--regions", type=click.IntRange(1), metavar="R", help="Hybrid: column ranges of one vocabulary."),
-    click.option("--ridge", type=float, metavar="X", help="Hybrid: penalty of squared slopes.  [default: 0.001]"),
-    click.option("--no-normalize", is_flag=True, help="Hybrid: do not divide by the number of words of a region."),
-    click.option("--prior", type=click.Choice(["fitted", "fixed"]), help="Hybrid: of the classes.  [default: fitted]"),
-    click.option("--tables", type=click.Choice(["shared", "separate"]), help="Hybrid: of words.  [default: shared]"),
-    click.option("--search", type=click.Choice(SEARCHES), help="Error: how to look for features.  [default: ranked]"),
-    click.option("--add", type=click.IntRange(0), metavar="N", help="Error: features plus-minus adds.  [default: 2]"),
-    click.option("--drop", type=click.IntRange(0), metavar="N", help="Error: and takes away again.  [default: 1]"),
-    click.option("--unbalanced", is_flag=True, help="Error: predict it under the priors, and not under equal ones."),
-    click.option("--n-tokens", metavar="M,M,...", help="Error: lengths of documents.  [default: as those of the fit]"),
-)
+def _click_option(option: Option) -> Callable[..., Any]:
+    """A parameter of an estimator as an option of a command, which receives it under the name of the parameter."""
+    names, kind = (option.name, option.parameter), option.kind
+    if isinstance(kind, bool):
+        return click.option(*names, is_flag=True, flag_value=kind, default=None, help=option.help)
+    if kind == "names":
+        return click.option(*names, multiple=True, metavar=option.metavar, help=option.help)
+    if kind == "numbers":
+        return click.option(*names, type=Numbers(option.name), metavar=option.metavar, help=option.help)
+    if isinstance(kind, tuple):
+        return click.option(*names, type=click.Choice(list(kind)), help=option.help)
+    kind = click.IntRange(option.least) if kind is int else kind
+    return click.option(*names, type=kind, metavar=option.metavar, help=option.help)
 
 
-_SHARED = ("alpha", "binarize", "covariance", "variance_floor")
-_NAMED = (*_SHARED, "solver", "regions", "ridge", "prior", "tables", "search", "add", "drop")
-_FLAGS = {"fit_prior": "--no-fit-prior", "normalize": "--no-normalize", "balanced": "--unbalanced", "k": "-k"}
+def parameters_of(options: Sequence[Option]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of parameters; it receives those that were given as ``parameters``."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def wrapped(**arguments: Any) -> Any:
+            values = {option.parameter: arguments.pop(option.parameter) for option in options}
+            given = {name: _plain(value) for name, value in values.items() if value not in (None, ())}
+            return command(parameters=given, **arguments)
+
+        return _decorated(wrapped, [_click_option(option) for option in options])
+
+    return decorate
 
 
-def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the parameters that statistics or gains depend on; it receives those given as ``parameters``."""
-
-    @functools.wraps(command)
-    def wrapped(**arguments: Any) -> Any:
-        parameters = {name: arguments.pop(name) for name in _SHARED}
-        return command(parameters=_given(parameters), **arguments)
-
-    return _decorated(wrapped, (_method_option(PATHS), *_MODEL))
+def path_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command a method that has paths, and the parameters that gains depend on, as ``parameters``."""
+    found = parameters_of([option for option in options_of_all() if option.gains])(command)
+    return _method_option(methods_of_paths())(found)
 
 
 def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the parameters of the estimators; it receives one that is not fitted, ``estimator``."""
 
     @functools.wraps(command)
-    def wrapped(method: str, **arguments: Any) -> Any:
-        parameters = {name: arguments.pop(name) for name in _NAMED}
-        parameters["class_prior"] = numbers(arguments.pop("class_prior"), "--class-prior")
-        parameters["fit_prior"] = False if arguments.pop("no_fit_prior") else None
-        parameters["normalize"] = False if arguments.pop("no_normalize") else None
-        parameters["balanced"] = False if arguments.pop("unbalanced") else None
-        parameters["n_tokens"] = numbers(arguments.pop("n_tokens"), "--n-tokens")
-        parameters["always"] = list(arguments.pop("always")) or None
-        k = arguments.pop("k")
-        parameters["k"] = None if k is None else kept(k)
-        return command(estimator=estimator_of(method, **_given(parameters)), **arguments)
+    def wrapped(method: str, parameters: dict[str, Any], **arguments: Any) -> Any:
+        return command(estimator=estimator_of(method, **parameters), **arguments)
 
-    return _decorated(wrapped, _METHOD)
+    return _method_option(METHODS)(parameters_of([K, *options_of_all()])(wrapped))
 
 
 def estimator_of(method: str, **parameters: Any) -> Any:
     """An estimator of a method; options of other methods are wrong usage."""
-    from nfs_dask.estimators.loading import METHODS as KNOWN
+    made = METHODS[method]
+    for option in options_of_all():
+        if option.parameter in parameters and option.parameter not in made.parameters:
+            raise click.UsageError(
+                f"{option.name} is for --method {takers(option.parameter)}; {method} has no such parameter"
+            )
+    if "k" in parameters:
+        parameters["k"] = kept(parameters["k"])
+    return made.estimator_class()(**made.fixed, **parameters)
 
-    for name in parameters:
-        if name not in KNOWN[method].parameters:
-            option = _FLAGS.get(name, f"--{name.replace('_', '-')}")
-            takers = " and ".join(other for other, one in KNOWN.items() if name in one.parameters)
-            raise click.UsageError(f"{option} is for --method {takers}; {method} has no such parameter")
-    return KNOWN[method].estimator(**KNOWN[method].fixed, **parameters)
 
-
-def _given(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in parameters.items() if value is not None}
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _decorated(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:

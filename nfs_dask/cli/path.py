@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, kept, model_options, numbers
+from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, kept, numbers, path_options
 from nfs_dask.cli.output import answer, json_option, keeps, output_file, printable, table
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("store")
-@model_options
+@path_options
 @click.option("--ks", metavar="K,K,...", help='Numbers of features, shares, or "all"; else many from 1 to all.')
 @click.option(
     "--choose", "rule", type=click.Choice(["elbow", "error", "1se", "cv"]), help="Choose a k by this rule, and say why."

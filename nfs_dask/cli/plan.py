@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import METHODS, ClusterOptions, cluster_options, estimator_of, kept
+from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, parameters_of
 from nfs_dask.cli.output import answer, json_option, printable
 from nfs_dask.errors import DataWarning
+from nfs_dask.registry import METHODS, K, options_of_all
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.dataset import Dataset
     from nfs_dask.engine.plan import Plan, Schedule
-    from nfs_dask.estimators.classifier import SparseClassifier
 
 
 @click.command()
@@ -28,20 +27,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="What to fit, or just the counts of each class.",
 )
-@click.option("-k", "k", metavar="K", help='Features of the model: how many, a share, or "all".')
-@click.option("--binarize", type=float, metavar="T", help="Bernoulli: values above T count as present.")
-@click.option("--covariance", type=click.Choice(["within", "total", "full"]), help="Mahalanobis.")
-@click.option("--regions", type=click.IntRange(1), metavar="R", help="Hybrid: column ranges of one vocabulary.")
+@parameters_of([K, *(option for option in options_of_all() if option.counts)])
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
 @cluster_options
 @json_option
 def plan(
     store: str,
     method: str,
-    k: str | None,
-    binarize: float | None,
-    covariance: str | None,
-    regions: int | None,
+    parameters: dict[str, Any],
     label_column: str | None,
     cluster: ClusterOptions,
 ) -> None:
@@ -56,9 +49,6 @@ def plan(
     nfs-dask plan mail.zarr --scheduler tcp://127.0.0.1:8786 --json
     nfs-dask plan genes.h5ad --label-column tissue --method l1 --workers 2 --memory-limit 1GiB
     """
-    given = {"binarize": binarize, "covariance": covariance, "regions": regions}
-    parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    parameters |= {} if k is None else {"k": kept(k)}
     estimator = None if method == "counts" else estimator_of(method, **parameters)
     if estimator is None and parameters:
         raise click.UsageError("-k and parameters are for a model; say which with --method multinomial or another")
@@ -69,26 +59,13 @@ def plan(
     with cluster.engine(dataset.source) as engine:
         plan = data.plan(dataset, what, engine)
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # that all are kept has been said
-        chosen = None if estimator is None else _selected(estimator, dataset)
+        chosen = None if estimator is None else estimator.n_selected(dataset)
         statistic = dataset.class_counts() if estimator is None else estimator.statistic(dataset)
     beside = dataset.statistics
     found = beside is not None and statistic is not None and beside.find(statistic) is not None
     values = {**plan.to_json(), "method": method, "k": chosen, "kept": found}
     answer(values, lambda console: _show(plan, values, dataset.n_features, console))
     plan.check()
-
-
-def _selected(estimator: SparseClassifier, dataset: Dataset) -> int | None:
-    """How many features the model will have; None where all are taken without being asked for."""
-    from nfs_dask.estimators.hybrid import HybridNB
-    from nfs_dask.methods.number_of_features import number_to_keep
-
-    if estimator.k is None:
-        return None
-    if isinstance(estimator, HybridNB):  # its k counts words, which are in every region
-        settings = estimator.settings(dataset)
-        return dataset.n_features if settings.k is None else settings.k * settings.n_regions
-    return number_to_keep(estimator.k, dataset.n_features)
 
 
 def _show(plan: Plan | Schedule, values: dict[str, Any], n_features: int, console: Console) -> None:

@@ -9,15 +9,19 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_binarize
-from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
+from nfs_dask.estimators.ranked_naive_bayes import RankedNaiveBayes
+from nfs_dask.methods.model_errors import bernoulli_error
 from nfs_dask.methods.naive_bayes import Counts, Settings, bernoulli_scores, fit_bernoulli
+from nfs_dask.methods.supports import BernoulliSupports
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.binary_counts import BinaryCounts
+from nfs_dask.statistics.class_totals import Totals
 from nfs_dask.statistics.counts import ClassCounts, documents
+from nfs_dask.statistics.panels import Panels
 
 
-class SparseBernoulliNB(SparseNaiveBayes):
+class SparseBernoulliNB(RankedNaiveBayes):
     """Bernoulli naive Bayes over the k features that make the data most likely. The choice is exactly optimal.
 
     maximise sum_c log P(documents of c | theta_c), where theta_c[i] differs between classes for at most k features i.
@@ -121,3 +125,9 @@ class SparseBernoulliNB(SparseNaiveBayes):
 
     def _scores(self, counts: Counts) -> Array:
         return bernoulli_scores(counts, self.model_.alpha)
+
+    def _supports(self, totals: Totals, class_count: Array, ks: Array) -> BernoulliSupports:
+        return BernoulliSupports.solve(totals, class_count, float(self.alpha), ks)
+
+    def _predicted_error(self, model: NaiveBayesModel, panels: Panels) -> float:
+        return bernoulli_error(model)

@@ -46,14 +46,16 @@ from nfs_dask.methods.centers import (
     moment_path,
 )
 from nfs_dask.methods.class_medians import ClassMedians, class_medians, median_plans
+from nfs_dask.methods.model_errors import centers_error
 from nfs_dask.methods.number_of_features import number_to_keep
+from nfs_dask.methods.recipes import GramRecipe, MediansRecipe, MomentsRecipe
 from nfs_dask.methods.shift import about_means
+from nfs_dask.methods.supports import Ranking
 from nfs_dask.models.centers import CentersModel
-from nfs_dask.solvers.centers.best_features import Ranked
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.gram import Gram
-from nfs_dask.statistics.moments import ClassMoments, take_away
-from nfs_dask.statistics.panels import MemoryPanels
+from nfs_dask.statistics.moments import ClassMoments, moments, take_away
+from nfs_dask.statistics.panels import MemoryPanels, Panels
 from nfs_dask.statistics.statistic import State, Statistic
 from nfs_dask.units import format_bytes
 
@@ -283,7 +285,13 @@ class SparseCentroid(AddingClassifier):
         """
         return super().inverse_transform(X)
 
-    def rank(self, dataset: Dataset, ks: Array) -> tuple[Ranked, int, bool]:
+    def recipe(self, dataset: Dataset, n_matrices: int | None = None) -> MomentsRecipe | MediansRecipe | GramRecipe:
+        settings = self.settings(dataset)
+        if settings.metric == "manhattan":
+            return MediansRecipe(settings)
+        return GramRecipe(settings) if self._is_full else MomentsRecipe(settings)
+
+    def rank(self, dataset: Dataset, ks: Array) -> Ranking:
         """The best features for many k; the model stays as it is.
 
         Parameters
@@ -291,23 +299,35 @@ class SparseCentroid(AddingClassifier):
         dataset
             With labels.
         ks : (K,) ascending
-
-        Returns
-        -------
-        ranked, rows, reused
-            Rows that were read, or not if what is known of them had been kept.
         """
         classes = dataset.known_classes(1)
         settings = self._settings(dataset.source, len(classes))
         if self.metric == "manhattan":
             found = class_medians(dataset, self.engine)
             refuse_nothing(found.medians.weight)
-            return median_path(found.medians, settings, ks), found.medians.rows, found.reused
+            return Ranking(median_path(found.medians, settings, ks), found.medians.rows, found.reused)
         reduction = dataset.reduce(self._counting(dataset, len(classes)), self.engine)
         panels = reduction.panels
         refuse_nothing(panels.totals["weight"])
         ranked = gram_path(panels.state(), settings, ks) if self._is_full else moment_path(panels, settings, ks)
-        return ranked, int(panels.totals["rows"].sum()), reduction.reused
+        return Ranking(ranked, int(panels.totals["rows"].sum()), reduction.reused)
+
+    @available_if(_of_moments)
+    def predicted_errors(self, dataset: Dataset, ks: Array, engine: Engine | None) -> Array:
+        """How often models of each k will be wrong, (K,), predicted from what one pass sums up.
+
+        Parameters
+        ----------
+        dataset
+            With labels.
+        ks : (K,) ascending
+        engine
+            Where the pass runs.
+        """
+        classes = dataset.known_classes()
+        panels = dataset.reduce(ClassMoments(len(classes), squares=True), engine).panels
+        fit = MomentsRecipe(self.settings(dataset)).fitting(classes, panels)
+        return np.array([_predicted_error(fit(k, None), panels) for k in ks.tolist()])
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
@@ -404,6 +424,12 @@ class SparseCentroid(AddingClassifier):
         """Let go of what the last fit was made from."""
         for name in ("_state", "_learnt", "_medians"):
             self.__dict__.pop(name, None)
+
+
+def _predicted_error(model: Any, panels: Panels) -> float:
+    within = moments(State(panels.columns(model.support), panels.totals)).within
+    assert within is not None
+    return centers_error(model, within)
 
 
 def _refuse_wide(dataset: Dataset) -> None:

@@ -17,12 +17,14 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine, Reduction
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError, PlanError
-from nfs_dask.estimators.inputs import check_fitted
+from nfs_dask.estimators.inputs import check_fitted, numeric
 from nfs_dask.estimators.naming import KnownNames, StoredNames, known_names, stored_names
 from nfs_dask.estimators.plain import plain, restored
 from nfs_dask.estimators.predicting import PredictingMixin
 from nfs_dask.estimators.selecting import SelectingMixin
 from nfs_dask.estimators.textual import is_of_texts, reader_for, text_features
+from nfs_dask.methods.number_of_features import number_to_keep
+from nfs_dask.methods.recipe import LongRecipe, Recipe
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.reader import Reader
 from nfs_dask.sources.labels import encode
@@ -70,6 +72,34 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         engine
             Where they would run.
         """
+
+    @abstractmethod
+    def recipe(self, dataset: Dataset, n_matrices: int | None = None) -> Recipe | LongRecipe:
+        """How cross-validation makes models of many k and alpha with these parameters, which are checked.
+
+        Parameters
+        ----------
+        dataset
+            With labels.
+        n_matrices : int, optional
+            Of how many matrices its columns are; see `joined`.
+        """
+
+    def solves_each_k(self, n_classes: int) -> bool:
+        """Whether a path solves for each k by itself, which takes longer than all of them at once."""
+        return False
+
+    def joined(self, X: Any) -> tuple[Any, int | None]:
+        """What a user gave as one matrix or Dataset, and of how many matrices it is where it was a list of them."""
+        return numeric(X), None
+
+    def n_choosable(self, dataset: Dataset, n_matrices: int | None = None) -> int:
+        """How many there are of what k counts."""
+        return dataset.n_features
+
+    def n_selected(self, dataset: Dataset) -> int | None:
+        """How many features a fit selects; None where it takes all without being asked to."""
+        return number_to_keep(self.k, dataset.n_features)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a folder, in JSON and Zarr; `load_model` reads it.

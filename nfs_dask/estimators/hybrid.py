@@ -15,9 +15,10 @@ from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier, provenance, read_only
 from nfs_dask.estimators.given_regions import holds_matrices, joined_regions, number_of_regions
-from nfs_dask.estimators.inputs import check_alpha, check_fitted, check_one_of, note_features, numeric, open_labelled
+from nfs_dask.estimators.inputs import check_alpha, check_fitted, check_one_of, note_features, open_labelled
 from nfs_dask.methods.hybrid import HybridFit, HybridSettings, fit_hybrid, hybrid_plans
 from nfs_dask.methods.number_of_features import number_to_keep
+from nfs_dask.methods.recipes import HybridRecipe
 from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.models.model import Evidence
 from nfs_dask.prediction.scoring import What
@@ -140,8 +141,7 @@ class HybridNB(SparseClassifier):
             Strings, integers or booleans. A Dataset brings its own.
         sample_weight : (n,) weights of zero or more, or one for all rows, optional
         """
-        n_matrices = len(X) if holds_matrices(X) else None
-        X = numeric(X) if n_matrices is None else joined_regions(X)
+        X, n_matrices = self.joined(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
         dataset.known_classes(1)
@@ -175,6 +175,22 @@ class HybridNB(SparseClassifier):
         """
         dataset.known_classes(1)
         return self._settings(dataset, n_matrices)
+
+    def joined(self, X: Any) -> tuple[Any, int | None]:
+        return (joined_regions(X), len(X)) if holds_matrices(X) else super().joined(X)
+
+    def n_choosable(self, dataset: Dataset, n_matrices: int | None = None) -> int:
+        """Words, which are in every region."""
+        return dataset.n_features // self._settings(dataset, n_matrices).n_regions
+
+    def n_selected(self, dataset: Dataset) -> int | None:
+        if self.k is None:
+            return None
+        settings = self._settings(dataset)
+        return dataset.n_features if settings.k is None else settings.k * settings.n_regions
+
+    def recipe(self, dataset: Dataset, n_matrices: int | None = None) -> HybridRecipe:
+        return HybridRecipe(self.settings(dataset, n_matrices), model_of)
 
     def statistic(self, dataset: Dataset) -> ClassCounts:
         """What a fit keeps beside the data, when all parameters have been checked; nothing is read.

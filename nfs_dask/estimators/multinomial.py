@@ -10,14 +10,19 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import DataWarning, warn
 from nfs_dask.estimators.classifier import read_only
 from nfs_dask.estimators.inputs import check_one_of
-from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
+from nfs_dask.estimators.ranked_naive_bayes import RankedNaiveBayes
 from nfs_dask.methods.naive_bayes import SOLVERS, Counts, Settings, fit_multinomial, multinomial_scores
+from nfs_dask.methods.predicted_error import predict_error
+from nfs_dask.methods.supports import MultinomialSupports
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.sources.source import Source
+from nfs_dask.statistics.class_totals import Totals
 from nfs_dask.statistics.counts import ClassCounts, sums
+from nfs_dask.statistics.lengths import lengths_in
+from nfs_dask.statistics.panels import Panels
 
 
-class SparseMultinomialNB(SparseNaiveBayes):
+class SparseMultinomialNB(RankedNaiveBayes):
     """Multinomial naive Bayes over k features, with a certificate of how near the choice is to the best one.
 
     maximise sum_c f_c . log theta_c over distributions theta_c that differ between classes for at most k features.
@@ -111,6 +116,9 @@ class SparseMultinomialNB(SparseNaiveBayes):
         self.class_prior = class_prior
         self.engine = engine
 
+    def solves_each_k(self, n_classes: int) -> bool:
+        return n_classes > 2
+
     def _said_by(self, model: NaiveBayesModel) -> dict[str, Any]:
         point = model.evidence.point
         assert point is not None
@@ -139,3 +147,12 @@ class SparseMultinomialNB(SparseNaiveBayes):
     def _scores(self, counts: Counts) -> Array:
         assert self.model_.evidence.point is not None
         return multinomial_scores(counts, self.model_.alpha, self.model_.evidence.point)
+
+    def _supports(self, totals: Totals, class_count: Array, ks: Array) -> MultinomialSupports:
+        return MultinomialSupports.solve(totals, float(self.alpha), ks)
+
+    def _counting_for_errors(self, statistic: ClassCounts) -> ClassCounts:
+        return replace(statistic, with_lengths=True)
+
+    def _predicted_error(self, model: NaiveBayesModel, panels: Panels) -> float:
+        return float(predict_error(model, n_tokens=lengths_in(panels.totals["lengths"])).error)

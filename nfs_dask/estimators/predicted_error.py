@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -149,6 +149,13 @@ class ErrorRateSelector(SparseNaiveBayes):
         self.fit_prior = fit_prior
         self.class_prior = class_prior
         self.engine = engine
+
+    def recipe(self, dataset: Dataset, n_matrices: int | None = None) -> NoReturn:
+        """Refuse: each k and fold is a search of its own."""
+        raise InputError(
+            "method='error' searches anew for each k and fold, for which there is no shortcut; try several k with "
+            "scikit-learn's GridSearchCV, or go by errors_, which one fit predicts for all k up to its own"
+        )
 
     def _said_by(self, model: NaiveBayesModel) -> dict[str, Any]:
         """Errors are the better for being small."""

@@ -77,7 +77,7 @@ def predict_error(
 def _model_of(P: Any) -> NaiveBayesModel | None:
     """The multinomial model that was given, if it was one."""
     model = P if isinstance(P, Model) else getattr(P, "model_", None)
-    if isinstance(model, NaiveBayesModel) and model.method in ("multinomial", "error"):
+    if isinstance(model, NaiveBayesModel) and model.absent is None:  # else it is of what is there, and what not
         return model
     if isinstance(model, Model):
         raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +19,6 @@ COVARIANCES = ("within", "total", "full")
 
 class Family(ABC):
     """Models that are kept alike. Arrays that `make` is given are of the shapes that `shapes` asks for."""
-
-    methods: ClassVar[tuple[str, ...]]
 
     @abstractmethod
     def facts(self, model: Any) -> dict[str, Any]:
@@ -41,8 +39,6 @@ class Family(ABC):
 
 class NaiveBayes(Family):
     """Logarithms of probabilities, which may be infinite."""
-
-    methods = ("bernoulli", "multinomial", "error")
 
     def facts(self, model: NaiveBayesModel) -> dict[str, Any]:
         return {"alpha": model.alpha, "threshold": model.threshold, "binary_only": model.binary_only}
@@ -78,8 +74,6 @@ class NaiveBayes(Family):
 
 class Centers(Family):
     """Centres, and what distances are measured in."""
-
-    methods = ("l1", "l2", "mahalanobis")
 
     def facts(self, model: CentersModel) -> dict[str, Any]:
         return {"covariance": model.covariance}
@@ -126,8 +120,6 @@ class Centers(Family):
 class Hybrid(Family):
     """Parameters, and the logarithms of probabilities: of one table for all regions, or of one for each."""
 
-    methods = ("hybrid",)
-
     def facts(self, model: HybridModel) -> dict[str, Any]:
         return {"alpha": model.alpha, "n_regions": model.n_regions, "normalize": model.normalize}
 
@@ -168,11 +160,6 @@ class Hybrid(Family):
             normalize=normalize,
             alpha=float(alpha),
         )
-
-
-FAMILIES: dict[str, Family] = {
-    method: family for family in (NaiveBayes(), Centers(), Hybrid()) for method in family.methods
-}
 
 
 def _is_nan(weights: Array) -> bool:

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.centers import SparseCentroid
 from nfs_dask.estimators.classifier import SparseClassifier
-from nfs_dask.estimators.given_regions import holds_matrices, joined_regions
-from nfs_dask.estimators.hybrid import HybridNB, model_of
-from nfs_dask.estimators.inputs import check_alpha, numeric, open_labelled
+from nfs_dask.estimators.inputs import check_alpha, open_labelled
 from nfs_dask.estimators.loading import METHODS, make_estimator
-from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
-from nfs_dask.estimators.predicted_error import ErrorRateSelector
 from nfs_dask.methods.number_of_features import numbers_to_keep
-from nfs_dask.selection.recipes import CountsRecipe, GramRecipe, HybridRecipe, MediansRecipe, MomentsRecipe
 from nfs_dask.selection.splitters import folds_of
-from nfs_dask.selection.validation_passes import Grid, LongRecipe, Recipe, cross_validation
+from nfs_dask.selection.validation_passes import Grid, cross_validation
 from nfs_dask.selection.validation_table import CrossValidation
 
 
@@ -76,13 +69,12 @@ def cross_validate(
     ([1.0, 1.0, 1.0], 2.0)
     """
     estimator = make_estimator(method, k="all", engine=engine, **_without_grid(parameters))
-    n_matrices = len(X) if isinstance(estimator, HybridNB) and holds_matrices(X) else None
-    X = numeric(X) if n_matrices is None else joined_regions(X)
+    X, n_matrices = estimator.joined(X)
     dataset = open_labelled(estimator, X, y, sample_weight)
     dataset.known_classes()
-    recipe = _recipe(estimator, dataset, n_matrices)
-    regions = recipe.settings.n_regions if isinstance(recipe, HybridRecipe) else 1
-    grid = Grid(numbers_to_keep(ks, dataset.n_features // regions), _alphas(alphas, method), _shown(estimator))
+    recipe = estimator.recipe(dataset, n_matrices)
+    wanted = numbers_to_keep(ks, estimator.n_choosable(dataset, n_matrices))
+    grid = Grid(method, wanted, _alphas(alphas, method), _shown(estimator))
     return cross_validation(dataset, folds_of(folds, dataset, y), recipe, grid, engine)
 
 
@@ -105,25 +97,6 @@ def _alphas(alphas: Any, method: str) -> tuple[float | None, ...]:
     if found != (1.0,):
         raise InputError(f"alphas={list(found)} are for methods that smooth, and {method} does not; leave them out")
     return (None,)
-
-
-def _recipe(estimator: SparseClassifier, dataset: Dataset, n_matrices: int | None) -> Recipe | LongRecipe:
-    """How the method of an estimator makes models, with its parameters, checked."""
-    if isinstance(estimator, HybridNB):
-        return HybridRecipe(estimator.settings(dataset, n_matrices), model_of)
-    if isinstance(estimator, ErrorRateSelector):
-        raise InputError(
-            "method='error' searches anew for each k and fold, for which there is no shortcut; try several k with "
-            "scikit-learn's GridSearchCV, or go by errors_, which one fit predicts for all k up to its own"
-        )
-    if isinstance(estimator, SparseNaiveBayes):
-        return CountsRecipe(estimator.statistic(dataset), estimator.settings(dataset))
-    assert isinstance(estimator, SparseCentroid)
-    settings = estimator.settings(dataset)
-    if settings.metric == "manhattan":
-        return MediansRecipe(settings)
-    full = settings.metric == "mahalanobis" and settings.covariance == "full"
-    return GramRecipe(settings) if full else MomentsRecipe(settings)
 
 
 def _shown(estimator: SparseClassifier) -> dict[str, Any]:

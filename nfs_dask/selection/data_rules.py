@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.centers import SparseCentroid
 from nfs_dask.estimators.classifier import SparseClassifier
-from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
 from nfs_dask.methods.number_of_features import numbers_to_keep
-from nfs_dask.methods.predicted_error import predict_error
-from nfs_dask.models.centers import CentersModel
-from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.cross_validate import cross_validate
-from nfs_dask.selection.path_errors import bernoulli_error, centers_error
 from nfs_dask.selection.path_table import Path
-from nfs_dask.selection.recipes import CountsRecipe, MomentsRecipe
 from nfs_dask.selection.rules import elbow, smallest_error
 from nfs_dask.sources.source import is_shipped
-from nfs_dask.statistics.lengths import lengths_in
-from nfs_dask.statistics.moments import ClassMoments, moments
-from nfs_dask.statistics.panels import Panels
-from nfs_dask.statistics.statistic import State
 
 RULES = ("elbow", "error", "1se", "cv")
 Validating = Literal["1se", "cv"]
@@ -108,49 +94,14 @@ class Rules:
     def _error(self, path: Path, ks: Iterable[Any] | None, engine: Engine | None) -> Chosen:
         engine = self.estimator.engine if engine is None else engine
         wanted = numbers_to_keep(_several(path, ks), path.n_features)
-        if isinstance(self.estimator, SparseNaiveBayes):
-            errors = self._naive_bayes_errors(wanted, engine)
-        elif isinstance(self.estimator, SparseCentroid) and self.method != "l1" and self.estimator.covariance != "full":
-            errors = self._centers_errors(wanted, engine)
-        else:
+        if not hasattr(self.estimator, "predicted_errors"):
             raise InputError(
                 f'the errors of {self.method} cannot be predicted; choose with "cv" or "1se", which try them out'
             )
+        errors = self.estimator.predicted_errors(self._data, wanted, engine)
         return smallest_error(wanted, errors, "predicted error")
-
-    def _naive_bayes_errors(self, ks: Array, engine: Engine | None) -> Array:
-        assert isinstance(self.estimator, SparseNaiveBayes)
-        dataset = self._data
-        counting = replace(self.estimator.statistic(dataset), with_lengths=self.method == "multinomial")
-        panels = dataset.reduce(counting, engine).panels
-        recipe = CountsRecipe(counting, self.estimator.settings(dataset))
-        fit = recipe.fitting(dataset.known_classes(), panels)
-        models = (fit(k, float(self.estimator.alpha)) for k in ks.tolist())
-        return np.array([_naive_bayes_error(model, panels) for model in models])
-
-    def _centers_errors(self, ks: Array, engine: Engine | None) -> Array:
-        assert isinstance(self.estimator, SparseCentroid)
-        dataset = self._data
-        classes = dataset.known_classes()
-        panels = dataset.reduce(ClassMoments(len(classes), squares=True), engine).panels
-        fit = MomentsRecipe(self.estimator.settings(dataset)).fitting(classes, panels)
-        return np.array([_centers_error(fit(k, None), panels) for k in ks.tolist()])
 
 
 def _several(path: Path, ks: Any) -> Any:
     """The k that are looked at: those asked for, else about twenty of the path."""
     return path.ks[path.sample()].tolist() if ks is None else ks
-
-
-def _naive_bayes_error(model: Any, panels: Panels) -> float:
-    assert isinstance(model, NaiveBayesModel)
-    if model.method == "bernoulli":
-        return bernoulli_error(model)
-    return float(predict_error(model, n_tokens=lengths_in(panels.totals["lengths"])).error)
-
-
-def _centers_error(model: Any, panels: Panels) -> float:
-    assert isinstance(model, CentersModel)
-    within = moments(State(panels.columns(model.support), panels.totals)).within
-    assert within is not None
-    return centers_error(model, within)

@@ -13,16 +13,15 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import numeric, open_labelled
-from nfs_dask.estimators.loading import METHODS, make_estimator
+from nfs_dask.estimators.loading import make_estimator
 from nfs_dask.methods.number_of_features import numbers_to_keep
+from nfs_dask.registry import method_named, methods_of_paths
 from nfs_dask.selection.data_rules import Rules
 from nfs_dask.selection.path_table import Named, Path
-from nfs_dask.selection.solve_path import solve_path
 from nfs_dask.sources.source import Source, is_shipped
 
 logger = logging.getLogger("nfs_dask")
 
-RANKING = ("multinomial", "bernoulli", "l2", "mahalanobis", "l1")  # methods that a path is made of
 POINTS = 200  # values of k over wide data, unless some are named
 POINTS_ALONE = 50  # the same where each k is solved by itself: multinomial models of more than two classes
 MOST_ALL = 3_000  # up to so many features, every k is solved for
@@ -80,12 +79,11 @@ def path(
     >>> path.ks.tolist(), path.value.round(3).tolist(), path.support(2).tolist()
     ([1, 2, 3], [0.0, 1.621, 1.803], [0, 1])
     """
-    if method in METHODS and method not in RANKING:
-        other = "fit an ErrorRateSelector, whose errors_ are of many k"
-        other = "try several k with nfs_dask.cross_validate" if method == "hybrid" else other
+    instead = method_named(method).instead_of_paths
+    if instead is not None:
         raise InputError(
             f"method={method!r} does not rank features, so that there is no path; give one of "
-            f"{', '.join(map(repr, RANKING))}, or {other}"
+            f"{', '.join(map(repr, methods_of_paths()))}, or {instead}"
         )
     X = numeric(X)
     given = {"binarize": binarize, "covariance": covariance, "variance_floor": variance_floor}
@@ -94,8 +92,9 @@ def path(
     estimator = make_estimator(method, k="all", engine=engine, **named)
     dataset = open_labelled(estimator, X, y, sample_weight)
     classes = dataset.known_classes()
-    wanted = _wanted(ks, method, len(classes), dataset.n_features)
-    found = solve_path(method, estimator, dataset, wanted)
+    wanted = _wanted(ks, estimator.solves_each_k(len(classes)), dataset.n_features)
+    logger.info("solving for %d values of k", len(wanted))
+    found = estimator.rank(dataset, wanted)
     return Path(
         method=method,
         parameters=_shown(estimator),
@@ -104,7 +103,7 @@ def path(
         n_features=dataset.n_features,
         reused=found.reused,
         ks=wanted,
-        solved=found.solved,
+        solved=found.supports,
         named=_named(dataset.source),
         rules=Rules((X, y, sample_weight), dataset, method, estimator),
     )
@@ -119,11 +118,10 @@ def _shown(estimator: Any) -> dict[str, Any]:
     return {name: parameters[name] if name == "covariance" else float(parameters[name]) for name in names}
 
 
-def _wanted(ks: Iterable[Any] | None, method: str, n_classes: int, n_features: int) -> Array:
+def _wanted(ks: Iterable[Any] | None, alone: bool, n_features: int) -> Array:
     """The k to solve for, ascending, each once."""
     if ks is not None:
         return numbers_to_keep(ks, n_features)
-    alone = method == "multinomial" and n_classes > 2
     if n_features <= (MOST_ALL_ALONE if alone else MOST_ALL):
         return np.arange(1, n_features + 1)
     return np.unique(np.rint(np.geomspace(1, n_features, POINTS_ALONE if alone else POINTS)).astype(np.int64))

@@ -11,6 +11,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
+from nfs_dask.methods.supports import Supports
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.tabular import Tabular, several
 from nfs_dask.solvers.naive_bayes.every_k import TOLERANCE
@@ -22,44 +23,6 @@ class Named(Protocol):
     """Whoever knows what features are called."""
 
     def names(self, columns: Array) -> list[str] | None: ...
-
-
-class Solved(Protocol):
-    """What a solver knows of all the k."""
-
-    @property
-    def value(self) -> Array:
-        """Gain of the support that was found, (K,)."""
-        ...
-
-    @property
-    def bound(self) -> Array:
-        """No support of k features gains more, (K,)."""
-        ...
-
-    @property
-    def gap(self) -> Array:
-        """Nor by more than this more, (K,)."""
-        ...
-
-    @property
-    def null(self) -> float:
-        """The objective at k = 0."""
-        ...
-
-    @property
-    def objective(self) -> Array:
-        """Of the support that was found for each k, (K,)."""
-        ...
-
-    @property
-    def noise(self) -> float:
-        """Gains closer than this are the same number."""
-        ...
-
-    def support(self, k: int) -> Array:
-        """Features of one of the k, ascending."""
-        ...
 
 
 class Chooser(Protocol):
@@ -82,7 +45,7 @@ class Path(Tabular):
     n_features: int
     reused: bool  # whether the counts had been kept, so that no document was read
     ks: Array  # (K,) int64, ascending
-    solved: Solved
+    solved: Supports
     named: Named
     rules: Chooser
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import DataWarning, InputError, PlanError, warn
 from nfs_dask.methods.passes import Passes
+from nfs_dask.methods.recipe import Grid, LongRecipe, Recipe
 from nfs_dask.models.model import Model
 from nfs_dask.selection.lockstep import together
 from nfs_dask.selection.training import DatasetByFold, DatasetWithoutFold, TrainingPanels
@@ -37,57 +38,6 @@ from nfs_dask.units import format_bytes
 logger = logging.getLogger("nfs_dask")
 
 MOST_COUNTS = 1 << 30  # bytes of counts that are held in memory; others stay in panels
-
-Fit = Callable[[int, "float | None"], Model]  # the model of a k and an alpha
-
-
-class Recipe(Protocol):
-    """How a method makes models from what is counted in one pass."""
-
-    @property
-    def method(self) -> str: ...
-
-    def statistic(self, n_classes: int) -> Statistic:
-        """What is counted, of so many classes."""
-        ...
-
-    def fitting(self, classes: Array, panels: Panels) -> Fit:
-        """Makes models of the documents that were counted in ``panels``."""
-        ...
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What is validated."""
-
-    ks: Array  # (K,) int64, ascending
-    alphas: tuple[float | None, ...]  # (None,) of a method that does not smooth
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the method, for people
-
-    def models(self, fit: Fit) -> tuple[Model, ...]:
-        """All of them, by alpha, then k."""
-        return tuple(fit(k, alpha) for alpha in self.alphas for k in self.ks.tolist())
-
-    def cells(self) -> list[Grid]:
-        """Grids of one k and one alpha each, in the same order."""
-        return [replace(self, ks=self.ks[j : j + 1], alphas=(a,)) for a in self.alphas for j in range(len(self.ks))]
-
-
-@runtime_checkable
-class LongRecipe(Protocol):
-    """How a method makes models in several passes."""
-
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def one_by_one(self) -> bool:
-        """Whether each k and alpha takes passes of its own."""
-        ...
-
-    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
-        """The documents of each class under their weights, (C,), and the models of a grid; none without documents."""
-        ...
 
 
 def cross_validation(
@@ -117,7 +67,7 @@ def cross_validation(
             models = _count(passes, folds, recipe, grid)
         totals = judge(passes, folds, models)
     check_rows(totals["rows"])
-    return table_of(dataset, folds, recipe.method, grid, totals, passes, time.perf_counter() - started)
+    return table_of(dataset, folds, grid, totals, passes, time.perf_counter() - started)
 
 
 Models = tuple[tuple[Model, ...], ...]  # of each fold
@@ -179,7 +129,6 @@ def judge(passes: Passes, folds: Folds, models: Models) -> Mapping[str, Array]:
 def table_of(
     dataset: Dataset,
     folds: Folds,
-    method: str,
     grid: Grid,
     totals: Mapping[str, Array],
     passes: Passes,
@@ -189,7 +138,7 @@ def table_of(
     shape = (folds.count, len(grid.alphas), len(grid.ks))
     classes, lost, answers = dataset.known_classes(), losses(totals), totals.get("answers")
     return CrossValidation(
-        method=method,
+        method=grid.method,
         parameters=grid.parameters,
         classes=classes,
         n_features=dataset.n_features,

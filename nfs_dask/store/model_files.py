@@ -23,8 +23,9 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.files.sealed import sealed, unsealed
-from nfs_dask.models.families import FAMILIES, Family
+from nfs_dask.models.families import Family
 from nfs_dask.models.model import Evidence, Model
+from nfs_dask.registry import METHODS, family_of
 from nfs_dask.store.states import read_array, write_arrays
 from nfs_dask.store.text_models import keep_vocabulary, text_features, text_json, vocabulary_folder
 
@@ -111,7 +112,7 @@ def _arrays(model: Model) -> dict[str, Array]:
         "point": model.evidence.point,
         "idf": None if model.text is None else model.text.idf,
     }
-    arrays = {**common, **FAMILIES[model.method].arrays(model)}
+    arrays = {**common, **family_of(model.method).arrays(model)}
     return {name: array for name, array in arrays.items() if array is not None}
 
 
@@ -124,7 +125,7 @@ def _header(model: Model, parameters: dict[str, Any], name: str, arrays: dict[st
         "parameters": parameters,
         "classes": {"type": model.classes.dtype.str, "labels": model.classes.tolist()},
         "n_features": model.n_features,
-        **FAMILIES[model.method].facts(model),
+        **family_of(model.method).facts(model),
         "names": model.names,
         "evidence": evidence,
         "provenance": dict(model.provenance),
@@ -181,11 +182,12 @@ def _read_arrays(folder: Folder, header: dict[str, Any]) -> dict[str, Array]:
 
 def _family(folder: Folder, header: dict[str, Any]) -> Family:
     method = header["method"]
-    if method not in FAMILIES:
+    if method not in METHODS:
         raise StoreError(
-            f"{folder.location} is a model of method {method!r}; this version knows {', '.join(FAMILIES)}: upgrade"
+            f"{folder.location} is a model of method {method!r}; this version knows {', '.join(METHODS)}: upgrade"
         )
-    return FAMILIES[method]
+    family: Family = family_of(method)
+    return family
 
 
 def _model(folder: Folder, header: dict[str, Any], arrays: dict[str, Array]) -> Model:

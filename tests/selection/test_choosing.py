@@ -12,8 +12,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 import nfs_dask as nfs
 from nfs_dask.errors import InputError
+from nfs_dask.methods.model_errors import overall_error
 from nfs_dask.selection.chosen import Chosen
-from nfs_dask.selection.path_errors import overall_error
 from nfs_dask.selection.rules import elbow, smallest_error
 from tests.helpers.commands import as_json, run
 

@@ -20,7 +20,7 @@ import nfs_dask as nfs
 from nfs_dask.errors import DataWarning, InputError, PlanError
 from nfs_dask.estimators.loading import make_estimator
 from nfs_dask.methods.centers import CenterSettings, fit_moments
-from nfs_dask.selection.recipes import MomentsRecipe
+from nfs_dask.methods.recipes import MomentsRecipe
 from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.statistics.moments import ClassMoments

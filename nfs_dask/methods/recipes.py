@@ -15,17 +15,17 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.methods.centers import CenterSettings, fit_gram, fit_medians, fit_moments, gram_path, moment_path
 from nfs_dask.methods.class_medians import class_medians
 from nfs_dask.methods.hybrid import HybridFit, HybridSettings, fit_hybrid
-from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
+from nfs_dask.methods.naive_bayes import Counts, Settings
+from nfs_dask.methods.recipe import Fit, Grid
 from nfs_dask.methods.shift import about_means
 from nfs_dask.models.centers import CentersModel
 from nfs_dask.models.model import Model
-from nfs_dask.selection.validation_passes import Fit, Grid
 from nfs_dask.solvers.centers.best_features import Ranked
 from nfs_dask.solvers.naive_bayes.directory import Directory
 from nfs_dask.solvers.naive_bayes.equal_columns import Cells
 from nfs_dask.sources.views import View
-from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals
-from nfs_dask.statistics.counts import ClassCounts, documents, sums
+from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals, Pick
+from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.gram import Gram
 from nfs_dask.statistics.moments import ClassMoments
 from nfs_dask.statistics.panels import Panels
@@ -37,24 +37,21 @@ class CountsRecipe:
 
     counting: ClassCounts  # for any number of classes
     settings: Settings  # for any k and alpha
-
-    @property
-    def method(self) -> str:
-        return "multinomial" if self.counting.with_sums else "bernoulli"
+    pick: Pick  # of what was counted, the totals that features are chosen by
+    make: Callable[[Counts, Settings], Model]
 
     def statistic(self, n_classes: int) -> ClassCounts:
         return replace(self.counting, n_classes=n_classes)
 
     def fitting(self, classes: Array, panels: Panels) -> Fit:
-        pick, make = (sums, fit_multinomial) if self.counting.with_sums else (documents, fit_bernoulli)
         weight = panels.totals["weight"]
         seen: Any = (weight > 0).nonzero()[0]
-        totals = _Seen(pick(panels.arrays(0))[seen]) if len(panels) == 1 else _SeenPanels(panels, pick, seen)
+        totals = _Seen(self.pick(panels.arrays(0))[seen]) if len(panels) == 1 else _SeenPanels(panels, self.pick, seen)
         counts = Counts(classes, weight, totals)
 
         def fit(k: int, alpha: float | None) -> Model:
             assert alpha is not None, "naive Bayes smooths"
-            return make(counts, replace(self.settings, k=k, alpha=alpha))
+            return self.make(counts, replace(self.settings, k=k, alpha=alpha))
 
         return fit
 
@@ -64,10 +61,6 @@ class MomentsRecipe:
     """Centers that are means."""
 
     settings: CenterSettings  # for any k
-
-    @property
-    def method(self) -> str:
-        return self.settings.method
 
     def statistic(self, n_classes: int) -> ClassMoments:
         return ClassMoments(n_classes, squares=self.settings.metric == "mahalanobis")
@@ -89,10 +82,6 @@ class MediansRecipe:
 
     one_by_one = False
 
-    @property
-    def method(self) -> str:
-        return self.settings.method
-
     def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
         classes, medians = dataset.known_classes(), class_medians(dataset, engine).medians
         if not medians.weight.any():
@@ -107,10 +96,6 @@ class GramRecipe:
     settings: CenterSettings  # for any k
 
     one_by_one = False
-
-    @property
-    def method(self) -> str:
-        return self.settings.method
 
     def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
         classes, source = dataset.known_classes(), dataset.source
@@ -138,7 +123,6 @@ class HybridRecipe:
     settings: HybridSettings  # for any k and alpha
     model_of: Callable[[HybridFit, int], Model]  # the model of a fit to so many columns
 
-    method = "hybrid"
     one_by_one = True
 
     def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:

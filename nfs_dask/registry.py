@@ -1,0 +1,186 @@
+"""The methods there are. Whatever lists methods, takes one by its name, or has options for one, reads this.
+
+A method is a name, an estimator with some of its parameters fixed, the parameters that the command line has options
+for, and the family of models it leaves behind. Estimators and families are named here and imported when they are used,
+so that ``--help`` loads none of them. What an estimator can do besides is said by its class: `rank` makes paths,
+`recipe` cross-validates, `predicted_errors` is a rule for k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from nfs_dask.errors import InputError
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter of an estimator as the command line has it."""
+
+    parameter: str
+    help: str
+    kind: Any = (
+        float  # float, int, a tuple of words, "names" (repeatable), "numbers" (a list), or the value a flag sets
+    )
+    metavar: str | None = None
+    flag: str | None = None  # where it is not the name of the parameter
+    least: int | None = None  # of int
+    counts: bool = False  # whether what is read depends on it, so that plans do
+    gains: bool = False  # whether gains depend on it, so that paths do
+
+    @property
+    def name(self) -> str:
+        """As it is typed."""
+        return self.flag or f"--{self.parameter.replace('_', '-')}"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method by its name in commands and models."""
+
+    name: str
+    estimator: str  # module:class
+    family: str  # module:class, of its models in files
+    what: str  # it is of
+    certain: str  # about it
+    options: tuple[Option, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # parameters of the estimator
+    instead_of_paths: str | None = None  # what to do where features have no order; None: there are paths
+
+    @property
+    def parameters(self) -> set[str]:
+        """Those of the estimator that may be given."""
+        return {"k", "engine", *(option.parameter for option in self.options)}
+
+    def estimator_class(self) -> Any:
+        return _found(self.estimator)
+
+
+K = Option("k", 'Features: how many, a share, or "all".  [default: 10; hybrid: all]', str, "K", "-k")
+ALPHA = Option("alpha", "Naive Bayes: smoothing of each count.  [default: 1]", metavar="A", gains=True)
+BINARIZE = Option("binarize", "Bernoulli: values above T count as present.", metavar="T", counts=True, gains=True)
+COVARIANCE = Option(
+    "covariance",
+    "Mahalanobis: variances about the centers or the mean, or a whole matrix.  [default: within]",
+    ("within", "total", "full"),
+    counts=True,
+    gains=True,
+)
+VARIANCE_FLOOR = Option("variance_floor", "Mahalanobis: least variance.  [default: 0]", metavar="V", gains=True)
+SOLVER = Option("solver", "Multinomial: the paper's is bisection.", ("cuts", "bisection"))
+ALWAYS = Option("always", "A feature that is chosen in any case; repeatable.", "names", "NAME")
+FIT_PRIOR = Option(
+    "fit_prior", "Naive Bayes: take all classes to be as likely beforehand.", False, flag="--no-fit-prior"
+)
+CLASS_PRIOR = Option("class_prior", "Naive Bayes: priors, in the order of the sorted classes.", "numbers", "P,P,...")
+REGIONS = Option("regions", "Hybrid: column ranges of one vocabulary.", int, "R", least=1, counts=True)
+RIDGE = Option("ridge", "Hybrid: penalty of squared slopes.  [default: 0.001]", metavar="X")
+NORMALIZE = Option(
+    "normalize", "Hybrid: do not divide by the number of words of a region.", False, flag="--no-normalize"
+)
+PRIOR = Option("prior", "Hybrid: of the classes.  [default: fitted]", ("fitted", "fixed"))
+TABLES = Option("tables", "Hybrid: of words.  [default: shared]", ("shared", "separate"))
+SEARCH = Option(
+    "search",
+    "Error: how to look for features.  [default: ranked]",
+    ("ranked", "best-individual", "forward", "plus-minus", "floating", "bounded"),
+)
+ADD = Option("add", "Error: features plus-minus adds.  [default: 2]", int, "N", least=0)
+DROP = Option("drop", "Error: and takes away again.  [default: 1]", int, "N", least=0)
+BALANCED = Option(
+    "balanced", "Error: predict it under the priors, and not under equal ones.", False, flag="--unbalanced"
+)
+N_TOKENS = Option("n_tokens", "Error: lengths of documents.  [default: as those of the fit]", "numbers", "M,M,...")
+
+_PRIORS = (FIT_PRIOR, CLASS_PRIOR)
+_NAIVE_BAYES = "nfs_dask.models.families:NaiveBayes"
+_CENTERS = "nfs_dask.models.families:Centers"
+_OF_CENTERS = "nfs_dask.estimators.centers:SparseCentroid"
+_CHOICE_IS_BEST = "no other k features are better"
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            "multinomial",
+            "nfs_dask.estimators.multinomial:SparseMultinomialNB",
+            _NAIVE_BAYES,
+            "counts, such as of words",
+            "a bound: no other k features are better by more than `dual_gap_`, zero where the choice is proved best",
+            (ALPHA, SOLVER, ALWAYS, *_PRIORS),
+        ),
+        Method(
+            "bernoulli",
+            "nfs_dask.estimators.bernoulli:SparseBernoulliNB",
+            _NAIVE_BAYES,
+            "what is there, and what not",
+            _CHOICE_IS_BEST,
+            (ALPHA, BINARIZE, ALWAYS, *_PRIORS),
+        ),
+        Method("l2", _OF_CENTERS, _CENTERS, "values of any sign", _CHOICE_IS_BEST, (ALWAYS,), {"metric": "euclidean"}),
+        Method(
+            "mahalanobis",
+            _OF_CENTERS,
+            _CENTERS,
+            "values of any sign",
+            _CHOICE_IS_BEST,
+            (COVARIANCE, VARIANCE_FLOOR, ALWAYS),
+            {"metric": "mahalanobis"},
+        ),
+        Method("l1", _OF_CENTERS, _CENTERS, "values of any sign", _CHOICE_IS_BEST, (ALWAYS,), {"metric": "manhattan"}),
+        Method(
+            "hybrid",
+            "nfs_dask.estimators.hybrid:HybridNB",
+            "nfs_dask.models.families:Hybrid",
+            "counts in regions, such as subject and body",
+            "its few fitted numbers are the best; with `k`, words as the first",
+            (ALPHA, REGIONS, RIDGE, NORMALIZE, PRIOR, TABLES),
+            instead_of_paths="try several k with nfs_dask.cross_validate",
+        ),
+        Method(
+            "error",
+            "nfs_dask.estimators.predicted_error:ErrorRateSelector",
+            _NAIVE_BAYES,
+            "counts",
+            'with `search="bounded"` no other k features have a smaller predicted error; else it is a search',
+            (ALPHA, *_PRIORS, SEARCH, ADD, DROP, BALANCED, N_TOKENS),
+            instead_of_paths="fit an ErrorRateSelector, whose errors_ are of many k",
+        ),
+    )
+}
+
+
+def method_named(name: Any) -> Method:
+    """The method of a name."""
+    found = METHODS.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise InputError(f"method={name!r}; give one of {', '.join(map(repr, METHODS))}")
+    return found
+
+
+def methods_of_paths() -> tuple[str, ...]:
+    """Names of the methods whose features have an order, so that there are paths."""
+    return tuple(name for name, method in METHODS.items() if method.instead_of_paths is None)
+
+
+def takers(parameter: str) -> str:
+    """Names of the methods that take a parameter, in words."""
+    return " and ".join(name for name, method in METHODS.items() if parameter in method.parameters)
+
+
+def options_of_all() -> tuple[Option, ...]:
+    """Options of all methods, each once, in the order in which methods have them."""
+    return tuple(dict.fromkeys(option for method in METHODS.values() for option in method.options))
+
+
+def family_of(method: str) -> Any:
+    """How models of a method are kept in files."""
+    return _found(METHODS[method].family)()
+
+
+def _found(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

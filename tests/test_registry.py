@@ -1,0 +1,120 @@
+"""The registry is the only list of methods: what it says is so, and what it lists is everywhere."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import cross_val_score
+
+import nfs_dask as nfs
+from nfs_dask.estimators.loading import make_estimator
+from nfs_dask.models.families import Family
+from nfs_dask.registry import METHODS, family_of, methods_of_paths, options_of_all
+from tests.helpers.places import ROOT
+
+each = pytest.mark.parametrize("name", METHODS)
+
+
+@each
+def test_parameters_are_those_of_the_estimator(name: str) -> None:
+    method = METHODS[name]
+    signature = set(inspect.signature(method.estimator_class()).parameters) - set(method.fixed)
+    assert method.parameters <= signature
+    idle = {"l2": {"covariance", "variance_floor"}, "l1": {"covariance", "variance_floor"}}.get(name, set())
+    assert signature - method.parameters == idle
+
+
+@each
+def test_estimators_can_do_what_the_registry_says(name: str) -> None:
+    estimator = make_estimator(name)
+    assert hasattr(estimator, "rank") or METHODS[name].instead_of_paths is not None
+    assert hasattr(estimator, "recipe")
+    assert isinstance(family_of(name), Family)
+
+
+def test_options_of_a_parameter_are_one() -> None:
+    options = options_of_all()
+    assert len({option.parameter for option in options}) == len(options)
+    assert len({option.name for option in options}) == len(options)
+
+
+@each
+def test_the_readme_has_a_row_for_every_method(name: str) -> None:
+    method = METHODS[name]
+    rows = [line for line in (ROOT / "README.md").read_text().splitlines() if f"`{name}`" in line and line[0] == "|"]
+    cells = [cell.strip() for cell in rows[0].strip("|").split("|")]
+    assert cells[0] == f"`{method.estimator.rpartition(':')[2]}`"
+    assert cells[2:] == [method.what, method.certain]
+
+
+# A method that is added
+
+
+PRELUDE = "import tests.helpers.toy_method; "
+
+
+@pytest.fixture
+def mail(tmp_path: Any) -> tuple[Any, Any, str]:
+    rng = np.random.default_rng(0)
+    spam = np.arange(120) % 2
+    X = sp.csr_array(rng.poisson(rng.gamma(0.4, size=(2, 30))[spam]))
+    y = np.array(["ham", "spam"])[spam]
+    nfs.ingest(X, tmp_path / "mail.zarr", labels=y)
+    return X, y, str(tmp_path / "mail.zarr")
+
+
+def command(*arguments: Any) -> Any:
+    code = f"{PRELUDE}from nfs_dask.cli.main import cli; cli({[str(a) for a in arguments]!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_added_method_is_everywhere(mail: tuple[Any, Any, str], tmp_path: Any) -> None:
+    X, y, store = mail
+    before = dict(METHODS)  # what the helper adds is taken out again
+    try:
+        from tests.helpers.toy_method import FrequentNB
+
+        assert "frequent" in methods_of_paths()
+        best = np.argsort(-X.sum(axis=0), kind="stable")
+        model = FrequentNB(k=5).fit(X, y)
+        assert set(model.get_support(indices=True)) == set(best[:5])
+
+        path = nfs.path(X, "frequent", y=y)
+        assert path.value[4] == X.sum(axis=0)[best[:5]].sum()
+        assert set(path.support(5)) == set(best[:5])
+        assert path.choose("elbow") and path.choose("error")
+
+        table = nfs.cross_validate(X, y, method="frequent", ks=[5, 10], folds=3)
+        assert table.scores(k=5, alpha=1.0).tolist() == cross_val_score(FrequentNB(k=5), X, y, cv=3).tolist()
+
+        dataset = nfs.open_dataset(store)
+        assert nfs.plan(dataset, FrequentNB(k=5)).peak_nbytes > 0
+        model.save(tmp_path / "frequent.model")
+        again = nfs.load_model(tmp_path / "frequent.model")
+        assert isinstance(again, FrequentNB)
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+        fitted = json.loads(command("fit", store, tmp_path / "by.model", "--method", "frequent", "-k", 5, "--json"))
+        assert fitted["method"] == "frequent"
+        assert nfs.load_model(tmp_path / "by.model").predict(X).tolist() == model.predict(X).tolist()
+    finally:
+        METHODS.clear()
+        METHODS.update(before)
+
+
+def test_an_added_method_has_options_help_a_path_and_a_plan(mail: tuple[Any, Any, str]) -> None:
+    _, _, store = mail
+    for name in ("fit", "path", "plan"):
+        assert re.search(r"--method \[[^]]*frequent", command(name, "--help"))
+    assert json.loads(command("path", store, "--method", "frequent", "--ks", "1,5", "--json"))["method"] == "frequent"
+    assert json.loads(command("plan", store, "--method", "frequent", "-k", "5", "--json"))["k"] == 5
