@@ -14,7 +14,7 @@ from nfs_dask.units import format_bytes
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.cluster.examine import Node, Report
+    from nfs_dask.cluster.examine import Machine, Report
 
 
 @click.command()
@@ -81,10 +81,10 @@ def _show(report: Report, console: Console) -> None:
         console.print("nothing stands in the way")
 
 
-def _version(node: Node, package: str) -> str:
+def _version(node: Machine, package: str) -> str:
     return node.versions.get(package) or "-"
 
 
-def _versions(workers: list[Node], package: str) -> list[str]:
+def _versions(workers: list[Machine], package: str) -> list[str]:
     """One cell for all workers, whose versions are usually the same."""
     return [" | ".join(sorted({_version(worker, package) for worker in workers}))] if workers else []

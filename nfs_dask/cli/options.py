@@ -33,7 +33,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # generic in new version
             self.fail(str(error), param, ctx)
 
 
-class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+class NumberList(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
     """Numbers with commas between them."""
 
     name = "numbers"
@@ -200,7 +200,7 @@ def _click_option(option: Option) -> Callable[..., Any]:
     if kind == "names":
         return click.option(*names, multiple=True, metavar=option.metavar, help=option.help)
     if kind == "numbers":
-        return click.option(*names, type=Numbers(option.name), metavar=option.metavar, help=option.help)
+        return click.option(*names, type=NumberList(option.name), metavar=option.metavar, help=option.help)
     if isinstance(kind, tuple):
         return click.option(*names, type=click.Choice(list(kind)), help=option.help)
     kind = click.IntRange(option.least) if kind is int else kind

@@ -33,7 +33,7 @@ _INSTALLED = [name for name in (*MUST_AGREE, *MAY_DIFFER) if name != "python"]  
 
 
 @dataclass(frozen=True)
-class Node:
+class Machine:
     """One process of the cluster, or the client."""
 
     role: str  # "client", "scheduler" or "worker"
@@ -67,7 +67,7 @@ class Difference:
 class Report:
     """What was found. Problems stop a pass, or make its answer doubtful; notes are worth knowing."""
 
-    nodes: list[Node]
+    nodes: list[Machine]
     encrypted: bool | None = None  # None: no cluster was asked about
     store: str | None = None
     problems: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Report:
 
 
 def compare_versions(
-    client: Node, others: Sequence[Node], packages: Sequence[str] = MUST_AGREE + MAY_DIFFER
+    client: Machine, others: Sequence[Machine], packages: Sequence[str] = MUST_AGREE + MAY_DIFFER
 ) -> list[Difference]:
     """The packages, in order, that are not the same on all nodes.
 
@@ -117,7 +117,7 @@ def examine(client: Any = None, store: str | None = None) -> Report:
     return report
 
 
-def _ask(client: Any) -> tuple[list[Node], str]:
+def _ask(client: Any) -> tuple[list[Machine], str]:
     """All nodes, the client first, and the address of the scheduler."""
     try:
         versions = client.get_versions(packages=_INSTALLED)
@@ -125,12 +125,12 @@ def _ask(client: Any) -> tuple[list[Node], str]:
     except (OSError, TimeoutError) as error:
         raise ClusterError(f"the scheduler does not answer ({_first_line(error)}); see that it is running") from error
     nodes = [
-        Node("client", "", _packages(versions["client"])),
-        Node("scheduler", info["address"], _packages(versions["scheduler"])),
+        Machine("client", "", _packages(versions["client"])),
+        Machine("scheduler", info["address"], _packages(versions["scheduler"])),
     ]
     for address, worker in sorted(info["workers"].items()):
         packages = _packages(versions["workers"].get(address))
-        nodes.append(Node("worker", address, packages, worker["nthreads"], worker["memory_limit"]))
+        nodes.append(Machine("worker", address, packages, worker["nthreads"], worker["memory_limit"]))
     return nodes, str(info["address"])
 
 
@@ -142,13 +142,13 @@ def _packages(answer: Any) -> dict[str, str | None]:
     return {name: packages.get(name) for name in (*MUST_AGREE, *MAY_DIFFER)}
 
 
-def _local_node() -> Node:
+def _local_node() -> Machine:
     from dask.system import cpu_count
     from distributed.system import MEMORY_LIMIT
     from distributed.versions import get_versions
 
     packages = _packages(get_versions(packages=_INSTALLED))
-    return Node("client", "", packages, cpu_count(), int(MEMORY_LIMIT))
+    return Machine("client", "", packages, cpu_count(), int(MEMORY_LIMIT))
 
 
 def judge_versions(report: Report) -> None:

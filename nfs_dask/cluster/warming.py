@@ -11,7 +11,7 @@ import psutil
 from nfs_dask.arrays import kernels
 from nfs_dask.arrays.block import Block, distinct, integers_as_integers
 from nfs_dask.files.folder import PROBE, Folder
-from nfs_dask.files.spool import Entries, SpoolWriter, Tiling, as_block
+from nfs_dask.files.spool import SpooledEntries, SpoolWriter, Tiling, as_block
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.gram import Gram
 from nfs_dask.statistics.medians.cells import ClassCells
@@ -82,7 +82,7 @@ def _scatter(statistic: Statistic, block: Block) -> None:
     """Spool a block, and fold a panel of it."""
     tiling = Tiling(4, 2, 2)
     SpoolWriter(_Nowhere(), "", tiling).add(block)  # type: ignore[arg-type]
-    part = Entries(np.array([2, 3]), np.zeros(3, np.uint16), block.data, None)
+    part = SpooledEntries(np.array([2, 3]), np.zeros(3, np.uint16), block.data, None)
     statistic.update_arrays({}, as_block([part], tiling, 4))
 
 

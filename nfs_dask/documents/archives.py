@@ -66,7 +66,7 @@ def split_archive(path: str) -> tuple[str, Path] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ArchivePart:
     """A folder inside an archive, or at the top the archive itself."""
 
     folder: Path
@@ -133,7 +133,7 @@ class ArchiveDocuments(ListedPieces):
             logger.warning("not taken for documents in %s: %s", archive, counts)
 
     def _document(
-        self, member: tarfile.TarInfo, parts: Sequence[Part], builder: Builder, left_out: Counter[str]
+        self, member: tarfile.TarInfo, parts: Sequence[ArchivePart], builder: Builder, left_out: Counter[str]
     ) -> Path | None:
         """Where the document is that a member is; None if it is none."""
         if member.isdir():
@@ -156,7 +156,7 @@ class ArchiveDocuments(ListedPieces):
         return None
 
 
-def look(archive: str, folders: Sequence[Path], on_error: OnError) -> tuple[Part, ...]:
+def look(archive: str, folders: Sequence[Path], on_error: OnError) -> tuple[ArchivePart, ...]:
     """Which parts of an archive folders inside it are; reads on until the first files of each have told."""
     direct: Counter[Path] = Counter()
     deeper: set[Path] = set()
@@ -166,9 +166,9 @@ def look(archive: str, folders: Sequence[Path], on_error: OnError) -> tuple[Part
             if len(seen) < FOLDERS_NAMED:
                 seen["/".join(path[:-1])] = None
             for folder in folders:
-                if Part(folder, False).has_document(path) and direct[folder] < LOOK_FILES:
+                if ArchivePart(folder, False).has_document(path) and direct[folder] < LOOK_FILES:
                     deeper.add(folder)
-                elif Part(folder, True).has_document(path):
+                elif ArchivePart(folder, True).has_document(path):
                     direct[folder] += 1
             if all(folder in deeper or direct[folder] >= LOOK_FILES for folder in folders):
                 break
@@ -179,7 +179,7 @@ def look(archive: str, folders: Sequence[Path], on_error: OnError) -> tuple[Part
         for folder in folders:
             if folder not in deeper and not direct[folder]:
                 raise InputError(_nothing_in(archive, folder, list(seen)))
-    return tuple(Part(folder, folder not in deeper) for folder in folders)
+    return tuple(ArchivePart(folder, folder not in deeper) for folder in folders)
 
 
 def _files(archive: str) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.documents.checking import Column, check_columns
+from nfs_dask.documents.checking import TextColumn, check_columns
 from nfs_dask.documents.decoding import is_utf8, to_utf8
 from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.errors import InputError
@@ -84,38 +84,38 @@ def _holds_labels(kind: Any) -> bool:
     return plain or holds_strings(kind)
 
 
-def texts_of(array: Any, encoding: str) -> Column:
+def texts_of(array: Any, encoding: str) -> TextColumn:
     """Strings over the buffers of an Arrow array; only strings in another layout or encoding are copied."""
     import pyarrow as pa
 
     values = _decoded(array)
     present = _present(values)
     if _holds_bytes(values.type) and not is_utf8(encoding):
-        return Column(Strings.of(to_utf8(value or b"", encoding) for value in values.to_pylist()), present)
+        return TextColumn(Strings.of(to_utf8(value or b"", encoding) for value in values.to_pylist()), present)
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         values = values.cast(pa.large_binary())
     _, edges, content = values.buffers()
     if not len(values):
-        return Column(Strings.of([]))
+        return TextColumn(Strings.of([]))
     wide = pa.types.is_large_binary(values.type)
     offsets = np.frombuffer(edges, np.int64 if wide else np.int32)[values.offset : values.offset + len(values) + 1]
     text = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
-    return Column(Strings(offsets.astype(np.int64), text), present)
+    return TextColumn(Strings(offsets.astype(np.int64), text), present)
 
 
-def labels_of(array: Any, path: str) -> Column:
+def labels_of(array: Any, path: str) -> TextColumn:
     """Labels as they are: an array of integers, booleans or floats, or of Python's strings."""
     import pyarrow as pa
 
     values = _decoded(array)
     present = _present(values)
     if holds_strings(values.type):
-        return Column(_strings(values, path), present)
+        return TextColumn(_strings(values, path), present)
     if pa.types.is_boolean(values.type):
-        return Column(_integers(values.cast(pa.int8())) != 0, present)
+        return TextColumn(_integers(values.cast(pa.int8())) != 0, present)
     if pa.types.is_integer(values.type):
-        return Column(_integers(values), present)
-    return Column(values.to_numpy(zero_copy_only=False), present)
+        return TextColumn(_integers(values), present)
+    return TextColumn(values.to_numpy(zero_copy_only=False), present)
 
 
 def _integers(values: Any) -> Array:
@@ -143,12 +143,12 @@ def _strings(values: Any, path: str) -> Array:
     return distinct[numbers if present is None else np.where(present, numbers, -1)]
 
 
-def weights_of(array: Any) -> Column:
+def weights_of(array: Any) -> TextColumn:
     """Weights as floating-point numbers; missing ones are NaN, and not present."""
     import pyarrow as pa
 
     values = _decoded(array)
-    return Column(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), _present(values))
+    return TextColumn(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), _present(values))
 
 
 def _decoded(array: Any) -> Any:

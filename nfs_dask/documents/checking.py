@@ -15,7 +15,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.documents.decoding import explain_undecodable, invalid_utf8
-from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, Problem, ProblemKind, TextColumns
+from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, DocumentProblem, ProblemKind, TextColumns
 from nfs_dask.documents.whitespace import blank
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
@@ -27,7 +27,7 @@ MOST_NAMED = 20  # columns in a message
 LONGEST_SHOWN = 40  # characters of a value in a message
 
 
-class Column(NamedTuple):
+class TextColumn(NamedTuple):
     """Values of some documents, and which of them are there."""
 
     values: Any  # Strings for texts, an array or a list for labels and weights
@@ -49,9 +49,9 @@ class Checker:
 
     def batch(
         self,
-        texts: Sequence[Column],
-        labels: Column | None,
-        weights: Column | None,
+        texts: Sequence[TextColumn],
+        labels: TextColumn | None,
+        weights: TextColumn | None,
         where: Callable[[int], str],
         known: Mapping[int, Bad] | None = None,
     ) -> Batch:
@@ -83,12 +83,16 @@ class Checker:
             weight_values if weight_values is None else weight_values[good],
             seen=n,
             skipped=skipped,
-            problems=tuple(Problem(bad[i].kind, where(i), bad[i].what) for i in skipped.tolist()),
+            problems=tuple(DocumentProblem(bad[i].kind, where(i), bad[i].what) for i in skipped.tolist()),
             empty=_n_empty(kept),
         )
 
     def _found(
-        self, texts: Sequence[Column], cleared: tuple[Strings, ...], labels: Column | None, weights: Column | None
+        self,
+        texts: Sequence[TextColumn],
+        cleared: tuple[Strings, ...],
+        labels: TextColumn | None,
+        weights: TextColumn | None,
     ) -> Iterator[tuple[int, Bad]]:
         """What is wrong with which document; the first that is said of a document counts."""
         for strings in cleared:
@@ -189,8 +193,8 @@ class Builder:
         """What was added since the last time."""
         places, where = self._places, self._where
         texts = [_column(region) for region in self._texts]
-        labels = None if self._columns.label is None else Column(self._labels)
-        weights = None if self._columns.weight is None else Column(self._weights)
+        labels = None if self._columns.label is None else TextColumn(self._labels)
+        weights = None if self._columns.weight is None else TextColumn(self._weights)
         known = self._known
         self._clear()
         return Checker(self._columns).batch(texts, labels, weights, lambda i: where(places[i]), known)
@@ -201,12 +205,12 @@ class Builder:
             yield self.take()
 
 
-def _column(texts: Sequence[bytes | None]) -> Column:
+def _column(texts: Sequence[bytes | None]) -> TextColumn:
     strings = Strings.of(text or b"" for text in texts)
-    return Column(strings, np.array([text is not None for text in texts], bool) if None in texts else None)
+    return TextColumn(strings, np.array([text is not None for text in texts], bool) if None in texts else None)
 
 
-def _missing_texts(texts: Sequence[Column]) -> list[int]:
+def _missing_texts(texts: Sequence[TextColumn]) -> list[int]:
     """Documents without a text in any region."""
     present = [column.present for column in texts if column.present is not None]
     if len(present) < len(texts):
@@ -219,7 +223,7 @@ def _n_empty(texts: Sequence[Strings]) -> int:
     return int(np.count_nonzero(np.logical_and.reduce([blank(strings) for strings in texts])))
 
 
-def _missing_labels(labels: Column) -> Array:
+def _missing_labels(labels: TextColumn) -> Array:
     values, present = labels
     if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
         missing = np.zeros(len(values), bool)
@@ -242,7 +246,7 @@ def is_missing(value: Any) -> bool:
     return bool(different) if isinstance(different, (bool, np.bool_)) else type(value).__name__ == "NAType"
 
 
-def _bad_weights(weights: Column) -> Iterator[tuple[int, Bad]]:
+def _bad_weights(weights: TextColumn) -> Iterator[tuple[int, Bad]]:
     values = _numbers(weights)
     absent = np.zeros(len(values), bool) if weights.present is None else ~weights.present
     for i in np.flatnonzero(absent | ~(np.isfinite(values) & (values >= 0))).tolist():
@@ -250,14 +254,14 @@ def _bad_weights(weights: Column) -> Iterator[tuple[int, Bad]]:
         yield i, Bad("weight", f"the document has {found}; {GOOD_WEIGHTS}")
 
 
-def _numbers(weights: Column) -> Array:
+def _numbers(weights: TextColumn) -> Array:
     try:
         return np.asarray(weights.values, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"weights are not all numbers ({error}); give finite numbers of zero or more") from None
 
 
-def _cleared(column: Column) -> Strings:
+def _cleared(column: TextColumn) -> Strings:
     """The texts, empty where they are missing."""
     strings, present = column
     if present is None or not np.diff(strings.offsets)[~present].any():

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from nfs_dask.containers import is_frame
 from nfs_dask.documents.checking import MISSING_TEXT, Bad, Builder, check_columns, is_missing
 from nfs_dask.documents.document_source import Batch, TextColumns
-from nfs_dask.documents.texts_in_memory import Rows, a_type, text_or_none
+from nfs_dask.documents.texts_in_memory import MemoryRows, a_type, text_or_none
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks
 from nfs_dask.sources.dask_matrices import PANDAS_NBYTES, futures_in, is_collection
@@ -74,7 +74,7 @@ class DaskDocuments:
         return self._rows(piece) if self._kind == "rows" else self._items(piece)
 
     def _rows(self, partition: Partition) -> Iterator[Batch]:
-        rows = Rows.of(partition.content, self.columns)
+        rows = MemoryRows.of(partition.content, self.columns)
         for start, stop in pairwise(rows.cuts()[0].tolist()):
             yield rows.batch(start, stop, lambda i: f"document {i} of partition {partition.number}")
 

@@ -20,7 +20,7 @@ from nfs_dask.documents.checking import Builder, check_columns
 from nfs_dask.documents.compression import split_compression
 from nfs_dask.documents.decoding import BOM
 from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, TextColumns
-from nfs_dask.documents.line_pieces import LONGEST_LINE, FileDocuments, Part, blocks_of, can_be_cut, cut_lines, cuts
+from nfs_dask.documents.line_pieces import LONGEST_LINE, FileDocuments, FilePart, blocks_of, can_be_cut, cut_lines, cuts
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import open_binary
 
@@ -28,7 +28,7 @@ QUOTE = ord('"')
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(Part):
+class DelimitedRows(FilePart):
     """Some rows of a file."""
 
     line: int = 1  # number of the first line
@@ -48,18 +48,18 @@ class DelimitedDocuments(FileDocuments):
         super().__init__(paths, columns)
         check_columns(paths[0], _header(paths[0], columns.encoding), columns)
 
-    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[Rows, int]]:
+    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[DelimitedRows, int]]:
         encoding = self.columns.encoding
         for path, size in zip(paths, sizes, strict=True):
             if not can_be_cut(path, size, encoding):
-                yield from ((Rows(part.path), nbytes) for part, nbytes in cut_lines(path, size, encoding))
+                yield from ((DelimitedRows(part.path), nbytes) for part, nbytes in cut_lines(path, size, encoding))
                 continue
             header = _header(path, encoding)
             begins = [(0, 1), *row_starts(path, delimiter_of(path), cuts(size)[1:-1]), (size, 0)]
             for (start, line), (stop, _) in pairwise(begins):
-                yield Rows(path, start, stop, line, header if start else None), stop - start
+                yield DelimitedRows(path, start, stop, line, header if start else None), stop - start
 
-    def _read(self, part: Rows) -> Iterator[Batch]:
+    def _read(self, part: DelimitedRows) -> Iterator[Batch]:
         builder = Builder(self.columns, lambda line: f"{part.path}, line {line}")
         records = _records(part, self.columns.encoding)
         header = part.header or _first(records, part.path)
@@ -88,7 +88,7 @@ def delimiter_of(path: str) -> str:
 
 
 def _header(path: str, encoding: str) -> tuple[str, ...]:
-    return _first(_records(Rows(path), encoding), path)
+    return _first(_records(DelimitedRows(path), encoding), path)
 
 
 def _first(records: Iterator[tuple[int, list[str] | csv.Error]], path: str) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def _first(records: Iterator[tuple[int, list[str] | csv.Error]], path: str) -> t
     return tuple(row)
 
 
-def _records(part: Rows, encoding: str) -> Iterator[tuple[int, list[str] | csv.Error]]:
+def _records(part: DelimitedRows, encoding: str) -> Iterator[tuple[int, list[str] | csv.Error]]:
     """The rows of a part, each with the number of its first line; an error stands for a row that cannot be parsed."""
     # The limit is one for the process, and meant to stop rows that never end; raising it harms nobody.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
@@ -118,7 +118,7 @@ def _records(part: Rows, encoding: str) -> Iterator[tuple[int, list[str] | csv.E
             yield line, row
 
 
-def _lines(part: Rows, encoding: str) -> Iterator[str]:
+def _lines(part: DelimitedRows, encoding: str) -> Iterator[str]:
     for block in blocks_of(part, encoding, ends=b"\r\n"):
         yield from io.StringIO(block.decode("utf-8", "surrogateescape"), newline="")
 

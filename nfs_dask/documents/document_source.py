@@ -23,7 +23,7 @@ MOST_PIECES = 16  # of a task
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class DocumentProblem:
     """One document, line or file that was not as it should be, and was left out."""
 
     kind: ProblemKind
@@ -42,7 +42,7 @@ class Batch:
     weights: Array | None = None  # (n_documents,)
     seen: int = 0  # documents looked at, those left out among them
     skipped: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # which of the seen were left out, ascending
-    problems: tuple[Problem, ...] = ()  # one for each of the skipped
+    problems: tuple[DocumentProblem, ...] = ()  # one for each of the skipped
     empty: int = 0  # documents of nothing but white space, in all their regions
 
     @property

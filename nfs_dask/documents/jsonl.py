@@ -10,7 +10,7 @@ from typing import Any
 from nfs_dask.documents.checking import Builder, is_missing
 from nfs_dask.documents.decoding import explain_undecodable
 from nfs_dask.documents.document_source import Batch, TextColumns
-from nfs_dask.documents.line_pieces import FileDocuments, LineNumbers, Part, blocks_of, cut_lines
+from nfs_dask.documents.line_pieces import FileDocuments, FilePart, LineNumbers, blocks_of, cut_lines
 from nfs_dask.errors import InputError
 
 MOST_NAMED = 10  # fields in a message
@@ -29,11 +29,11 @@ class JsonDocuments(FileDocuments):
             raise InputError(f'{", ".join(paths[:3])}: say which fields hold the texts, such as text_column="text"')
         super().__init__(paths, columns)
 
-    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[Part, int]]:
+    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[FilePart, int]]:
         for path, size in zip(paths, sizes, strict=True):
             yield from cut_lines(path, size, self.columns.encoding)
 
-    def _read(self, part: Part) -> Iterator[Batch]:
+    def _read(self, part: FilePart) -> Iterator[Batch]:
         builder = Builder(self.columns, partial(LineNumbers(part, self.columns).where, 0))
         number = 0
         for block in blocks_of(part, self.columns.encoding):

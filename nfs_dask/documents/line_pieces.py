@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """Some bytes of a file: all of its content, or the lines that begin in ``start .. stop - 1``."""
 
     path: str
@@ -91,13 +91,13 @@ def grouped(parts: Iterable[tuple[T, int]]) -> tuple[tuple[T, ...], ...]:
     return tuple(map(tuple, groups))
 
 
-def cut_lines(path: str, size: int, encoding: str) -> Iterator[tuple[Part, int]]:
+def cut_lines(path: str, size: int, encoding: str) -> Iterator[tuple[FilePart, int]]:
     """A file of lines in parts of at most PIECE_NBYTES where it can be entered in the middle, and the bytes of each."""
     if not can_be_cut(path, size, encoding):
-        yield Part(path), size * (EXPANSION if split_compression(path)[1] else 1)
+        yield FilePart(path), size * (EXPANSION if split_compression(path)[1] else 1)
         return
     for start, stop in pairwise(cuts(size)):
-        yield Part(path, start, stop), stop - start
+        yield FilePart(path, start, stop), stop - start
 
 
 def can_be_cut(path: str, size: int, encoding: str) -> bool:
@@ -111,7 +111,7 @@ def cuts(size: int) -> list[int]:
     return [size * i // n for i in range(n + 1)]
 
 
-def blocks_of(part: Part, encoding: str, ends: bytes = b"\n") -> Iterator[bytes]:
+def blocks_of(part: FilePart, encoding: str, ends: bytes = b"\n") -> Iterator[bytes]:
     """The lines of a part as UTF-8, some megabytes at a time; every block but the last ends at a line end.
 
     ``ends`` are the bytes that end a line; a line feed is one of them.
@@ -122,7 +122,7 @@ def blocks_of(part: Part, encoding: str, ends: bytes = b"\n") -> Iterator[bytes]
         raise InputError(f"{part.path} is not {encoding} text: {error}; name another encoding=") from None
 
 
-def _chunks(part: Part) -> Iterator[bytes]:
+def _chunks(part: FilePart) -> Iterator[bytes]:
     with open_content(part.path) as file:
         if part.stop is not None:
             yield from _range(file, part.path, part.start, part.stop)
@@ -183,7 +183,7 @@ def _after_last_line(chunk: bytes, ends: bytes) -> int:
 class LineNumbers:
     """Names lines of a part by their numbers in the file, which are counted only when a bad line is named."""
 
-    part: Part
+    part: FilePart
     columns: TextColumns
 
     def where(self, first: int, i: int) -> str:

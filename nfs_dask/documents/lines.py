@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from nfs_dask.documents.checking import BATCH_DOCUMENTS, Checker, Column
+from nfs_dask.documents.checking import BATCH_DOCUMENTS, Checker, TextColumn
 from nfs_dask.documents.document_source import Batch, TextColumns
-from nfs_dask.documents.line_pieces import FileDocuments, LineNumbers, Part, blocks_of, cut_lines
+from nfs_dask.documents.line_pieces import FileDocuments, FilePart, LineNumbers, blocks_of, cut_lines
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
 
@@ -33,17 +33,17 @@ class LineDocuments(FileDocuments):
             )
         super().__init__(paths, columns)
 
-    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[Part, int]]:
+    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[FilePart, int]]:
         for path, size in zip(paths, sizes, strict=True):
             yield from cut_lines(path, size, self.columns.encoding)
 
-    def _read(self, part: Part) -> Iterator[Batch]:
+    def _read(self, part: FilePart) -> Iterator[Batch]:
         checker, numbers, first = Checker(self.columns), LineNumbers(part, self.columns), 0
         for block in blocks_of(part, self.columns.encoding):
             lines = split_lines(block)
             for start in range(0, len(lines), BATCH_DOCUMENTS):
                 texts = lines.part(start, min(start + BATCH_DOCUMENTS, len(lines)))
-                yield checker.batch([Column(texts)], None, None, partial(numbers.where, first + start))
+                yield checker.batch([TextColumn(texts)], None, None, partial(numbers.where, first + start))
             first += len(lines)
 
 

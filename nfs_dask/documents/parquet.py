@@ -13,7 +13,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.documents.arrow import check_schema, labels_of, texts_of, weights_of
-from nfs_dask.documents.checking import Checker, Column
+from nfs_dask.documents.checking import Checker, TextColumn
 from nfs_dask.documents.compression import MISSING_PYARROW, split_compression
 from nfs_dask.documents.document_source import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
 from nfs_dask.documents.line_pieces import EXPANSION, FileDocuments
@@ -30,7 +30,7 @@ STREAM_NBYTES = MiB  # of a compressed column held while it is read
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class RowGroups:
     """Some row groups of a file, one after another."""
 
     path: str
@@ -55,11 +55,11 @@ class ParquetDocuments(FileDocuments):
         with _opened(paths[0]) as file:
             check_schema(paths[0], file.schema_arrow, columns)
 
-    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[Groups, int]]:
+    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[RowGroups, int]]:
         """Of small files the size alone is asked, so that thousands of them are quick to open."""
         for path, size in zip(paths, sizes, strict=True):
             if size * EXPANSION <= PIECE_NBYTES:
-                yield Groups(path), size * EXPANSION
+                yield RowGroups(path), size * EXPANSION
                 continue
             with _opened(path) as file:
                 metadata = file.metadata
@@ -67,12 +67,12 @@ class ParquetDocuments(FileDocuments):
             for group in range(metadata.num_row_groups):
                 nbytes = _text_nbytes(metadata, group, self.columns)
                 if filled and filled + nbytes > PIECE_NBYTES:
-                    yield Groups(path, start, group), filled
+                    yield RowGroups(path, start, group), filled
                     start, filled = group, 0
                 filled += nbytes
-            yield Groups(path, start, metadata.num_row_groups), filled
+            yield RowGroups(path, start, metadata.num_row_groups), filled
 
-    def _read(self, part: Groups) -> Iterator[Batch]:
+    def _read(self, part: RowGroups) -> Iterator[Batch]:
         columns = self.columns
         wanted = dict.fromkeys([*columns.text, *filter(None, (columns.label, columns.weight))])
         try:
@@ -97,7 +97,7 @@ class ParquetDocuments(FileDocuments):
         weights = None if columns.weight is None else weights_of(found.column(columns.weight))
         for start, stop in pairwise(_edges([column.values for column in texts])):
             where = partial(_row, path, row + start)
-            some = [Column(values.part(start, stop), _part(present, start, stop)) for values, present in texts]
+            some = [TextColumn(values.part(start, stop), _part(present, start, stop)) for values, present in texts]
             yield checker.batch(some, _some(labels, start, stop), _some(weights, start, stop), where)
 
 
@@ -112,8 +112,8 @@ def _edges(texts: list[Strings]) -> list[int]:
     return np.unique([0, *inner, len(before) - 1]).tolist()
 
 
-def _some(column: Column | None, start: int, stop: int) -> Column | None:
-    return None if column is None else Column(column.values[start:stop], _part(column.present, start, stop))
+def _some(column: TextColumn | None, start: int, stop: int) -> TextColumn | None:
+    return None if column is None else TextColumn(column.values[start:stop], _part(column.present, start, stop))
 
 
 def _part(present: Array | None, start: int, stop: int) -> Array | None:

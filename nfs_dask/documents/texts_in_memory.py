@@ -15,7 +15,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import column_names, is_arrow, is_frame, is_series, iterated, python_values, type_of
 from nfs_dask.documents.arrow import texts_of
-from nfs_dask.documents.checking import BATCH_DOCUMENTS, Bad, Checker, Column, check_columns, is_missing
+from nfs_dask.documents.checking import BATCH_DOCUMENTS, Bad, Checker, TextColumn, check_columns, is_missing
 from nfs_dask.documents.document_source import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
 from nfs_dask.documents.dtypes import lie_in_arrow
 from nfs_dask.errors import InputError
@@ -27,7 +27,7 @@ Where = Callable[[int], str]
 
 
 @dataclass(frozen=True)
-class Rows:
+class MemoryRows:
     """Documents side by side with their labels and weights."""
 
     columns: TextColumns
@@ -36,7 +36,7 @@ class Rows:
     weights: Any = None  # column
 
     @classmethod
-    def of(cls, data: Any, columns: TextColumns) -> Rows:
+    def of(cls, data: Any, columns: TextColumns) -> MemoryRows:
         """Of a DataFrame; anything else is documents alone."""
         if not is_frame(data):
             if getattr(data, "ndim", 1) != 1:
@@ -63,8 +63,8 @@ class Rows:
         """Documents ``start .. stop - 1``; ``where`` names document i of all."""
         known: dict[int, Bad] = {}
         texts = [_texts(_part(values, start, stop), lambda i: where(start + i), known) for values in self.texts]
-        labels = None if self.labels is None else Column(_labels(_part(self.labels, start, stop)))
-        weights = None if self.weights is None else Column(_numbers(_part(self.weights, start, stop), known))
+        labels = None if self.labels is None else TextColumn(_labels(_part(self.labels, start, stop)))
+        weights = None if self.weights is None else TextColumn(_numbers(_part(self.weights, start, stop), known))
         return Checker(self.columns).batch(texts, labels, weights, lambda i: where(start + i), known)
 
 
@@ -81,7 +81,7 @@ class MemoryDocuments:
         self.columns = columns
         self.labelled = columns.label is not None
         self.weighted = columns.weight is not None
-        self._rows = Rows.of(data, columns)
+        self._rows = MemoryRows.of(data, columns)
         self.nbytes: int | None
         self._cuts, self.nbytes = self._rows.cuts()
         self.n_pieces = -(-(len(self._cuts) - 1) // PIECE_BATCHES)
@@ -120,7 +120,7 @@ def _to_arrow(texts: Any) -> Any:
     return texts if is_arrow(texts) else pa.array(texts.array)  # which may be of several chunks
 
 
-def _texts(values: Any, where: Where, known: dict[int, Bad]) -> Column:
+def _texts(values: Any, where: Where, known: dict[int, Bad]) -> TextColumn:
     """Strings of one region, and what is wrong with some."""
     if _is_arrow(values):
         array = _to_arrow(values)
@@ -128,12 +128,12 @@ def _texts(values: Any, where: Where, known: dict[int, Bad]) -> Column:
     texts = python_values(values)
     if {str, np.str_}.issuperset(map(type, texts)):
         try:
-            return Column(Strings.of(texts))
+            return TextColumn(Strings.of(texts))
         except UnicodeEncodeError:
             pass  # which of them, the loop finds
     encoded = [_encoded(text, i, where, known) for i, text in enumerate(texts)]
     present = np.array([text is not None for text in encoded], bool)
-    return Column(Strings.of(text or b"" for text in encoded), present)
+    return TextColumn(Strings.of(text or b"" for text in encoded), present)
 
 
 def _encoded(text: Any, i: int, where: Where, known: dict[int, Bad]) -> bytes | None:

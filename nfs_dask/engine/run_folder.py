@@ -18,7 +18,7 @@ _CHECKPOINT = re.compile(r"run-\d{5}\.fold")
 
 
 @dataclass(frozen=True)
-class Pass:
+class RunPass:
     """One pass of a run."""
 
     name: str  # of the statistic
@@ -44,7 +44,7 @@ class Run:
     rows: int
     features: int
     fingerprint: str
-    passes: tuple[Pass, ...]
+    passes: tuple[RunPass, ...]
     nbytes: int
 
     @property
@@ -82,12 +82,12 @@ def read_run(location: str | os.PathLike[str]) -> Run:
     return Run(folder.location, rows, features, fingerprint, passes, folder.nbytes())
 
 
-def _pass(folder: Folder) -> Pass:
+def _pass(folder: Folder) -> RunPass:
     with reading(folder, PLAN) as content:
         plan = Plan.from_json(content)
         finished = folder.exists(FINISHED)
         done = plan.n_blocks if finished else _spooled(folder / "spool") + _checkpointed(folder / "checkpoints")
-        return Pass(str(plan.statistic["statistic"]), plan, min(int(done), int(plan.n_blocks)), finished)
+        return RunPass(str(plan.statistic["statistic"]), plan, min(int(done), int(plan.n_blocks)), finished)
 
 
 def _spooled(folder: Folder) -> int:

@@ -29,7 +29,7 @@ from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.files.arrayfile import ArrayFile, intact, write_arrays
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.spool import Entries, SpoolFile, SpoolWriter, Tiling, as_block
+from nfs_dask.files.spool import SpooledEntries, SpoolFile, SpoolWriter, Tiling, as_block
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Coverage, State, Statistic
 from nfs_dask.store import states
@@ -225,7 +225,7 @@ def fold_panel(job: Job, panel: int, tick: Tick) -> states.Checksums:
     assert job.spool is not None and job.out is not None
     first, last = job.bounds[panel : panel + 2]
     arrays: dict[str, Array] = {}
-    parts: list[Entries] = []
+    parts: list[SpooledEntries] = []
     for part in _spooled(job, first, last):
         if parts and (part.family != parts[0].family or len(part) + sum(map(len, parts)) > FOLD_ENTRIES):
             job.statistic.update_arrays(arrays, as_block(parts, job.tiling, last - first))
@@ -238,7 +238,7 @@ def fold_panel(job: Job, panel: int, tick: Tick) -> states.Checksums:
     return checksums
 
 
-def _spooled(job: Job, first: int, last: int) -> Iterator[Entries]:
+def _spooled(job: Job, first: int, last: int) -> Iterator[SpooledEntries]:
     assert job.spool is not None
     covered = Coverage()
     for batch in itertools.chain.from_iterable(map(job.batches, range(len(job.plan.runs)))):

@@ -16,7 +16,7 @@ from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.models.model import Evidence
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.prediction.document_frequencies import ColumnTotals
-from nfs_dask.prediction.vectorizing import Columns, Splitter
+from nfs_dask.prediction.vectorizing import KnownColumns, Splitter
 from nfs_dask.solvers.medians.column_medians import Medians
 from nfs_dask.solvers.predicted_error.estimate import ErrorEstimate
 from nfs_dask.statistics.statistic import State
@@ -32,7 +32,7 @@ _VALUES: dict[str, Any] = {
         CenterSettings,
         CentersModel,
         ColumnTotals,
-        Columns,
+        KnownColumns,
         ErrorEstimate,
         Evidence,
         GivenNames,

@@ -12,7 +12,7 @@ from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.reader import Reader
-from nfs_dask.store.term_table import Table
+from nfs_dask.store.term_table import TermTable
 from nfs_dask.store.text_facts import TextFacts
 from nfs_dask.text.features import TextFeatures, terms_of
 from nfs_dask.text.tfidf import inverse_document_frequencies
@@ -23,7 +23,7 @@ class _OfTexts(Protocol):
 
     text: TextFacts
 
-    def table(self) -> Table | None:
+    def table(self) -> TermTable | None:
         """All terms, with document frequencies."""
         ...
 

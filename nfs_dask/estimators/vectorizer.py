@@ -17,11 +17,11 @@ from nfs_dask.engine.choose import choose_for_partitions
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.plain import plain, restored
-from nfs_dask.ingestion.text_options import Terms, make_terms
+from nfs_dask.ingestion.text_options import TextOptions, make_terms
 from nfs_dask.prediction.counted_rows import as_scipy, no_rows
 from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals, Totals, merge_totals
 from nfs_dask.prediction.lazy_texts import fold_partitions, map_partitions
-from nfs_dask.prediction.vectorizing import Columns, Splitter
+from nfs_dask.prediction.vectorizing import KnownColumns, Splitter
 from nfs_dask.sources.dask_matrices import is_collection
 from nfs_dask.text.ordering import take
 from nfs_dask.text.settings import DEFAULT_PATTERN
@@ -250,7 +250,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         """Whether columns and values follow from the parameters alone."""
         return (self.vocabulary is not None or self.hashed is not None) and not self.tfidf
 
-    def _ready(self) -> Columns:
+    def _ready(self) -> KnownColumns:
         """The columns of the fit, or those that need none; a vocabulary is sorted once, and kept."""
         if hasattr(self, "_columns"):
             return self._columns
@@ -262,12 +262,12 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             self._columns = columns
         return columns
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> TextOptions:
         """The parameters, checked before anything is read."""
         names = set(TextVectorizer._get_param_names()) - {"engine"}
         return make_terms(**{name: getattr(self, name) for name in names})
 
-    def _totals(self, X: Any, counting: Splitter | Columns) -> Totals:
+    def _totals(self, X: Any, counting: Splitter | KnownColumns) -> Totals:
         """The totals of all texts, counted where they are."""
         if not is_collection(X):
             return counting.count_totals(X)
@@ -315,12 +315,12 @@ def _such_as(X: Any) -> str:
     return f", such as X[{names[0]!r}]" if names else ""
 
 
-def count_partition(counting: Splitter | Columns, partition: Any, number: int) -> Totals:
+def count_partition(counting: Splitter | KnownColumns, partition: Any, number: int) -> Totals:
     """One task of `fit`."""
     return counting.count_totals(partition, _where(number))
 
 
-def vectorize_partition(columns: Columns, partition: Any, number: int) -> Any:
+def vectorize_partition(columns: KnownColumns, partition: Any, number: int) -> Any:
     """One lazy chunk of `transform`."""
     return as_scipy(columns.matrix(partition, _where(number)), columns.n_columns)
 
@@ -334,17 +334,17 @@ def _where(number: int) -> str:
     return f"partition {number:,}, document"
 
 
-def _known_columns(made: Terms, splitter: Splitter) -> Columns | None:
+def _known_columns(made: TextOptions, splitter: Splitter) -> KnownColumns | None:
     """Columns that do not depend on the texts; None where they do."""
     if made.settings.hashed is not None:
-        return Columns(splitter, 2**made.settings.hashed, None)
+        return KnownColumns(splitter, 2**made.settings.hashed, None)
     if made.vocabulary is None:
         return None
     terms, columns = made.vocabulary
-    return Columns(splitter, len(terms), take(terms, np.argsort(columns)))
+    return KnownColumns(splitter, len(terms), take(terms, np.argsort(columns)))
 
 
-def _found_columns(totals: TermTotals, kept: Array, splitter: Splitter) -> Columns:
+def _found_columns(totals: TermTotals, kept: Array, splitter: Splitter) -> KnownColumns:
     """Some of the terms that were found, in the order of their names."""
-    columns = Columns(splitter, len(kept), take(totals.terms, kept))
+    columns = KnownColumns(splitter, len(kept), take(totals.terms, kept))
     return columns.with_idf(ColumnTotals(np.arange(len(kept)), totals.documents[kept], totals.n_documents))

@@ -95,7 +95,7 @@ class SpoolFile:
     def facts(self) -> dict[str, Any]:
         return self.file.facts
 
-    def entries(self, tiling: Tiling, first: int, last: int) -> Iterator[Entries]:
+    def entries(self, tiling: Tiling, first: int, last: int) -> Iterator[SpooledEntries]:
         """Of each piece, the entries of columns ``first .. last - 1``; both ends lie on tiles.
 
         Kernels index without bounds checks, so borders and columns are looked at here.
@@ -123,11 +123,11 @@ class SpoolFile:
             )
             if too_far or np.any(ends[1:] < ends[:-1]):
                 raise file.damaged()
-            yield Entries(ends, columns, values, weights)
+            yield SpooledEntries(ends, columns, values, weights)
 
 
 @dataclass(frozen=True)
-class Entries:
+class SpooledEntries:
     """Entries of consecutive buckets of one piece."""
 
     ends: Array  # (buckets,) where each bucket ends
@@ -144,7 +144,7 @@ class Entries:
         return self.values.dtype.kind == "f", "" if self.weights is None else self.weights.dtype.str
 
 
-def as_block(parts: Sequence[Entries], tiling: Tiling, width: int) -> Block:
+def as_block(parts: Sequence[SpooledEntries], tiling: Tiling, width: int) -> Block:
     """One block over a panel of ``width`` columns, from entries of one family, in the order of the documents.
 
     Its rows are the panel's (tile, class) pairs: each tile's columns are visited once, while they are in cache.

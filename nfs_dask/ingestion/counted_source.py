@@ -13,7 +13,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.files.arrayfile import ArrayFile
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.given_vocabulary import Fixed
-from nfs_dask.ingestion.merged_columns import Columns
+from nfs_dask.ingestion.merged_columns import MergedColumns
 from nfs_dask.ingestion.merging import MergedRange
 from nfs_dask.ingestion.segments import Segment
 from nfs_dask.sources.labels import merge_classes
@@ -84,7 +84,7 @@ class CountedTexts:
         filled = [(number, segment) for number, segment in enumerate(segments) if segment.n_documents]
         assert all(segment.n_regions == len(regions) for _, segment in filled)
         self.folder, self.settings, self.regions = folder, settings, tuple(regions)
-        self.columns = Columns.of(folder, ranges, settings.hashed, fixed)
+        self.columns = MergedColumns.of(folder, ranges, settings.hashed, fixed)
         self.n_terms = self.columns.n_columns
         self.n_features = self.n_terms * len(regions)
         self.names_sorted = self.columns.ascending and not self.columns.hashed

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from nfs_dask.documents.document_source import Batch, Problem
+from nfs_dask.documents.document_source import Batch, DocumentProblem
 
 EXAMPLES = 20  # problems that are named one by one
 
@@ -27,7 +27,7 @@ class Seen:
     seen: int = 0
     empty: int = 0  # documents of nothing but white space
     left_out: Counter[str] = field(default_factory=Counter)  # by kind of problem
-    examples: list[Problem] = field(default_factory=list)
+    examples: list[DocumentProblem] = field(default_factory=list)
     collisions: int = 0  # terms told apart whose hashes were equal
 
     def note(self, batch: Batch) -> None:
@@ -56,7 +56,7 @@ class Seen:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Seen:
-        examples = [Problem(**problem) for problem in found["examples"]]
+        examples = [DocumentProblem(**problem) for problem in found["examples"]]
         left_out = Counter(found["left_out"])
         return cls(found["documents_seen"], found["empty"], left_out, examples, found["collisions"])
 

@@ -29,7 +29,7 @@ class _Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class MergedColumns:
     """Columns of a vocabulary. They are numbered range by range, unless hashes or a given vocabulary number them."""
 
     folder: Folder
@@ -40,7 +40,7 @@ class Columns:
     ascending: bool  # whether columns have the order of names
 
     @classmethod
-    def of(cls, folder: Folder, ranges: Sequence[MergedRange], bits: int | None, fixed: Fixed | None) -> Columns:
+    def of(cls, folder: Folder, ranges: Sequence[MergedRange], bits: int | None, fixed: Fixed | None) -> MergedColumns:
         numbered = bits is None and fixed is None
         found, first = [], 0
         for merged in sorted(ranges, key=lambda merged: merged.number):

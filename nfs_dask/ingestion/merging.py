@@ -27,9 +27,9 @@ from nfs_dask.files.arrayfile import ArrayFile, write_arrays
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.ranges import Sample, read_range
 from nfs_dask.ingestion.term_groups import (
-    Groups,
+    SegmentTerms,
     StoredFrequencies,
-    Terms,
+    TermGroups,
     group_columns,
     group_equal,
     group_fixed,
@@ -78,7 +78,7 @@ def merge_nbytes(target_nbytes: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class RangeCut:
     """Which terms are frequent enough: those above a number of occurrences, and the first few that have just that."""
 
     above: int = 0
@@ -97,7 +97,7 @@ class MergeTask:
     name: str | None  # of the file to write; None: only look
     fewest: float = 1  # documents of a term that is kept
     most: float = float("inf")
-    cut: Cut = Cut()
+    cut: RangeCut = RangeCut()
     with_table: bool = False
     with_df: bool = False  # document frequencies beside the map: what tf-idf needs
     fixed: str | None = None  # name of the vocabulary whose terms are kept, and no others
@@ -158,7 +158,7 @@ def merge_range(task: MergeTask) -> MergedRange:
     )
 
 
-def choose_cuts(ranges: Sequence[MergedRange], max_features: int) -> list[Cut]:
+def choose_cuts(ranges: Sequence[MergedRange], max_features: int) -> list[RangeCut]:
     """The cut of each range, by which so many of the most frequent terms are kept, of equal ones the first."""
     tables = [merged.table for merged in ranges if merged.table is not None]
     assert len(tables) == len(ranges)
@@ -168,18 +168,18 @@ def choose_cuts(ranges: Sequence[MergedRange], max_features: int) -> list[Cut]:
     at_least = np.cumsum(sizes[::-1])[::-1]  # terms that occur that often or more
     too_many = np.flatnonzero(at_least > max_features)
     if not len(too_many):
-        return [Cut()] * len(ranges)
+        return [RangeCut()] * len(ranges)
     above = int(values[too_many[-1]])
     left = max_features - (int(at_least[too_many[-1]]) - int(sizes[too_many[-1]]))
     cuts = []
     for values, sizes in tables:
         ties = min(left, int(sizes[values == above].sum()))
-        cuts.append(Cut(above, ties))
+        cuts.append(RangeCut(above, ties))
         left -= ties
     return cuts
 
 
-def _grouped(folder: Folder, terms: Terms, task: MergeTask) -> Groups:
+def _grouped(folder: Folder, terms: SegmentTerms, task: MergeTask) -> TermGroups:
     if task.hashed:
         return group_columns(terms, task.stored)
     if task.fixed is None:
@@ -192,7 +192,7 @@ def _grouped(folder: Folder, terms: Terms, task: MergeTask) -> Groups:
 
 
 def _frequent_enough(cf: Array, allowed: Array, task: MergeTask) -> Array:
-    if task.cut == Cut():
+    if task.cut == RangeCut():
         return np.ones(len(cf), bool)
     ties = np.flatnonzero(allowed & (cf == task.cut.above))
     enough = cf > task.cut.above
@@ -200,7 +200,7 @@ def _frequent_enough(cf: Array, allowed: Array, task: MergeTask) -> Array:
     return enough
 
 
-def _arrays(groups: Groups, starts: Array, places: Array, with_df: bool) -> dict[str, Array]:
+def _arrays(groups: TermGroups, starts: Array, places: Array, with_df: bool) -> dict[str, Array]:
     """What the file of a range holds, of the groups at some places."""
     names = take(groups.names, places)
     arrays = {"offsets": names.offsets, "text": names.text, "df": groups.df[places], "cf": groups.cf[places]}

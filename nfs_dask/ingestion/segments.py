@@ -24,7 +24,7 @@ from nfs_dask.arrays.kernels import kernel
 from nfs_dask.files.arrayfile import intact, write_arrays
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.ranges import Sample, sample_terms, terms_nbytes, thinned
-from nfs_dask.text.counted import Counted
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.hashed_columns import by_column
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings
@@ -68,7 +68,7 @@ class Segment:
 def write_segment(
     folder: Folder,
     name: str,
-    counted: Counted,
+    counted: TermCounts,
     settings: TextSettings,
     n_regions: int = 1,
     codes: Array | None = None,
@@ -125,7 +125,7 @@ def read_manifest(folder: Folder, name: str) -> Segment | None:
     return None if file is None else Segment.from_facts(file.facts)
 
 
-def _arrays(counted: Counted, settings: TextSettings, n_regions: int) -> tuple[dict[str, Array], dict[str, Array]]:
+def _arrays(counted: TermCounts, settings: TextSettings, n_regions: int) -> tuple[dict[str, Array], dict[str, Array]]:
     """What a segment holds of terms, and of rows."""
     names, extra = counted.terms, {}
     indptr, ids, counts = counted.indptr, counted.ids, counted.counts

@@ -23,7 +23,7 @@ _WINDOW = 1 << 18  # columns whose frequencies are read together
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SegmentTerms:
     """A range of the terms of all segments, one segment after another."""
 
     names: Strings
@@ -34,7 +34,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class TermGroups:
     """Distinct terms, or columns that have terms, in ascending order."""
 
     of_id: Array  # (n_ids,) int32, which group each id is in; -1: none
@@ -66,7 +66,7 @@ class StoredFrequencies:
         return df
 
 
-def read_terms(folder: Folder, segments: Sequence[str], low: bytes, high: bytes | None) -> Terms:
+def read_terms(folder: Folder, segments: Sequence[str], low: bytes, high: bytes | None) -> SegmentTerms:
     """The terms of segments from ``low`` to before ``high``."""
     names, cf, ids, df = [], [], [], []
     starts = np.zeros(len(segments) + 1, np.int64)
@@ -85,20 +85,20 @@ def read_terms(folder: Folder, segments: Sequence[str], low: bytes, high: bytes 
         df.append(file.read("df", first, stop))
         starts[number + 1] = starts[number] + stop - first
     local = _joined(ids, np.int64) if ids else None
-    return Terms(Strings.joined(names), _joined(cf, np.int64), local, _joined(df, np.int32), starts)
+    return SegmentTerms(Strings.joined(names), _joined(cf, np.int64), local, _joined(df, np.int32), starts)
 
 
 def _joined(arrays: list[Array], dtype: type) -> Array:
     return np.concatenate([np.zeros(0, dtype), *arrays])
 
 
-def group_equal(terms: Terms) -> Groups:
+def group_equal(terms: SegmentTerms) -> TermGroups:
     """Every distinct term is a group."""
     of_term, names, cf = _distinct(terms)
-    return Groups(of_term, names, cf, _added(of_term, terms.df, len(names)), len(names))
+    return TermGroups(of_term, names, cf, _added(of_term, terms.df, len(names)), len(names))
 
 
-def group_columns(terms: Terms, stored: StoredFrequencies | None = None) -> Groups:
+def group_columns(terms: SegmentTerms, stored: StoredFrequencies | None = None) -> TermGroups:
     """Every column that has terms is a group, under the name of its most frequent term, of several the first.
 
     ``stored`` are the document frequencies of all columns where tf-idf was fitted before.
@@ -113,7 +113,7 @@ def group_columns(terms: Terms, stored: StoredFrequencies | None = None) -> Grou
     sizes = np.bincount(of_name, minlength=n)
     best = np.full(n, -1, np.int64)
     _most_frequent(of_name, cf, best)
-    return Groups(
+    return TermGroups(
         of_id,
         without_columns(take(names, best)),
         _added(of_name, cf, n),
@@ -126,15 +126,15 @@ def group_columns(terms: Terms, stored: StoredFrequencies | None = None) -> Grou
     )
 
 
-def group_fixed(terms: Terms, names: Strings, columns: Array, fitted_df: Array | None = None) -> Groups:
+def group_fixed(terms: SegmentTerms, names: Strings, columns: Array, fitted_df: Array | None = None) -> TermGroups:
     """Every given name is a group, whether it occurs or not; other terms are in none."""
     of_term = find(names, terms.names).astype(np.int32)
     cf = _added(of_term, terms.cf, len(names))
     df = _added(of_term, terms.df, len(names))
-    return Groups(of_term, names, cf, df, int(np.count_nonzero(cf)), columns=columns, fitted_df=fitted_df)
+    return TermGroups(of_term, names, cf, df, int(np.count_nonzero(cf)), columns=columns, fitted_df=fitted_df)
 
 
-def _distinct(terms: Terms) -> tuple[Array, Strings, Array]:
+def _distinct(terms: SegmentTerms) -> tuple[Array, Strings, Array]:
     """For each term which distinct one it is; those, ascending; how often they occur."""
     places = sort_strings(terms.names)
     of_term = np.empty(len(places), np.int32)

@@ -30,7 +30,7 @@ from nfs_dask.ingestion.ingest_folder import open_workplace
 from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.ingestion.merging import MergedRange, MergeTask, choose_bounds, choose_cuts, merge_range
 from nfs_dask.ingestion.segments import Segment
-from nfs_dask.ingestion.text_options import Terms
+from nfs_dask.ingestion.text_options import TextOptions
 from nfs_dask.ingestion.text_plan import TextPlan, make_text_plan
 from nfs_dask.sources.dask_matrices import is_collection
 from nfs_dask.sources.labelled import Labelled
@@ -56,7 +56,7 @@ class TextIngest:
 
     documents: DocumentSource
     store: Folder
-    terms: Terms
+    terms: TextOptions
     labels: Any = None  # one for each document; None: those the documents carry
     weights: Any = None
     append: bool = False

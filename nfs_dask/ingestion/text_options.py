@@ -18,7 +18,7 @@ from nfs_dask.text.strings import Strings
 
 
 @dataclass(frozen=True)
-class Terms:
+class TextOptions:
     """How terms are made, which of them are kept, and who splits texts into tokens."""
 
     settings: TextSettings
@@ -42,7 +42,7 @@ def make_terms(
     max_df: int | float,
     max_features: int | None,
     **settings: Any,
-) -> Terms:
+) -> TextOptions:
     """All parameters of `ingest` that are about terms, checked before anything is read; warns of contradictions."""
     if tokenizer is not None and not callable(tokenizer):
         raise InputError(f"tokenizer={tokenizer!r}; give a function from a text to a list of tokens")
@@ -68,7 +68,7 @@ def make_terms(
         raise InputError("vocabulary= and hashed= both say what the columns are; give one of them")
     for message in contradictions(made, tokenizer, None if fixed is None else fixed[0]):
         warn(message)
-    return Terms(made, filters, fixed, tokenizer)
+    return TextOptions(made, filters, fixed, tokenizer)
 
 
 def _plain(value: Any) -> Any:

@@ -95,7 +95,7 @@ def class_medians(dataset: Dataset, engine: Engine | None = None) -> MedianResul
         logger.info("reusing the medians kept in %s", kept.folder.location)
         return MedianResult(found, (), time.perf_counter() - started)
     with choose_engine(engine, dataset.source).session() as session:
-        search = _Search(Passes(dataset, session), what.n_classes)
+        search = _MedianSearch(Passes(dataset, session), what.n_classes)
         medians = _all_columns(search)
     if kept is not None:
         what.keep(kept, medians)
@@ -110,14 +110,16 @@ def median_plans(dataset: Dataset, engine: Engine | None = None) -> list[Plan]:
     n_classes, source = len(dataset.known_classes(1)), dataset.source
     with choose_engine(engine, source).session() as session:
         planning: Any = session
-        search = _Search(Passes(dataset, replace(planning, run=None)), n_classes)  # no run is begun by planning one
+        search = _MedianSearch(
+            Passes(dataset, replace(planning, run=None)), n_classes
+        )  # no run is begun by planning one
         if _is_sparse(source):
             return [search.passes.plan(ClassSigns(n_classes), source)]
         groups = _groups(search, source, np.arange(source.n_features, dtype=np.int64))
         return [plan for group in groups for plan in _plans_of_group(search, some_columns(source, group))]
 
 
-def _plans_of_group(search: _Search, source: Source) -> Iterator[Plan]:
+def _plans_of_group(search: _MedianSearch, source: Source) -> Iterator[Plan]:
     n_classes, n_columns, room = search.n_classes, source.n_features, search.room(source)
     rows, pilot = room.sample_of(source)
     plan = search.passes.plan
@@ -131,7 +133,7 @@ def _plans_of_group(search: _Search, source: Source) -> Iterator[Plan]:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _MedianSearch:
     """The passes of one search, and what they may take."""
 
     passes: Passes
@@ -154,7 +156,7 @@ class _Search:
         return self.passes.resources(RowSample(self.n_classes, 1), self.source)
 
 
-def _all_columns(search: _Search) -> Medians:
+def _all_columns(search: _MedianSearch) -> Medians:
     """Leave out the columns that are mostly zero, and take as many of the others at a time as there is room for."""
     source, signs = search.source, None
     if _is_sparse(source):
@@ -179,13 +181,13 @@ def _is_sparse(source: Source) -> bool:
     return SPARSE * entries < cells
 
 
-def _groups(search: _Search, source: Source, columns: Array) -> Iterator[Array]:
+def _groups(search: _MedianSearch, source: Source, columns: Array) -> Iterator[Array]:
     if len(columns):
         width = search.room(some_columns(source, columns)).columns
         yield from np.array_split(columns, -(-len(columns) // width))
 
 
-def _one_group(search: _Search, source: Source, signs: Mapping[str, Array] | None) -> ColumnMedians:
+def _one_group(search: _MedianSearch, source: Source, signs: Mapping[str, Array] | None) -> ColumnMedians:
     """The medians of a source's columns, all of them at once; ``signs`` are the totals of a pass that was before."""
     n_classes, room = search.n_classes, search.room(source)
     rows, pilot = room.sample_of(source, None if signs is None else int(signs["rows"].max()))
@@ -205,7 +207,7 @@ def _one_group(search: _Search, source: Source, signs: Mapping[str, Array] | Non
     return from_pinned(state.arrays, state.totals, brackets)
 
 
-def _brackets(search: _Search, source: Source, edges: Array) -> Brackets:
+def _brackets(search: _MedianSearch, source: Source, edges: Array) -> Brackets:
     """Which of the cells between edges hold the medians: one pass."""
     state = search.state("cells", ClassCells(search.n_classes, edges), source)
     return find_brackets(state.arrays, state.totals, edges)

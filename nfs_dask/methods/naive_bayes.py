@@ -15,7 +15,7 @@ from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, obje
 from nfs_dask.solvers.naive_bayes import streamed_multinomial as streamed
 from nfs_dask.solvers.naive_bayes.gains import gains
 from nfs_dask.solvers.naive_bayes.objectives import Objective
-from nfs_dask.solvers.naive_bayes.stream import Survey
+from nfs_dask.solvers.naive_bayes.stream import TotalsSurvey
 from nfs_dask.solvers.solution import Solution
 from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals, Totals
 
@@ -126,13 +126,13 @@ def merged_multinomial(
     return _model("error", counts, settings, support, evidence, present=present, rest=rest)
 
 
-def null_multinomial(counted: multinomial.Counted) -> float:
+def null_multinomial(counted: multinomial.GroupedCounts) -> float:
     """Log likelihood at k = 0: sum of g log(g / S)."""
     g = counted.cells.totals.sum(axis=0) + len(counted.cells.totals) * counted.alpha
     return objectives.surprise(g, counted.cells.sizes)
 
 
-def mass_of(counted: multinomial.Counted) -> float:
+def mass_of(counted: multinomial.GroupedCounts) -> float:
     """The sum S of all counts under smoothing, about."""
     cells = counted.cells
     return (
@@ -148,7 +148,7 @@ def bernoulli_scores(counts: Counts, alpha: float) -> Array:
 
 def multinomial_scores(counts: Counts, alpha: float, point: Array) -> Array:
     """Gain of each feature at the dual point (C,), (m,) float64; 0 for features absent from the documents."""
-    counted = multinomial.Counted(*counts.seen_totals.grouped(), float(alpha))
+    counted = multinomial.GroupedCounts(*counts.seen_totals.grouped(), float(alpha))
     cells = counted.cells.totals
     gain = np.where(cells.any(axis=0), gains(cells + float(alpha), point[counts.seen]), 0.0)
     return gain if counted.where is None else np.concatenate([part for _, part in counted.where.spread(gain)])
@@ -172,11 +172,11 @@ def _solve_multinomial(totals: Totals, n_classes: int, settings: Settings) -> tu
     """The solution, its log likelihood, and the sum of all counts under smoothing."""
     k, alpha, always = settings.k, settings.alpha, settings.always
     if settings.solver == "cuts" and _streams(totals):
-        survey = Survey.of(totals, alpha)
+        survey = TotalsSurvey.of(totals, alpha)
         solution = streamed.solve(totals, survey, k, alpha=alpha, always=always)
         return solution, survey.objective(totals.at(solution.support)), survey.mass
     array = _to_bisect(totals, n_classes, settings) if settings.solver == "bisection" else None
-    counted = multinomial.Counted(*totals.grouped(), float(alpha))
+    counted = multinomial.GroupedCounts(*totals.grouped(), float(alpha))
     if array is not None:
         solution = bisection.solve(array, k, alpha=alpha)
     else:

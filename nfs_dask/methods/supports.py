@@ -95,13 +95,13 @@ class BernoulliSupports:
 class MultinomialSupports:
     """A value and a bound for every k."""
 
-    solution: every_k.Path
+    solution: every_k.SolvedPath
     null: float
     noise: float
 
     @classmethod
     def solve(cls, totals: Totals, alpha: float, ks: Array) -> MultinomialSupports:
-        counted = multinomial.Counted(*totals.grouped(), float(alpha))
+        counted = multinomial.GroupedCounts(*totals.grouped(), float(alpha))
         null = null_multinomial(counted)
         with Progress(len(ks), "solving", "values of k") as progress:
             solution = every_k.solve_path(counted, ks, tick=progress.advance)

@@ -10,7 +10,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct, full_rows
 from nfs_dask.errors import InputError
-from nfs_dask.models.distance_differences import Centers, Entries, advantages, advantages_at_zero, mismatches
+from nfs_dask.models.distance_differences import CenterTables, CsrEntries, advantages, advantages_at_zero, mismatches
 from nfs_dask.models.model import Model
 
 WHITENED_BYTES = 16 << 20  # of dense rows that are whitened at a time
@@ -108,14 +108,14 @@ class CentersModel(Model):
         return out
 
     @cached_property
-    def _centers(self) -> Centers:
+    def _centers(self) -> CenterTables:
         """Of the classes that have documents."""
         centers, pooled = np.ascontiguousarray(self.centers[self.seen].T), np.ascontiguousarray(self.pooled)
         slopes = centers - pooled[:, None]
         if self.variances is not None:
             varies = (self.variances > 0)[:, None]
             slopes = np.divide(slopes, self.variances[:, None], where=varies, out=np.zeros(slopes.shape))
-        return Centers(self.method == "l1", centers, pooled, slopes)
+        return CenterTables(self.method == "l1", centers, pooled, slopes)
 
     @cached_property
     def _at_zero(self) -> Array:
@@ -129,11 +129,11 @@ class CentersModel(Model):
         centers = self._centers.centers
         return (self.variances == 0) & (centers != centers[:, :1]).any(axis=1)
 
-    def _entries(self, block: Block) -> Entries:
+    def _entries(self, block: Block) -> CsrEntries:
         """The entries of a block; all cells of the selected columns where it has them all."""
         if block.full:
             return _all_entries(block.data.reshape(block.n_rows, block.n_features)[:, self.support])
-        return Entries(block.indptr, self.lookup.positions(block.indices), block.data)
+        return CsrEntries(block.indptr, self.lookup.positions(block.indices), block.data)
 
     def _advantages(self, block: Block) -> Array:
         """Scores for the classes that have documents."""
@@ -169,10 +169,10 @@ def _checked(block: Block, trusted: bool) -> Block:
     return block
 
 
-def _all_entries(rows: Array) -> Entries:
+def _all_entries(rows: Array) -> CsrEntries:
     """All cells of a dense array of the selected features."""
     csr = full_rows(np.ascontiguousarray(rows, np.float64))
-    return Entries(csr.indptr, csr.indices, csr.data)
+    return CsrEntries(csr.indptr, csr.indices, csr.data)
 
 
 def _finite(scores: Array, block: Block) -> Array:

@@ -16,7 +16,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel
 
 
-class Entries(NamedTuple):
+class CsrEntries(NamedTuple):
     """Entries of rows, as CSR: pointers, the position of each entry among the features (-1: skip it), and values."""
 
     indptr: Array
@@ -24,7 +24,7 @@ class Entries(NamedTuple):
     data: Array
 
 
-class Centers(NamedTuple):
+class CenterTables(NamedTuple):
     """What distances depend on, by feature, so that what an entry adds lies together."""
 
     plain: bool  # whether distances are absolute differences, rather than squares
@@ -33,7 +33,7 @@ class Centers(NamedTuple):
     slopes: Array  # (k, C) centers less pooled, over the variances; of squares only
 
 
-def advantages(entries: Entries, centers: Centers, at_zero: Array) -> Array:
+def advantages(entries: CsrEntries, centers: CenterTables, at_zero: Array) -> Array:
     """Sums over all features of the distance to ``pooled`` less that to the centre of each class, (n, C)."""
     out = np.zeros((len(entries.indptr) - 1, at_zero.shape[1]))
     row = np.zeros(len(at_zero))
@@ -41,14 +41,14 @@ def advantages(entries: Entries, centers: Centers, at_zero: Array) -> Array:
     return out
 
 
-def advantages_at_zero(centers: Centers) -> Array:
+def advantages_at_zero(centers: CenterTables) -> Array:
     """What each feature adds where it is 0, (k, C)."""
     out = np.zeros(centers.centers.shape)
     _fill_at_zero(*centers, out)
     return out
 
 
-def mismatches(entries: Entries, centers: Array, exact: Array) -> Array:
+def mismatches(entries: CsrEntries, centers: Array, exact: Array) -> Array:
     """In how many of the ``exact`` features each row differs from the centre of each class, (n, C) int64."""
     out = np.tile((centers[exact] != 0).sum(axis=0), (len(entries.indptr) - 1, 1))
     _count_mismatches(*entries, centers, exact, out)

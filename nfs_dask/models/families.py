@@ -37,7 +37,7 @@ class Family(ABC):
         """The model again; anything that is not what one holds raises what damaged JSON raises."""
 
 
-class NaiveBayes(Family):
+class NaiveBayesFamily(Family):
     """Logarithms of probabilities, which may be infinite."""
 
     def facts(self, model: NaiveBayesModel) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class NaiveBayes(Family):
         )
 
 
-class Centers(Family):
+class CentersFamily(Family):
     """Centres, and what distances are measured in."""
 
     def facts(self, model: CentersModel) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Centers(Family):
         return {"centers", "pooled"} | spread
 
 
-class Hybrid(Family):
+class HybridFamily(Family):
     """Parameters, and the logarithms of probabilities: of one table for all regions, or of one for each."""
 
     def facts(self, model: HybridModel) -> dict[str, Any]:

@@ -15,22 +15,22 @@ from nfs_dask.statistics.binary_counts import check_binary
 
 
 @dataclass(frozen=True)
-class Terms:
+class LogTerms:
     """Sums of logarithms, some of them of zero: a finite part, and how many zeros there are."""
 
     finite: Array
     zeros: Array  # of whole numbers; a negative one takes back a zero that was counted elsewhere
 
     @classmethod
-    def of(cls, logs: Array) -> Terms:
+    def of(cls, logs: Array) -> LogTerms:
         zero = np.isneginf(logs)
         return cls(np.where(zero, 0.0, logs), zero.astype(np.int64))
 
-    def __sub__(self, other: Terms) -> Terms:
-        return Terms(self.finite - other.finite, self.zeros - other.zeros)
+    def __sub__(self, other: LogTerms) -> LogTerms:
+        return LogTerms(self.finite - other.finite, self.zeros - other.zeros)
 
-    def __getitem__(self, index: Any) -> Terms:
-        return Terms(self.finite[index], self.zeros[index])
+    def __getitem__(self, index: Any) -> LogTerms:
+        return LogTerms(self.finite[index], self.zeros[index])
 
     @property
     def value(self) -> Array:
@@ -77,19 +77,19 @@ class NaiveBayesModel(Model):
         return True
 
     @cached_property
-    def steps(self) -> Terms:
+    def steps(self) -> LogTerms:
         """(C, k) what one unit of a feature, or its presence rather than absence, adds to the score of each class."""
-        present = Terms.of(self.present)
-        return present if self.absent is None else present - Terms.of(self.absent)
+        present = LogTerms.of(self.present)
+        return present if self.absent is None else present - LogTerms.of(self.absent)
 
     @cached_property
-    def start(self) -> Terms:
+    def start(self) -> LogTerms:
         """(C,) the score of an empty document."""
-        prior = Terms.of(self.class_log_prior)
+        prior = LogTerms.of(self.class_log_prior)
         if self.absent is None:
             return prior
-        absent = Terms.of(self.absent)
-        return Terms(prior.finite + absent.finite.sum(axis=1), prior.zeros + absent.zeros.sum(axis=1))
+        absent = LogTerms.of(self.absent)
+        return LogTerms(prior.finite + absent.finite.sum(axis=1), prior.zeros + absent.zeros.sum(axis=1))
 
     def joint_log_likelihood(self, block: Block, trusted: bool = False) -> Array:
         """The score of each row for each class, (n, C): log P(c) + log P(x|c) up to a constant of the row.
@@ -102,7 +102,7 @@ class NaiveBayesModel(Model):
         entries = (block.indptr, self.lookup.positions(block.indices), block.data)
         rules = (self.threshold is None, self.threshold or 0.0, self.rest is not None)
         _add_entries(*entries, *rules, *self._kernel_steps, scores, zeros)
-        scores = Terms(scores, zeros).value
+        scores = LogTerms(scores, zeros).value
         nowhere = np.isneginf(scores).all(axis=1)
         scores[nowhere] = self.class_log_prior
         return scores
@@ -120,7 +120,7 @@ class NaiveBayesModel(Model):
         if self.n_classes == 2:
             start = start[1:] - start[:1]
         if self.rest is not None:
-            others = Terms.of(self.rest[:, None])
+            others = LogTerms.of(self.rest[:, None])
             chosen = weights
             weights = np.repeat(self._beside(others, self._average(others)), self.n_features, axis=1)
             weights[:, self.support] = chosen
@@ -136,26 +136,26 @@ class NaiveBayesModel(Model):
         if others:
             finite = steps.finite - (steps.finite.sum(axis=0) - steps.finite) / others
             zeros = steps.zeros * others - (steps.zeros.sum(axis=0) - steps.zeros)
-            out[self.seen] = Terms(finite, zeros).value
+            out[self.seen] = LogTerms(finite, zeros).value
         return out
 
-    def _average(self, steps: Terms) -> Array:
+    def _average(self, steps: LogTerms) -> Array:
         """(n,) what features are worth to documents of all classes on average, as far as that is finite."""
         weights = self.class_count[:, None] * (steps.zeros == 0)
         total = weights.sum(axis=0)
         shares = np.divide(weights, total, where=total > 0, out=np.zeros(weights.shape))
         return np.asarray((shares * steps.finite).sum(axis=0))
 
-    def _beside(self, steps: Terms, average: Array) -> Array:
+    def _beside(self, steps: LogTerms, average: Array) -> Array:
         """What features are worth to a class besides the average: of two classes, to the second besides the first.
 
         A class without documents is an average one.
         """
         finite = np.where(self.class_count[:, None] > 0, steps.finite, average)
-        known = Terms(finite, steps.zeros)
+        known = LogTerms(finite, steps.zeros)
         if self.n_classes == 2:
             return (known[1:] - known[:1]).value
-        return Terms(finite - average, steps.zeros).value
+        return LogTerms(finite - average, steps.zeros).value
 
     @cached_property
     def _kernel_steps(self) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nfs_dask.arrays.block import Array, column_type
-from nfs_dask.text.counted import Counted
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.ordering import sort_rows
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.tfidf import weigh
@@ -15,7 +15,7 @@ from nfs_dask.text.tfidf import weigh
 Csr: TypeAlias = tuple[Array, Array, Array]  # indptr int64, columns int32, values
 
 
-def documents(counted: Counted, ranks: Array, wanted: Array, n_regions: int = 1) -> Csr:
+def documents(counted: TermCounts, ranks: Array, wanted: Array, n_regions: int = 1) -> Csr:
     """Documents whose regions are rows of the counter, one after another.
 
     Parameters

@@ -11,7 +11,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.prediction.counted_rows import Csr
-from nfs_dask.text.counted import Counted
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.ordering import find, sort_strings, take
 from nfs_dask.text.settings import Filters
 from nfs_dask.text.strings import Strings
@@ -27,7 +27,7 @@ class TermTotals:
     n_documents: int
 
     @classmethod
-    def of(cls, counted: Counted, binary: bool) -> TermTotals:
+    def of(cls, counted: TermCounts, binary: bool) -> TermTotals:
         """Of documents that are rows, and terms in ascending order; ``binary``: a term occurs at most once in each."""
         n_terms = len(counted.terms)
         occurrences = documents = np.bincount(counted.ids, minlength=n_terms)

@@ -13,8 +13,8 @@ from nfs_dask.arrays.block import UNLABELLED, Array, Block
 from nfs_dask.documents.at_hand import batches
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import Csr, chosen, documents, renumbered, weighed
-from nfs_dask.prediction.term_columns import Known, Terms, terms_for
-from nfs_dask.text.counted import Counted
+from nfs_dask.prediction.term_columns import Known, TermColumns, terms_for
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.settings import Tokenizer
@@ -39,7 +39,7 @@ class Reader:
         return features
 
     @cached_property
-    def terms(self) -> Terms:
+    def terms(self) -> TermColumns:
         return terms_for(self.model)
 
     def for_tasks(self) -> Reader:
@@ -74,13 +74,13 @@ class Reader:
         if not first:
             yield self._block(counter.finish(), first)
 
-    def _block(self, counted: Counted, first_row: int) -> Block:
+    def _block(self, counted: TermCounts, first_row: int) -> Block:
         indptr, positions, values = self._selected(counted, self.terms.look_up(counted.terms))
         codes = np.full(len(indptr) - 1, UNLABELLED, np.int8)
         columns = positions if self.features.lengths else self.model.support[positions]
         return Block(indptr, columns, values, codes, self.model.n_features, first_row=first_row)
 
-    def _selected(self, counted: Counted, known: Known) -> Csr:
+    def _selected(self, counted: TermCounts, known: Known) -> Csr:
         """The entries of documents in the wanted columns, as `_places` numbers them."""
         settings, n_regions = self.features.settings, self.features.n_regions
         places = self._places(known.columns)

@@ -17,7 +17,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
 from nfs_dask.dataset import Dataset
-from nfs_dask.documents.document_source import DocumentSource, Problem, shares
+from nfs_dask.documents.document_source import DocumentProblem, DocumentSource, shares
 from nfs_dask.engine.choose import choose_engine, choose_for_documents
 from nfs_dask.engine.engine import Engine
 from nfs_dask.graphs import lazy_array, lazy_value
@@ -36,7 +36,7 @@ What = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ScoringRun:
     """Blocks of a source that one task scores."""
 
     source: Source
@@ -67,7 +67,7 @@ def score(X: Any, model: Model, what: What, engine: Engine | None = None) -> Any
     if is_collection(X):
         return _score_lazily(X, model, what)
     source = MatrixSource(X)
-    return score_run(Run(source, model, what, 0, source.n_blocks))
+    return score_run(ScoringRun(source, model, what, 0, source.n_blocks))
 
 
 def score_texts(texts: Any, reader: Reader, what: What) -> Any:
@@ -102,7 +102,7 @@ def score_partition(reader: Reader, partition: Any, number: int, what: What) -> 
     return _together([score_block(reader.model, block, what, trusted=True) for block in blocks])
 
 
-def score_run(run: Run) -> Array:
+def score_run(run: ScoringRun) -> Array:
     """One task: the scores of some blocks, put together."""
     return _together(list(_scores(run)))
 
@@ -130,7 +130,7 @@ class Verdicts:
     chances: Array | None  # (n,) float64, posterior probability; None for models without probabilities
     seen: int  # documents, those left out among them
     left_out: int
-    first: Problem | None  # of those left out
+    first: DocumentProblem | None  # of those left out
     margins: Array | None = None  # (n,) float64, score above that of the second best class; inf where none is possible
 
 
@@ -177,12 +177,12 @@ def classify(task: ReadPieces) -> Verdicts:
 def classify_rows(dataset: Dataset, model: Model, engine: Engine | None = None) -> list[Verdicts]:
     """The class of each row of a dataset, block by block; rows are numbered within their block."""
     source = dataset.source
-    runs = [Run(source, model, "scores", block, block + 1) for block in range(source.n_blocks)]
+    runs = [ScoringRun(source, model, "scores", block, block + 1) for block in range(source.n_blocks)]
     with choose_engine(engine, source).mapping(source) as mapping:
         return list(mapping(classify_run, runs))
 
 
-def classify_run(run: Run) -> Verdicts:
+def classify_run(run: ScoringRun) -> Verdicts:
     """The verdicts of some blocks."""
     best, chances, margins = _best(run.model, score_run(run))
     return Verdicts(np.arange(len(best)), best, chances, len(best), 0, None, margins)
@@ -198,7 +198,7 @@ def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:
     return best, chances, leading[:, 1] - leading[:, 0]
 
 
-def _scores(run: Run) -> Iterator[Array]:
+def _scores(run: ScoringRun) -> Iterator[Array]:
     for block in run.source.blocks(run.start, run.stop):
         yield score_block(run.model, block, run.what, run.source.trusted)
 
@@ -209,7 +209,7 @@ def _together(parts: list[Array]) -> Array:
 
 def _score_dataset(dataset: Dataset, model: Model, what: What, engine: Engine | None) -> Array:
     source = dataset.source
-    runs = [Run(source, model, what, block, block + 1) for block in range(source.n_blocks)]
+    runs = [ScoringRun(source, model, what, block, block + 1) for block in range(source.n_blocks)]
     with choose_engine(engine, source).mapping(source) as mapping:
         return _together(mapping(score_run, runs))
 

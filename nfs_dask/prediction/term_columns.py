@@ -9,7 +9,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.models.model import Model
-from nfs_dask.store.term_table import Table
+from nfs_dask.store.term_table import TermTable
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.hashed_columns import hash_columns
 from nfs_dask.text.strings import Strings
@@ -30,7 +30,7 @@ class Known(NamedTuple):
         return cls(distinct, ranks, None if idf is None else idf[first])
 
 
-class Terms(Protocol):
+class TermColumns(Protocol):
     """How columns are found."""
 
     counted: Strings | None  # the only terms to count; None: all that there are
@@ -40,7 +40,7 @@ class Terms(Protocol):
         ...
 
 
-def terms_for(model: Model) -> Terms:
+def terms_for(model: Model) -> TermColumns:
     """How a model of text finds the columns of terms."""
     features = model.text
     assert features is not None, "models of other data read no text"
@@ -88,7 +88,7 @@ class VocabularyTerms:
                 "a document, or are too many to be named in it, and the vocabulary is not beside it; fit it on the "
                 "store and save it, or give a matrix"
             )
-        self._table, self._n_documents = Table.open(features.vocabulary), features.n_documents
+        self._table, self._n_documents = TermTable.open(features.vocabulary), features.n_documents
 
     def look_up(self, terms: Strings) -> Known:
         columns, frequencies = self._table.look_up(terms)

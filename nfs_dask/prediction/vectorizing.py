@@ -12,7 +12,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.documents.at_hand import PLAIN, batches
 from nfs_dask.prediction.counted_rows import Csr, documents, joined, no_rows, renumbered, weighed
 from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals
-from nfs_dask.text.counted import Counted
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.hashed_columns import hash_columns
 from nfs_dask.text.ordering import order
@@ -30,7 +30,7 @@ class Splitter:
     settings: TextSettings
     tokenizer: Tokenizer | None = None
 
-    def count(self, given: Any, where: str = DOCUMENT) -> Counted:
+    def count(self, given: Any, where: str = DOCUMENT) -> TermCounts:
         """All terms of texts in memory, ascending, and a row for each text."""
         counter = self.counter()
         for texts in batches(given, PLAIN, where):
@@ -45,7 +45,7 @@ class Splitter:
 
 
 @dataclass(frozen=True)
-class Columns:
+class KnownColumns:
     """How terms become columns. Travels to workers."""
 
     splitter: Splitter
@@ -60,7 +60,7 @@ class Columns:
             [no_rows(self.splitter.settings), *(self._weighed(*counted) for counted in self._counted(given, where))]
         )
 
-    def matrix_of(self, counted: Counted, kept: Array) -> Csr:
+    def matrix_of(self, counted: TermCounts, kept: Array) -> Csr:
         """Counted texts as weighed rows; ``kept`` are the terms that have columns, in their order."""
         ranks = np.full(len(counted.terms), self.n_columns)
         ranks[kept] = np.arange(self.n_columns)
@@ -73,7 +73,7 @@ class Columns:
             joined([no_rows(self.splitter.settings), *(renumbered(rows, columns) for rows, columns in counted)])
         )
 
-    def with_idf(self, frequencies: ColumnTotals) -> Columns:
+    def with_idf(self, frequencies: ColumnTotals) -> KnownColumns:
         """With idf, if the settings ask for it."""
         if not self.splitter.settings.tfidf:
             return self

@@ -18,7 +18,7 @@ from nfs_dask.statistics.statistic import State, Statistic
 
 
 @dataclass(frozen=True)
-class Member:
+class JointMember:
     """A statistic, and what it sees of a block."""
 
     statistic: Statistic
@@ -46,7 +46,7 @@ class Joint(Statistic):
     """Several statistics. Arrays and totals of each have names of their own; its arrays are as wide as its columns."""
 
     n_classes: int
-    members: tuple[Member, ...]
+    members: tuple[JointMember, ...]
 
     name: ClassVar[str] = "joint"
     entrywise: ClassVar[bool] = False

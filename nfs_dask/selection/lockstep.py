@@ -23,7 +23,7 @@ from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.files.folder import Folder
 from nfs_dask.methods.passes import Passes
-from nfs_dask.selection.joint import Carrying, Joint, Member
+from nfs_dask.selection.joint import Carrying, Joint, JointMember
 from nfs_dask.selection.training import DatasetByFold, TrainingPanels
 from nfs_dask.sources.folds import Sorted
 from nfs_dask.sources.source import Source
@@ -222,7 +222,7 @@ def _carry_out(asked: list[_Ask], passes: Passes) -> list[Reduction]:
     ]
 
 
-def _share_pass(asked: list[_Ask], members: list[Member], passes: Passes) -> list[Reduction]:
+def _share_pass(asked: list[_Ask], members: list[JointMember], passes: Passes) -> list[Reduction]:
     """One pass for all of them."""
     common = passes.dataset.source
     if len(asked) < 2:
@@ -239,7 +239,7 @@ def _share_pass(asked: list[_Ask], members: list[Member], passes: Passes) -> lis
     return [replace(reduction, panels=MemoryPanels(state, member.n_features)) for state, member in states]
 
 
-def _differ_in_the_fold_alone(asked: list[_Ask], members: list[Member]) -> bool:
+def _differ_in_the_fold_alone(asked: list[_Ask], members: list[JointMember]) -> bool:
     """Whether all ask for the same statistic, which can be cut along the columns, of the rows outside of one fold."""
     first, rows = asked[0].statistic, members[0].rows
     if not first.entrywise or rows is None:
@@ -256,7 +256,7 @@ def _differ_in_the_fold_alone(asked: list[_Ask], members: list[Member]) -> bool:
     )
 
 
-def _by_fold(asked: list[_Ask], members: list[Member], passes: Passes) -> list[Reduction]:
+def _by_fold(asked: list[_Ask], members: list[JointMember], passes: Passes) -> list[Reduction]:
     """What is cut along the columns like any pass: the statistic by fold, added up over the folds of each.
 
     It is kept beside the data where that of one fold would be.
@@ -274,7 +274,7 @@ def _by_fold(asked: list[_Ask], members: list[Member], passes: Passes) -> list[R
     return reductions
 
 
-def _member(ask: _Ask, common: Source) -> Member | None:
+def _member(ask: _Ask, common: Source) -> JointMember | None:
     """What a procedure asks for as a part of a joint pass; None where it is of other data."""
     views: list[View] = []
     source = ask.source
@@ -291,10 +291,10 @@ def _member(ask: _Ask, common: Source) -> Member | None:
             rows = view.sorting
         elif view.step is not None:
             steps.append(view.step)
-    return Member(ask.statistic, ask.source.n_features, numbers, rows, tuple(steps))
+    return JointMember(ask.statistic, ask.source.n_features, numbers, rows, tuple(steps))
 
 
-def _blocks_of(members: list[Member], common: Source) -> Source:
+def _blocks_of(members: list[JointMember], common: Source) -> Source:
     """The common source without the blocks that nobody wants."""
     wanted = [member.numbers for member in members]
     if any(numbers is None for numbers in wanted):

@@ -98,17 +98,17 @@ class KeptByFold(Kept):
     folds: dict[str, Any] = field(default_factory=dict)
 
     def find(self, statistic: Described) -> StoredPanels | None:
-        return super().find(_ByFold(statistic, self.folds))
+        return super().find(_TrainingByFold(statistic, self.folds))
 
     def reserve(self, statistic: Described) -> Folder | None:
-        return super().reserve(_ByFold(statistic, self.folds))
+        return super().reserve(_TrainingByFold(statistic, self.folds))
 
     def commit(self, statistic: Described, target: Folder) -> bool:
-        return super().commit(_ByFold(statistic, self.folds), target)
+        return super().commit(_TrainingByFold(statistic, self.folds), target)
 
 
 @dataclass(frozen=True)
-class _ByFold:
+class _TrainingByFold:
     """The description of a statistic that is known for each fold."""
 
     statistic: Described
@@ -118,4 +118,4 @@ class _ByFold:
         return {**self.statistic.describe(), "by_fold": self.folds}
 
     def supersets(self) -> Sequence[Described]:
-        return [_ByFold(statistic, self.folds) for statistic in self.statistic.supersets()]
+        return [_TrainingByFold(statistic, self.folds) for statistic in self.statistic.supersets()]

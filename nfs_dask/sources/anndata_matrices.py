@@ -9,7 +9,7 @@ from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.matrices import check_size, compress, countable, kind_of
 from nfs_dask.store.foreign_arrays import ForeignArray
-from nfs_dask.store.hierarchy import Hierarchy, Node
+from nfs_dask.store.hierarchy import Hierarchy, ZarrNode
 
 _PIECE = 1 << 20  # row pointers looked at together
 
@@ -17,7 +17,7 @@ _PIECE = 1 << 20  # row pointers looked at together
 class ForeignCsr:
     """A csr_matrix group. The row pointers are read through once, to cut blocks of bounded size."""
 
-    def __init__(self, hierarchy: Hierarchy, node: Node) -> None:
+    def __init__(self, hierarchy: Hierarchy, node: ZarrNode) -> None:
         self.where = hierarchy.folder.path(node.path)
         parts = [ForeignArray(hierarchy, f"{node.path}/{name}", strict=True) for name in ("indptr", "indices", "data")]
         self._indptr, self._indices, self._data = parts
@@ -73,7 +73,7 @@ class ForeignDense:
 
     nnz: int | None = None
 
-    def __init__(self, hierarchy: Hierarchy, node: Node) -> None:
+    def __init__(self, hierarchy: Hierarchy, node: ZarrNode) -> None:
         self.where = hierarchy.folder.path(node.path)
         self._array = ForeignArray(hierarchy, node.path)
         if len(self._array.shape) != 2:
@@ -108,7 +108,7 @@ def foreign_matrix(hierarchy: Hierarchy, path: str) -> ForeignCsr | ForeignDense
     return ForeignCsr(hierarchy, node)
 
 
-def _shape(node: Node, where: str) -> tuple[int, int]:
+def _shape(node: ZarrNode, where: str) -> tuple[int, int]:
     shape = node.attributes.get("shape")
     if not isinstance(shape, list) or len(shape) != 2 or not all(isinstance(n, int) and 0 <= n < 2**62 for n in shape):
         raise StoreError(f"{where} is damaged: its metadata give {shape!r} for a shape; two whole numbers are expected")

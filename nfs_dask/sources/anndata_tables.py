@@ -12,7 +12,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, StoreError
 
 
-class Column(Protocol):
+class TableColumn(Protocol):
     """Values of rows: numbers as they are stored, else objects; text as str, and what is missing as None."""
 
     @property
@@ -32,8 +32,8 @@ class Column(Protocol):
 class Categorical:
     """Codes, and the categories that they number; -1 is missing."""
 
-    codes: Column
-    categories: Column
+    codes: TableColumn
+    categories: TableColumn
     where: str
     ordered: bool = False
 
@@ -61,8 +61,8 @@ class Categorical:
 class Nullable:
     """Values, and a mask of those that are missing."""
 
-    values: Column
-    mask: Column
+    values: TableColumn
+    mask: TableColumn
     where: str
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ def unreadable(where: str, encoding: str) -> InputError:
     )
 
 
-def names_at(index: Column, rows: Array, step: int) -> list[str]:
+def names_at(index: TableColumn, rows: Array, step: int) -> list[str]:
     """Some entries of a table's index as text, of which only the parts are read that hold one of them."""
     wanted = np.asarray(rows, np.int64)
     names = [""] * len(wanted)

@@ -9,7 +9,7 @@ import numpy as np
 from nfs_dask.arrays.block import UNLABELLED, Array, Block
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labels import encode, merge_classes, sample_weights
-from nfs_dask.sources.matrices import CsrRows, DenseRows, Rows, as_rows
+from nfs_dask.sources.matrices import CsrRows, DenseRows, MatrixRows, as_rows
 
 
 def make_block(
@@ -39,7 +39,7 @@ def make_block(
     return Block(indptr, indices, data, codes, rows.n_features, weights, first_row, number, full)
 
 
-def _side_by_side(parts: list[Rows], widths: list[int]) -> Rows:
+def _side_by_side(parts: list[MatrixRows], widths: list[int]) -> MatrixRows:
     found = [part.n_features for part in parts]
     if found != widths:
         raise InputError(

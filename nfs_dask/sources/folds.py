@@ -111,7 +111,7 @@ def by_fold(source: Source, folds: Folds, carried: int = 0) -> Source:
     What is counted by such classes is counted for each fold, in one pass. Tasks that read it take ``carried`` bytes
     more than others.
     """
-    view: Any = _ByFold(source, folds, carried)
+    view: Any = _RowsByFold(source, folds, carried)
     return view
 
 
@@ -177,7 +177,7 @@ class Sorted(View):
         return self._source.names(columns)
 
 
-class _ByFold(Sorted):
+class _RowsByFold(Sorted):
     """All rows, under codes that tell their folds."""
 
     def __init__(self, source: Source, folds: Folds, carried: int) -> None:

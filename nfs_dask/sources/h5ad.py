@@ -15,7 +15,7 @@ from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import expand, fingerprint, open_seekable, size_of
 from nfs_dask.files.folder import is_url
 from nfs_dask.sources.anndata_memory import RAW
-from nfs_dask.sources.anndata_tables import Column, names_at
+from nfs_dask.sources.anndata_tables import TableColumn, names_at
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.h5ad_columns import check_names, index_of, obs_column
 from nfs_dask.sources.matrices import check_matrix, check_size, compress, countable, kind_of
@@ -65,7 +65,7 @@ class H5adSource:
         self.n_blocks = self._cuts.n_blocks
         self.block_entries = self._cuts.block_entries
 
-    def _column(self, file: Any) -> Column | None:
+    def _column(self, file: Any) -> TableColumn | None:
         """The column of labels, if one was asked for."""
         if self._labels is None:
             return None

@@ -13,7 +13,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources.anndata_tables import Categorical, Column, Nullable, as_text, unreadable
+from nfs_dask.sources.anndata_tables import Categorical, Nullable, TableColumn, as_text, unreadable
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class H5Values:
         return as_text(values, self.where) if values.dtype.kind in "OS" else np.asarray(values)
 
 
-def obs_column(file: Any, name: str, path: str) -> Column:
+def obs_column(file: Any, name: str, path: str) -> TableColumn:
     """A column of ``obs``."""
     table = file.get("obs", {})
     names = _columns(table)
@@ -45,7 +45,7 @@ def obs_column(file: Any, name: str, path: str) -> Column:
     return _column(table, name, where)
 
 
-def index_of(file: Any, name: str, path: str) -> Column | None:
+def index_of(file: Any, name: str, path: str) -> TableColumn | None:
     """The index of a table; None where there is no table."""
     if name not in file:
         return None
@@ -69,7 +69,7 @@ def check_names(file: Any, n_features: int, path: str) -> None:
         raise StoreError(f"{index.where} has {index.length} names for {n_features} columns; the file is damaged")
 
 
-def _column(table: Any, name: str, where: str) -> Column:
+def _column(table: Any, name: str, where: str) -> TableColumn:
     node = table[name]
     if hasattr(node, "shape"):
         return _with_categories(_values(node, where), table.get(f"__categories/{name}"), where)
@@ -85,7 +85,7 @@ def _column(table: Any, name: str, where: str) -> Column:
     raise unreadable(where, encoding)
 
 
-def _categories(node: Any, where: str) -> Column:
+def _categories(node: Any, where: str) -> TableColumn:
     """Categories, which are values or values with a mask."""
     categories = node["categories"]
     if hasattr(categories, "shape"):
@@ -105,5 +105,5 @@ def _values(dataset: Any, where: str) -> H5Values:
     return H5Values(dataset, where)
 
 
-def _with_categories(column: H5Values, categories: Any, where: str) -> Column:
+def _with_categories(column: H5Values, categories: Any, where: str) -> TableColumn:
     return column if categories is None else Categorical(column, _values(categories, where), where)

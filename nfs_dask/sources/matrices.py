@@ -29,7 +29,7 @@ POINTER_NBYTES = 8  # of where a row begins
 MOST_COLUMNS = 1 << 32  # what a file says of its width costs it nothing; each column would cost here
 
 
-class Rows(Protocol):
+class MatrixRows(Protocol):
     """A matrix in memory, whose rows can be had as CSR."""
 
     @property
@@ -61,7 +61,7 @@ class Rows(Protocol):
         ...
 
 
-def as_rows(X: Any) -> Rows:
+def as_rows(X: Any) -> MatrixRows:
     """See a matrix as rows, or say why that cannot be."""
     X = unwrapped(X)
     adapt = _ADAPTERS.get(library_of(X) or "")
@@ -293,7 +293,7 @@ def _from_scipy(X: Any) -> CsrRows:
     return CsrRows(csr.indptr, csr.indices, csr.data, int(X.shape[1]))
 
 
-def _from_pandas(X: Any) -> Rows:
+def _from_pandas(X: Any) -> MatrixRows:
     if X.ndim != 2:
         raise InputError("X is a pandas Series; give one row per document, X.to_frame() for a single feature")
     types = [getattr(t, "subtype", getattr(t, "numpy_dtype", t)) for t in X.dtypes]
@@ -307,7 +307,7 @@ def _from_pandas(X: Any) -> Rows:
     return FrameRows(X, np.result_type(dtype, np.float64) if nullable and X.isna().to_numpy().any() else dtype)
 
 
-def _from_table(X: Any) -> Rows:
+def _from_table(X: Any) -> MatrixRows:
     if (names := column_names(X)) is None:
         raise InputError(
             f"X is a {type(X).__name__} of {library_of(X)}, which is one column; give a table with one row per document"
@@ -338,7 +338,7 @@ def _numbers_in(column: Any, name: Any) -> Array:
     return values
 
 
-def _from_sparse(X: Any) -> Rows:
+def _from_sparse(X: Any) -> MatrixRows:
     check_matrix(X.shape, X.dtype)
     _check_row_pointers(X.shape[0])
     if X.fill_value != 0:
@@ -373,7 +373,7 @@ def _from_coordinates(X: Any) -> CsrRows:
     return CsrRows(starts, np.ascontiguousarray(columns), X.data, int(X.shape[1]))
 
 
-_ADAPTERS: dict[str, Callable[[Any], Rows]] = {
+_ADAPTERS: dict[str, Callable[[Any], MatrixRows]] = {
     "numpy": _from_numpy,
     "scipy": _from_scipy,
     "sparse": _from_sparse,

@@ -19,7 +19,7 @@ from nfs_dask.files.data_files import PathLike, expand, fingerprint, size_of
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
 from nfs_dask.sources.matrices import check_matrix, check_size, countable, kind_of
-from nfs_dask.sources.npz_archive import Member, open_archive
+from nfs_dask.sources.npz_archive import ArchiveMember, open_archive
 
 LABELS = ("y", "labels")  # members that hold labels, if nothing else is said
 _PIECE = 1 << 20  # row pointers or labels looked at together
@@ -31,10 +31,10 @@ class CsrFile:
 
     path: str
     n_features: int
-    indptr: Member
-    indices: Member
-    data: Member
-    labels: Member | None
+    indptr: ArchiveMember
+    indices: ArchiveMember
+    data: ArchiveMember
+    labels: ArchiveMember | None
     cuts: Cuts
 
     @classmethod
@@ -150,7 +150,7 @@ class NpzSource:
         return None
 
 
-def _check_format(member: Member) -> None:
+def _check_format(member: ArchiveMember) -> None:
     if member.dtype.kind not in "SU" or member.dtype.itemsize > 64 or member.shape:
         raise StoreError(
             f"{member.where} is not the name of a sparse format; write the file with scipy.sparse.save_npz"
@@ -164,7 +164,7 @@ def _check_format(member: Member) -> None:
         )
 
 
-def _shape(member: Member) -> tuple[int, int]:
+def _shape(member: ArchiveMember) -> tuple[int, int]:
     if member.shape != (2,) or member.dtype.kind not in "iu":
         raise StoreError(f"{member.where} is not the two whole numbers of a matrix' shape; write the file again")
     n_rows, n_features = (int(n) for n in member.read())
@@ -173,7 +173,7 @@ def _shape(member: Member) -> tuple[int, int]:
     return n_rows, n_features
 
 
-def _check_sizes(path: str, n_rows: int, indptr: Member, indices: Member, data: Member) -> None:
+def _check_sizes(path: str, n_rows: int, indptr: ArchiveMember, indices: ArchiveMember, data: ArchiveMember) -> None:
     """Refuse arrays that do not belong together, before memory is asked for on their word."""
     if indptr.shape != (n_rows + 1,) or len(data.shape) != 1 or indices.shape != data.shape:
         raise StoreError(
@@ -184,7 +184,7 @@ def _check_sizes(path: str, n_rows: int, indptr: Member, indices: Member, data: 
         raise StoreError(f"{path} is damaged: its row pointers or columns are not whole numbers")
 
 
-def _row_ends(indptr: Member, nnz: int) -> Iterator[Array]:
+def _row_ends(indptr: ArchiveMember, nnz: int) -> Iterator[Array]:
     """The row pointers but the first, a piece at a time, and whether they span the entries."""
     n_rows = indptr.shape[0] - 1
     last = 0
@@ -199,7 +199,7 @@ def _row_ends(indptr: Member, nnz: int) -> Iterator[Array]:
         raise StoreError(f"{indptr.where} ends at {last}, but there are {nnz} entries; the file is damaged")
 
 
-def _labels(members: dict[str, Member], name: str | None, path: str, n_rows: int) -> Member | None:
+def _labels(members: dict[str, ArchiveMember], name: str | None, path: str, n_rows: int) -> ArchiveMember | None:
     names = LABELS if name is None else (name,)
     found = next((members[n] for n in names if n in members), None)
     if found is None and name is not None:

@@ -21,7 +21,7 @@ _STEP = 1 << 24  # bytes taken from a compressed member at a time
 
 
 @dataclass(frozen=True)
-class Member:
+class ArchiveMember:
     """One array of an archive, known by its header."""
 
     path: str
@@ -59,7 +59,7 @@ class Member:
 class MemberReader:
     """Ranges of an open member."""
 
-    def __init__(self, member: Member, file: IO[bytes]) -> None:
+    def __init__(self, member: ArchiveMember, file: IO[bytes]) -> None:
         self._member = member
         self._file = file
 
@@ -82,7 +82,7 @@ class MemberReader:
         return out
 
 
-def open_archive(path: str, only: str | None = None) -> dict[str, Member]:
+def open_archive(path: str, only: str | None = None) -> dict[str, ArchiveMember]:
     """The arrays of an archive by name, or one of them. Only headers are read."""
     with open_seekable(path) as file:
         try:
@@ -96,7 +96,7 @@ def open_archive(path: str, only: str | None = None) -> dict[str, Member]:
             ) from None
 
 
-def _member(path: str, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
+def _member(path: str, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> ArchiveMember:
     name = info.filename.removesuffix(".npy")
     if info.flag_bits & 1:
         raise StoreError(f"{name} in {path} is encrypted; write the archive without a password")
@@ -112,7 +112,7 @@ def _member(path: str, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.
             f"{info.file_size - length} are there"
         )
     stored = info.compress_type == zipfile.ZIP_STORED
-    return Member(path, name, dtype, shape, length + (_begin(file, info) if stored else 0), stored)
+    return ArchiveMember(path, name, dtype, shape, length + (_begin(file, info) if stored else 0), stored)
 
 
 def _header(member: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -37,7 +37,7 @@ class Mapping(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RowsTask:
+class RowFileTask:
     """Blocks ``start .. stop - 1`` of a source, which one file is to hold."""
 
     source: Source | None  # None: the block comes with the task
@@ -51,7 +51,7 @@ class RowsTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RowPiece:
     """Some rows in a file."""
 
     file: str
@@ -79,31 +79,31 @@ def write_row_files(source: Source, folder: Folder, mapping: Mapping) -> RowFile
     n = source.n_blocks if shipped else min(source.n_blocks, max(FEW, source.read_nbytes // RUN_NBYTES))
     edges = [source.n_blocks * i // n for i in range(n + 1)]
     readable = None if is_delayed(source) else source
-    tasks = [RowsTask(readable, a, b, folder.location) for a, b in zip(edges, edges[1:], strict=False)]
+    tasks = [RowFileTask(readable, a, b, folder.location) for a, b in zip(edges, edges[1:], strict=False)]
     if is_delayed(source):
         listings = mapping.map_values(write_given, source.delayed, tasks)
     else:
         listings = [write_rows(task) for task in tasks] if shipped else mapping.map_items(write_rows, tasks)
     pieces = [
-        Piece(task.name, number, n_rows, first_row)
+        RowPiece(task.name, number, n_rows, first_row)
         for task, found in zip(tasks, listings, strict=True)
         for number, (n_rows, first_row) in enumerate(found)
     ]
     return RowFiles(folder, pieces, source)
 
 
-def write_rows(task: RowsTask) -> list[list[int]]:
+def write_rows(task: RowFileTask) -> list[list[int]]:
     """Write one file, unless it is there and whole; number of rows and first row of each of its pieces."""
     assert task.source is not None
     return _write(task, task.source.blocks(task.start, task.stop))
 
 
-def write_given(block: Block, task: RowsTask) -> list[list[int]]:
+def write_given(block: Block, task: RowFileTask) -> list[list[int]]:
     """As `write_rows`, for a block that came with the task."""
     return _write(task, iter([block]))
 
 
-def _write(task: RowsTask, blocks: Iterator[Block]) -> list[list[int]]:
+def _write(task: RowFileTask, blocks: Iterator[Block]) -> list[list[int]]:
     folder = Folder(task.folder)
     if (finished := intact(folder, task.name)) is not None:
         found: list[list[int]] = finished.facts["pieces"]
@@ -127,7 +127,7 @@ class RowFiles:
     trusted = True
     import_nbytes = 0
 
-    def __init__(self, folder: Folder, pieces: list[Piece], source: Source) -> None:
+    def __init__(self, folder: Folder, pieces: list[RowPiece], source: Source) -> None:
         self._folder, self._pieces = folder, pieces
         self.origin: Source | None = origin_of(source)
         self.n_features, self.n_blocks = source.n_features, len(pieces)
@@ -151,7 +151,7 @@ class RowFiles:
     def names(self, columns: Array) -> list[str] | None:
         return None
 
-    def _block(self, file: ArrayFile, number: int, piece: Piece) -> Block:
+    def _block(self, file: ArrayFile, number: int, piece: RowPiece) -> Block:
         n, content = piece.n_rows, file.read(str(piece.number)).copy()  # kernels are compiled for what they may change
         if len(content) != piece.nbytes(self.n_features, self.weighted):
             raise file.damaged()

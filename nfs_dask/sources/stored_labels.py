@@ -12,7 +12,7 @@ import numpy as np
 from nfs_dask.arrays.block import UNLABELLED, Array
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.folder import Folder
-from nfs_dask.sources.anndata_tables import Categorical, Column
+from nfs_dask.sources.anndata_tables import Categorical, TableColumn
 from nfs_dask.sources.labels import MOST_CLASSES, encode, encode_as, merge_classes, smallest_codes
 from nfs_dask.store.header import Header
 from nfs_dask.store.hierarchy import Hierarchy
@@ -79,7 +79,7 @@ class ColumnLabels:
         Changes when the column does.
     """
 
-    def __init__(self, column: Column, classes: Array | None = None, fingerprint: str = "") -> None:
+    def __init__(self, column: TableColumn, classes: Array | None = None, fingerprint: str = "") -> None:
         self._column, self._fingerprint = column, fingerprint
         self._codes: Array | None = None  # of the categories, and of none at the end
         if isinstance(column, Categorical):

@@ -33,7 +33,7 @@ _QUERY = re.compile(rb"^[^\S\n]*[^\s#]+[^\S\n]+qid:", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Piece:
+class SvmlightPiece:
     """Some lines of a file."""
 
     offset: int  # bytes of text before it
@@ -99,7 +99,7 @@ class SvmlightSource:
     ) -> None:
         self._paths = expand(paths)
         self._sizes = {path: size_of(path) for path in self._paths}
-        self._blocks: list[tuple[str, tuple[Piece, ...]]] = []
+        self._blocks: list[tuple[str, tuple[SvmlightPiece, ...]]] = []
         self.fingerprint: str | None = fingerprint(self._paths, "svmlight", n_features, zero_based)
         self.classes: Array | None
         facts, self.classes = self._scan(zero_based is not False)
@@ -125,7 +125,7 @@ class SvmlightSource:
                 _, indices, data, labels = parse(text, path, line, zero_based)
                 facts.see(indices, data)
                 classes = merge_classes([classes, _classes_of(labels, path, line)])
-                pieces.append(Piece(offset, len(text), line, row, len(labels), len(data)))
+                pieces.append(SvmlightPiece(offset, len(text), line, row, len(labels), len(data)))
                 row += len(labels)
             self._blocks += [(path, tuple(pieces))] if _compressed(path) else [(path, (piece,)) for piece in pieces]
         if row == 0:
@@ -151,7 +151,7 @@ class SvmlightSource:
                 for piece in pieces:
                     yield self._block(file.read(piece.nbytes), path, piece, number)
 
-    def _block(self, text: bytes, path: str, piece: Piece, number: int) -> Block:
+    def _block(self, text: bytes, path: str, piece: SvmlightPiece, number: int) -> Block:
         assert self.classes is not None
         indptr, indices, data, labels = parse(text, path, piece.line, self._zero_based)
         if (len(labels), len(data)) != (piece.n_rows, piece.nnz):

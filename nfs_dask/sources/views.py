@@ -22,7 +22,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_value
 from nfs_dask.sources.source import Source, is_delayed, origin_of
 
-_WORD = 64  # columns that one word of a `Choice` has a bit for
+_WORD = 64  # columns that one word of a `ColumnChoice` has a bit for
 
 
 def some_columns(source: Source, columns: Array) -> Source:
@@ -30,7 +30,7 @@ def some_columns(source: Source, columns: Array) -> Source:
     columns = _ascending(columns, source.n_features, "columns")
     if len(columns) == source.n_features:
         return source
-    view: Any = _Columns(source, Choice(columns, source.n_features))  # some of its sizes are read-only
+    view: Any = _Columns(source, ColumnChoice(columns, source.n_features))  # some of its sizes are read-only
     return view
 
 
@@ -47,7 +47,7 @@ def some_blocks(source: Source, numbers: Array) -> Source:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ColumnChoice:
     """Some of the columns of a matrix, and how to take them out of a block."""
 
     columns: Array  # (U,) int64, ascending
@@ -137,7 +137,7 @@ class View:
 class _Columns(View):
     """Some columns of a source."""
 
-    def __init__(self, source: Source, choice: Choice) -> None:
+    def __init__(self, source: Source, choice: ColumnChoice) -> None:
         super().__init__(source, "columns", choice.columns)
         self._choice = choice
         self.n_features = len(choice.columns)
@@ -186,7 +186,7 @@ class _Blocks(View):
         return self._source.names(columns)
 
 
-def _chosen(block: Block, choice: Choice) -> Block:
+def _chosen(block: Block, choice: ColumnChoice) -> Block:
     check_structure(block)
     return choice.of(block)
 

@@ -18,7 +18,7 @@ from nfs_dask.store.header import Header, find_header
 from nfs_dask.store.hierarchy import Hierarchy
 from nfs_dask.store.names import checked_columns, read_names
 from nfs_dask.store.shards import ShardReader
-from nfs_dask.store.term_table import Table
+from nfs_dask.store.term_table import TermTable
 from nfs_dask.store.text_facts import TextFacts
 from nfs_dask.units import MiB
 
@@ -53,7 +53,7 @@ class _Matrix(Protocol):
 
     def lengths(self, region: int, start: int, stop: int) -> Array | None: ...
 
-    def table(self) -> Table | None: ...
+    def table(self) -> TermTable | None: ...
 
     def names(self, columns: Array) -> list[str] | None: ...
 
@@ -110,7 +110,7 @@ class ZarrSource:
         """How many terms of the vocabulary a region of rows ``start .. stop - 1`` has; None where that is not kept."""
         return self._matrix.lengths(region, start, stop)
 
-    def table(self) -> Table | None:
+    def table(self) -> TermTable | None:
         """The vocabulary of the texts, with document frequencies; None where none is kept."""
         return self._matrix.table()
 
@@ -170,8 +170,8 @@ class _Own:
     def lengths(self, region: int, start: int, stop: int) -> Array | None:
         return self._lengths[region].read(start, stop) if self._lengths else None
 
-    def table(self) -> Table | None:
-        return None if self._header.frequencies is None else Table.of_store(self._folder, self._header)
+    def table(self) -> TermTable | None:
+        return None if self._header.frequencies is None else TermTable.of_store(self._folder, self._header)
 
     def names(self, columns: Array) -> list[str] | None:
         return read_names(self._folder, self._header, columns)
@@ -219,7 +219,7 @@ class _Foreign:
     def lengths(self, region: int, start: int, stop: int) -> Array | None:
         return None
 
-    def table(self) -> Table | None:
+    def table(self) -> TermTable | None:
         return None
 
     def names(self, columns: Array) -> list[str] | None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.sources.anndata_tables import Categorical, Column, Nullable, as_text, names_at, unreadable
+from nfs_dask.sources.anndata_tables import Categorical, Nullable, TableColumn, as_text, names_at, unreadable
 from nfs_dask.store.foreign_arrays import ForeignArray
-from nfs_dask.store.hierarchy import Hierarchy, Node
+from nfs_dask.store.hierarchy import Hierarchy, ZarrNode
 
 
 @dataclass
@@ -50,7 +50,7 @@ class ZarrValues:
         return {**self.__dict__, "_last": None}
 
 
-def zarr_column(hierarchy: Hierarchy, path: str) -> Column:
+def zarr_column(hierarchy: Hierarchy, path: str) -> TableColumn:
     """The column at a path, by AnnData's word for what it is."""
     node = hierarchy.get(path)
     where = hierarchy.folder.path(path)
@@ -66,7 +66,7 @@ def zarr_column(hierarchy: Hierarchy, path: str) -> Column:
     raise unreadable(where, node.encoding)
 
 
-def categories_aside(node: Node) -> str | None:
+def categories_aside(node: ZarrNode) -> str | None:
     """Where AnnData before 0.8 kept the categories of a column."""
     if "categories" not in node.attributes:
         return None
@@ -74,7 +74,7 @@ def categories_aside(node: Node) -> str | None:
     return f"{table}/__categories/{name}"
 
 
-def zarr_index(hierarchy: Hierarchy, table: str) -> Column | None:
+def zarr_index(hierarchy: Hierarchy, table: str) -> TableColumn | None:
     """The index of a table; None where there is no table."""
     frame = hierarchy.find(table)
     if frame is None:
@@ -99,7 +99,7 @@ def check_names(hierarchy: Hierarchy, n_features: int) -> None:
         raise StoreError(f"{index.where} has {index.length} names for {n_features} columns; the store is damaged")
 
 
-def obs_column(hierarchy: Hierarchy, name: str, n_rows: int) -> Column:
+def obs_column(hierarchy: Hierarchy, name: str, n_rows: int) -> TableColumn:
     """A column of AnnData's table of rows."""
     path = f"obs/{name}"
     if not name or name.startswith((".", "__")) or hierarchy.find(path) is None:
@@ -112,7 +112,7 @@ def obs_column(hierarchy: Hierarchy, name: str, n_rows: int) -> Column:
     return column
 
 
-def _step(column: Column) -> int:
+def _step(column: TableColumn) -> int:
     """How many values of a column are unpacked together."""
     if isinstance(column, ZarrValues):
         return column.array.chunks[0]
@@ -121,7 +121,7 @@ def _step(column: Column) -> int:
     return _step(column.codes) if isinstance(column, Categorical) else column.length
 
 
-def _part(hierarchy: Hierarchy, path: str) -> Column:
+def _part(hierarchy: Hierarchy, path: str) -> TableColumn:
     """Categories, which are values or values with a mask, and no categories themselves."""
     column = zarr_column(hierarchy, path)
     if isinstance(column, Categorical):

@@ -17,7 +17,7 @@ from nfs_dask.store.names import (
     write_names,
 )
 from nfs_dask.store.receipts import Receipts
-from nfs_dask.store.survey import Rows
+from nfs_dask.store.survey import SurveyedRows
 from nfs_dask.store.vocabulary import write_vocabulary
 
 
@@ -25,7 +25,7 @@ from nfs_dask.store.vocabulary import write_vocabulary
 class ColumnsTask:
     """All columns of a new store."""
 
-    source: Rows
+    source: SurveyedRows
     location: str
     header: Header
     names: Names | None  # None: those of the source, if it has any

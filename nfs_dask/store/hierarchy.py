@@ -15,7 +15,7 @@ OURS = "give the folder or URL that nfs_dask.ingest wrote, or an AnnData Zarr st
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ZarrNode:
     """A group or an array. ``array`` is an array's metadata document as its version of Zarr has it."""
 
     path: str
@@ -52,11 +52,11 @@ class Hierarchy:
             return cls(folder, 2, {"attributes": attributes}, None)
         raise _refusal(folder)
 
-    def find(self, path: str) -> Node | None:
+    def find(self, path: str) -> ZarrNode | None:
         """The node at a path; None where there is none."""
         return self._find_v3(path) if self.version == 3 else self._find_v2(path)
 
-    def get(self, path: str) -> Node:
+    def get(self, path: str) -> ZarrNode:
         node = self.find(path)
         if node is None:
             raise StoreError(f"{self.folder.path(path)} is missing; {OURS}")
@@ -69,7 +69,7 @@ class Hierarchy:
             raise StoreError(f"{self.folder.path(path)} is a group where an array must be; the store is damaged")
         return document
 
-    def _find_v3(self, path: str) -> Node | None:
+    def _find_v3(self, path: str) -> ZarrNode | None:
         if self.listed is not None:
             document = self.listed.get(path)
         else:
@@ -79,15 +79,15 @@ class Hierarchy:
             return None
         attributes = document.get("attributes", {})
         is_array = document.get("node_type") == "array"
-        return Node(path, attributes if isinstance(attributes, dict) else {}, document if is_array else None)
+        return ZarrNode(path, attributes if isinstance(attributes, dict) else {}, document if is_array else None)
 
-    def _find_v2(self, path: str) -> Node | None:
+    def _find_v2(self, path: str) -> ZarrNode | None:
         is_array = self.folder.exists(f"{path}/.zarray")
         if not is_array and not self.folder.exists(f"{path}/.zgroup"):
             return None
         own = f"{path}/.zattrs"
         attributes = json_object(self.folder, own) if self.folder.exists(own) else {}
-        return Node(path, attributes, json_object(self.folder, f"{path}/.zarray") if is_array else None)
+        return ZarrNode(path, attributes, json_object(self.folder, f"{path}/.zarray") if is_array else None)
 
 
 def _refusal(folder: Folder) -> StoreError:

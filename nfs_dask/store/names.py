@@ -21,13 +21,13 @@ from nfs_dask.store.layout import Numbers, Texts
 from nfs_dask.store.shards import ArrayWriter, Receipt
 from nfs_dask.store.stored_strings import StringsReader, StringsWriter, same_strings
 from nfs_dask.store.string_arrays import write_ids, write_strings
-from nfs_dask.store.survey import Rows
+from nfs_dask.store.survey import SurveyedRows
 from nfs_dask.text.strings import Strings
 
 Names = Iterable[str | Sequence[str]]  # one by one, or in lists
 
 
-class NamedRows(Rows, Protocol):
+class NamedRows(SurveyedRows, Protocol):
     """A source that has names as bytes, no two of them the same."""
 
     def strings(self, start: int, stop: int) -> Strings:
@@ -47,12 +47,12 @@ class WrittenNames:
 # Where names come from.
 
 
-def has_strings(source: Rows) -> TypeGuard[NamedRows]:
+def has_strings(source: SurveyedRows) -> TypeGuard[NamedRows]:
     """Whether the names of this source are bytes."""
     return hasattr(source, "strings")
 
 
-def names_of(source: Rows, step: int) -> Iterator[Strings] | None:
+def names_of(source: SurveyedRows, step: int) -> Iterator[Strings] | None:
     """Names of all columns of a source, ``step`` of them at a time; None where it has none."""
     spans = [(first, min(first + step, source.n_features)) for first in range(0, source.n_features, step)]
     if has_strings(source):

@@ -18,14 +18,14 @@ from nfs_dask.store.header import Header
 from nfs_dask.store.layout import Numbers, Texts
 from nfs_dask.store.shards import ArrayWriter, Receipt, ShardReader
 from nfs_dask.store.string_arrays import write_ids
-from nfs_dask.store.survey import Rows, Survey, checked_blocks, read_scratch
+from nfs_dask.store.survey import Survey, SurveyedRows, checked_blocks, read_scratch
 
 
 @dataclass(frozen=True, slots=True)
 class EntriesTask:
     """Shards ``first .. stop - 1`` of X/data and X/indices."""
 
-    source: Rows
+    source: SurveyedRows
     location: str
     header: Header  # of the generation being written
     old: Header | None  # of the generation whose entries are there already
@@ -78,7 +78,7 @@ class WrittenRows:
 
 
 def entries_tasks(
-    source: Rows, runs: int, location: str, header: Header, old: Header | None, surveys: list[Survey]
+    source: SurveyedRows, runs: int, location: str, header: Header, old: Header | None, surveys: list[Survey]
 ) -> list[EntriesTask]:
     """At most ``runs`` tasks that write the entries which ``surveys`` found, behind the old ones."""
     shard, old_nnz = header.layout.shard, 0 if old is None else old.nnz

@@ -33,7 +33,7 @@ _FLOAT32_WHOLE = 2**24  # whole numbers up to here are exact in float32
 _FLOAT64_WHOLE = 2**53
 
 
-class Rows(Protocol):
+class SurveyedRows(Protocol):
     """What of a source the writing of a store needs."""
 
     n_features: int
@@ -120,7 +120,7 @@ class Values:
 class SurveyTask:
     """Blocks ``start .. stop - 1`` of a source, looked at by one task."""
 
-    source: Rows
+    source: SurveyedRows
     start: int
     stop: int
     scratch: str  # location of the scratch folder
@@ -146,7 +146,7 @@ class Survey:
         return sum(self.entries)
 
 
-def checked_blocks(source: Rows, start: int, stop: int) -> Iterator[tuple[Block, bool]]:
+def checked_blocks(source: SurveyedRows, start: int, stop: int) -> Iterator[tuple[Block, bool]]:
     """Canonical blocks with nothing in them that a store must not hold, and whether each had to be mended."""
     for block in source.blocks(start, stop):
         if block.n_features != source.n_features:

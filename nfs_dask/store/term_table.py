@@ -26,7 +26,7 @@ from nfs_dask.text.strings import Strings
 HELD_NBYTES = 32 << 20  # names of a vocabulary up to this size are kept, once they were read
 
 
-class Table:
+class TermTable:
     """A vocabulary at rest. Travels to workers: holds places, sizes and the first term of each chunk.
 
     Besides, look-ups hold the wanted terms and those of `PIECE` columns, or of one chunk if that has more.
@@ -42,18 +42,18 @@ class Table:
         self._held: Strings | None = None
 
     @classmethod
-    def of_store(cls, folder: Folder, header: Header) -> Table:
+    def of_store(cls, folder: Folder, header: Header) -> TermTable:
         """The vocabulary of a store that was made of texts."""
         return cls(StoredTerms.of_store(folder, header))
 
     @classmethod
-    def open(cls, location: str | os.PathLike[str]) -> Table:
+    def open(cls, location: str | os.PathLike[str]) -> TermTable:
         """The vocabulary of the store at a path or URL, or the copy of one that `copy_to` made there."""
         return cls(StoredTerms.of(os.fspath(location)))
 
-    def copy_to(self, folder: Folder) -> Table:
+    def copy_to(self, folder: Folder) -> TermTable:
         """Write the same into a folder of its own, some terms at a time."""
-        return Table(self.terms.copy(folder))
+        return TermTable(self.terms.copy(folder))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_held": None}

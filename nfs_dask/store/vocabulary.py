@@ -16,13 +16,13 @@ from nfs_dask.store.receipts import Receipts
 from nfs_dask.store.shards import write_numbers
 from nfs_dask.store.stored_strings import StringsWriter
 from nfs_dask.store.stored_terms import without_prefix
-from nfs_dask.store.survey import Rows
+from nfs_dask.store.survey import SurveyedRows
 from nfs_dask.store.text_facts import TextFacts
 from nfs_dask.text.features import column_prefix
 from nfs_dask.text.ordering import sort_strings, take
 
 
-class TextRows(Rows, Protocol):
+class TextRows(SurveyedRows, Protocol):
     """A source of texts that knows the frequencies of its terms."""
 
     def frequencies(self, start: int, stop: int) -> Array:
@@ -30,12 +30,12 @@ class TextRows(Rows, Protocol):
         ...
 
 
-def has_frequencies(source: Rows) -> TypeGuard[TextRows]:
+def has_frequencies(source: SurveyedRows) -> TypeGuard[TextRows]:
     """Whether the source knows in how many documents its terms were."""
     return hasattr(source, "frequencies")
 
 
-def check_text(text: TextFacts, source: Rows, *, new: bool) -> None:
+def check_text(text: TextFacts, source: SurveyedRows, *, new: bool) -> None:
     """Refuse facts that are not about this source; ``new``: it makes a vocabulary, rather than use that of a store."""
     text.check()
     if text.n_features != source.n_features:
@@ -47,7 +47,9 @@ def check_text(text: TextFacts, source: Rows, *, new: bool) -> None:
         raise InputError("tf-idf needs document frequencies, and the source has none; count the terms first")
 
 
-def write_vocabulary(folder: Folder, header: Header, source: Rows, *, in_order: bool) -> tuple[Header, Receipts]:
+def write_vocabulary(
+    folder: Folder, header: Header, source: SurveyedRows, *, in_order: bool
+) -> tuple[Header, Receipts]:
     """Write what a store keeps of its terms besides their names; the header that says so.
 
     ``in_order`` says that columns are numbered in the order of their names. Where they are not, all names are held at

@@ -52,7 +52,7 @@ from nfs_dask.store.shard_tasks import (
     write_wider,
 )
 from nfs_dask.store.shards import ShardReader, write_numbers
-from nfs_dask.store.survey import Rows, Survey, SurveyTask, Values, survey
+from nfs_dask.store.survey import Survey, SurveyedRows, SurveyTask, Values, survey
 from nfs_dask.store.text_facts import TextFacts, check_same_text
 from nfs_dask.store.vocabulary import check_text
 from nfs_dask.units import MiB
@@ -64,7 +64,7 @@ RUN_NBYTES = 128 * MiB  # of the source, for one task
 
 
 def write_store(
-    source: Rows,
+    source: SurveyedRows,
     location: str | os.PathLike[str],
     *,
     label_name: str = "label",
@@ -126,7 +126,7 @@ def write_store(
 class _Work:
     """What to write, and how its tasks are run."""
 
-    source: Rows
+    source: SurveyedRows
     map: TaskMap
     progress: Progress
     runs: int
@@ -362,7 +362,7 @@ def _weight_type(surveys: list[Survey], old: str = "int64") -> str:
     return "int64" if old == "int64" and all(found.whole_weights for found in surveys) else "float64"
 
 
-def _check_same_shape(old: Header, source: Rows, where: str) -> None:
+def _check_same_shape(old: Header, source: SurveyedRows, where: str) -> None:
     if source.n_features != old.n_features:
         raise InputError(
             f"the rows to append have {source.n_features} columns and {where} has {old.n_features}; "

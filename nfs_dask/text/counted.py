@@ -9,7 +9,7 @@ from nfs_dask.text.strings import Strings
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class TermCounts:
     """Row i holds terms ``ids[indptr[i] : indptr[i + 1]]``, each at most once, in any order."""
 
     terms: Strings  # distinct

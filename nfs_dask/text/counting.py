@@ -10,13 +10,13 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Analysis, Slices, frozen, spared
-from nfs_dask.text.counted import Counted
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.settings import TextSettings, Tokenizer
 from nfs_dask.text.strings import Strings
 from nfs_dask.text.tally import Tally
 from nfs_dask.text.unicode import utf8_states
 
-__all__ = ["Counted", "TermCounter", "hash_strings"]
+__all__ = ["TermCounter", "TermCounts", "hash_strings"]
 
 BATCH_NBYTES = 128 << 10  # of texts, which fit the cache of a core together with what becomes of them
 BATCH_TEXTS = 8192
@@ -81,7 +81,7 @@ class TermCounter:
             for slices in self._analysis.slices(folded):
                 self._tally.count(slices)
 
-    def finish(self) -> Counted:
+    def finish(self) -> TermCounts:
         """What was counted; the counter starts afresh, with the known terms if there are any."""
         self._analysis.clear()
         return self._tally.take()

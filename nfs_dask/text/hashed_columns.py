@@ -13,7 +13,7 @@ from numba.extending import register_jitable
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel
-from nfs_dask.text.counted import Counted
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.counting import hash_strings
 from nfs_dask.text.ordering import sort_rows
 from nfs_dask.text.strings import Strings
@@ -34,7 +34,7 @@ class ByColumn:
     counts: Array
 
 
-def by_column(counted: Counted, bits: int) -> ByColumn:
+def by_column(counted: TermCounts, bits: int) -> ByColumn:
     """Add up within each row the terms of one column. The terms given are in ascending order."""
     columns = hash_columns(counted.terms, bits)
     places = np.argsort(columns, kind="stable")

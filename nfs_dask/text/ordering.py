@@ -16,7 +16,7 @@ from numba.extending import intrinsic, register_jitable
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel
-from nfs_dask.text.counted import Counted
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.strings import Strings
 
 _FEW = 24  # so many are sorted by insertion
@@ -62,14 +62,14 @@ def lower_bound(strings: Strings, bound: bytes) -> int:
     return low
 
 
-def order(counted: Counted) -> Counted:
+def order(counted: TermCounts) -> TermCounts:
     """The same counts with terms in ascending order, and so the ids within each row."""
     places = sort_strings(counted.terms)
     ranks = np.empty(len(places), np.int32)
     ranks[places] = np.arange(len(places), dtype=np.int32)
     ids, counts = ranks[counted.ids], counted.counts.copy()
     sort_rows(counted.indptr, ids, counts)
-    return Counted(take(counted.terms, places), counted.indptr, ids, counts, counted.collisions)
+    return TermCounts(take(counted.terms, places), counted.indptr, ids, counts, counted.collisions)
 
 
 def sort_rows(indptr: Array, ids: Array, counts: Array) -> None:

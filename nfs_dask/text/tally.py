@@ -7,7 +7,7 @@ import numpy as np
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Slices, grown
-from nfs_dask.text.counted import Counted
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.strings import Strings
 
 MOST = (1 << 31) - 1  # terms, and entries: they are numbered in 32 bits
@@ -58,10 +58,10 @@ class Tally:
         self._fixed = True
         self.take()
 
-    def take(self) -> Counted:
+    def take(self) -> TermCounts:
         """What was counted. Starts afresh, but for fixed terms."""
         _, n_entries, n_rows, collisions = self._state.tolist()
-        counted = Counted(
+        counted = TermCounts(
             self._terms(), self._indptr[: n_rows + 1], self._ids[:n_entries], self._counts[:n_entries], collisions
         )
         if self._fixed:

@@ -16,7 +16,7 @@ import pytest
 from dask.system import cpu_count
 
 from nfs_dask.cli.options import ClusterOptions
-from nfs_dask.cluster.examine import MAY_DIFFER, MUST_AGREE, Node, Report, compare_versions, examine, judge_versions
+from nfs_dask.cluster.examine import MAY_DIFFER, MUST_AGREE, Machine, Report, compare_versions, examine, judge_versions
 from nfs_dask.cluster.finding import connect, is_loopback
 from nfs_dask.cluster.tls import ROLES, make_certificates
 from nfs_dask.errors import ClusterError, InputError
@@ -40,7 +40,7 @@ def store(tmp_path):
 
 
 def node(role, address="", **versions):
-    return Node(role, address, versions)
+    return Machine(role, address, versions)
 
 
 def test_equal_versions_make_no_difference():

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nfs_dask.documents import checking
-from nfs_dask.documents.checking import Bad, Builder, Checker, Column, check_columns, is_missing
+from nfs_dask.documents.checking import Bad, Builder, Checker, TextColumn, check_columns, is_missing
 from nfs_dask.documents.decoding import check_encoding, explain_undecodable, in_utf8, invalid_utf8, keeps_ascii, to_utf8
 from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.documents.whitespace import blank
@@ -75,11 +75,11 @@ def columns_of(found):
         values = [texts[r] for texts, _, _ in found]
         # What is not there may have any bytes, and they must not come through.
         strings = Strings.of(value if value is not None else b"\xfehidden" for value in values)
-        regions.append(Column(strings, np.array([value is not None for value in values], bool)))
+        regions.append(TextColumn(strings, np.array([value is not None for value in values], bool)))
     labels = np.array([label for _, label, _ in found], object)
     there = np.array([weight is not None for _, _, weight in found], bool)
     weights = np.array([0.0 if weight is None else weight for _, _, weight in found])
-    return regions, Column(labels), Column(weights, there)
+    return regions, TextColumn(labels), TextColumn(weights, there)
 
 
 def assert_filtered(batch, found):
@@ -124,7 +124,7 @@ def test_documents_one_by_one_are_checked_alike(found):
 def test_good_documents_are_not_copied():
     strings = Strings.of(["one", "two"])
     labels = np.array([1, 2])
-    batch = Checker(TextColumns(label="y")).batch([Column(strings)], Column(labels), None, str)
+    batch = Checker(TextColumns(label="y")).batch([TextColumn(strings)], TextColumn(labels), None, str)
     assert batch.texts[0] is strings
     assert batch.labels is labels
     assert batch.weights is None
@@ -132,7 +132,7 @@ def test_good_documents_are_not_copied():
 
 def test_the_first_bad_document_ends_the_reading():
     checker = Checker(TextColumns(("text",), "label"))
-    texts, labels = Column(Strings.of(["good", "fine", " ", b"\xff"])), Column(["a", "", "b", "c"])
+    texts, labels = TextColumn(Strings.of(["good", "fine", " ", b"\xff"])), TextColumn(["a", "", "b", "c"])
     with pytest.raises(InputError) as raised:
         checker.batch([texts], labels, None, lambda i: f"mail.csv, line {i + 2}", {3: Bad("broken", "odd")})
     assert str(raised.value) == (
@@ -184,7 +184,7 @@ def test_batches_fill_up_by_bytes_and_by_documents(monkeypatch):
 def test_missing_labels(value, missing):
     assert is_missing(value) == missing
     batch = Checker(TextColumns(label="y", on_error="skip")).batch(
-        [Column(Strings.of(["a"]))], Column([value]), None, str
+        [TextColumn(Strings.of(["a"]))], TextColumn([value]), None, str
     )
     assert batch.n_documents == (not missing)
 
@@ -200,15 +200,15 @@ def test_missing_labels(value, missing):
     ],
 )
 def test_missing_labels_in_arrays(values, missing):
-    texts = Column(Strings.of(["a", "b"]))
-    batch = Checker(TextColumns(label="y", on_error="skip")).batch([texts], Column(values), None, str)
+    texts = TextColumn(Strings.of(["a", "b"]))
+    batch = Checker(TextColumns(label="y", on_error="skip")).batch([texts], TextColumn(values), None, str)
     assert batch.skipped.tolist() == missing
 
 
 def test_weights_that_are_no_numbers_are_refused():
-    texts = Column(Strings.of(["a"]))
+    texts = TextColumn(Strings.of(["a"]))
     with pytest.raises(InputError, match="weights are not all numbers"):
-        Checker(TextColumns(weight="w", on_error="skip")).batch([texts], None, Column(["heavy"]), str)
+        Checker(TextColumns(weight="w", on_error="skip")).batch([texts], None, TextColumn(["heavy"]), str)
 
 
 def test_columns_that_are_not_there_are_named():

@@ -88,7 +88,7 @@ def test_pieces_are_cut_by_characters(tiny):
 
 def test_very_short_documents_are_cut_by_their_number(monkeypatch):
     monkeypatch.setattr(memory, "BATCH_DOCUMENTS", 10)
-    rows = memory.Rows.of(["x"] * 25, TextColumns())
+    rows = memory.MemoryRows.of(["x"] * 25, TextColumns())
     assert rows.cuts()[0].tolist() == [0, 10, 20, 25]
 
 

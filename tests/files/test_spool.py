@@ -18,7 +18,7 @@ from nfs_dask.arrays.block import Block, check_structure, empty_block, integers_
 from nfs_dask.errors import StoreError
 from nfs_dask.files.arrayfile import MAGIC, TAIL
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.spool import Entries, SpoolFile, SpoolWriter, Tiling, as_block
+from nfs_dask.files.spool import SpooledEntries, SpoolFile, SpoolWriter, Tiling, as_block
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
 from nfs_dask.testing import assert_same, fold
@@ -44,7 +44,7 @@ def spooled(
     panels: list[dict[str, Any]] = []
     for first, last in itertools.pairwise(cuts):
         arrays: dict[str, Any] = {}
-        parts: list[Entries] = []
+        parts: list[SpooledEntries] = []
         for part in itertools.chain.from_iterable(file.entries(tiling, first, last) for file in opened):
             if parts and (part.family != parts[0].family or len(parts) >= most):
                 panel = as_block(parts, tiling, last - first)

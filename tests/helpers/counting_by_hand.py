@@ -11,7 +11,7 @@ import numpy as np
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.merging import MergeTask, choose_bounds, merge_range
 from nfs_dask.ingestion.segments import write_segment
-from nfs_dask.text.counted import Counted
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings
@@ -28,7 +28,9 @@ def counted_by_hand(rows):
             ids.append(numbers.setdefault(term, len(numbers)))
             counts.append(count)
         ends.append(len(ids))
-    return Counted(Strings.of(numbers), np.array(ends, np.int64), np.array(ids, np.int32), np.array(counts, np.int32))
+    return TermCounts(
+        Strings.of(numbers), np.array(ends, np.int64), np.array(ids, np.int32), np.array(counts, np.int32)
+    )
 
 
 def write_segments(folder: Folder, rows, cuts, settings=PLAIN, n_regions=1, y=None, weights=None, **how):

@@ -20,7 +20,7 @@ from nfs_dask.errors import InputError, PlanError
 from nfs_dask.methods import memory_budget as room
 from nfs_dask.methods.class_medians import class_medians
 from nfs_dask.methods.passes import Passes
-from nfs_dask.selection.joint import Joint, Member
+from nfs_dask.selection.joint import Joint, JointMember
 from nfs_dask.selection.lockstep import together
 from nfs_dask.sources.folds import Folds, without_fold
 from nfs_dask.sources.open_source import open_source
@@ -251,8 +251,8 @@ def test_a_joint_statistic_obeys_the_laws() -> None:
     source = open_source(sparse.csr_array(SPARSE), Y)
     choice: Any = some_columns(source, np.array([0, 2, 7]))
     members = (
-        Member(ClassCounts(CLASSES), WIDTH),
-        Member(ClassCounts(CLASSES, with_documents=True), 3, steps=(choice.step,)),
+        JointMember(ClassCounts(CLASSES), WIDTH),
+        JointMember(ClassCounts(CLASSES, with_documents=True), 3, steps=(choice.step,)),
     )
     (block,) = source.blocks(0, 1)
     check_statistic(Joint(CLASSES, members), [block], exact=True)

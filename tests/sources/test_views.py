@@ -21,7 +21,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source, is_delayed, is_shipped, is_source, origin_of
-from nfs_dask.sources.views import Choice, some_blocks, some_columns
+from nfs_dask.sources.views import ColumnChoice, some_blocks, some_columns
 from nfs_dask.statistics.counts import ClassCounts, sums
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
@@ -118,7 +118,7 @@ def test_any_columns_of_any_rows(matrix: Any, data: Any) -> None:
     columns = np.array(sorted(data.draw(st.sets(st.integers(0, width - 1), min_size=1))))
     codes = np.zeros(matrix.shape[0], np.int32)
     block = Block(matrix.indptr.astype(np.int64), matrix.indices, matrix.data, codes, width)
-    got = Choice(columns, width).of(block)
+    got = ColumnChoice(columns, width).of(block)
     np.testing.assert_array_equal(matrix_of(got), matrix.toarray()[:, columns])
     assert got.data.dtype == block.data.dtype
 

@@ -22,7 +22,7 @@ from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_mu
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.solvers.naive_bayes import multinomial
 from nfs_dask.solvers.naive_bayes import streamed_multinomial as streamed
-from nfs_dask.solvers.naive_bayes.stream import Survey
+from nfs_dask.solvers.naive_bayes.stream import TotalsSurvey
 from nfs_dask.sources.matrix_source import MatrixSource
 from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals
 from nfs_dask.statistics.panels import Panels
@@ -153,7 +153,7 @@ def test_ties_of_reals_are_counted_beyond_those_that_are_held() -> None:
     table = np.tile(np.array([[1.5, 0.5], [0.5, 1.5]]), 100)
     whole = multinomial.solve(multinomial.count(table), 6)
     totals = panelled(table, {30, 31, 120})
-    solution = streamed.solve(totals, Survey.of(totals, 0.0), 6, alpha=0.0)
+    solution = streamed.solve(totals, TotalsSurvey.of(totals, 0.0), 6, alpha=0.0)
     assert solution.ties == whole.ties == 200
     assert solution.value == pytest.approx(whole.value, rel=1e-12)
     assert solution.gap == pytest.approx(whole.gap, abs=1e-12)

@@ -20,7 +20,7 @@ from nfs_dask.store import stored_terms as terms_module
 from nfs_dask.store import term_table as table_module
 from nfs_dask.store.shards import ShardReader
 from nfs_dask.store.stored_terms import with_prefix, without_prefix
-from nfs_dask.store.term_table import Table
+from nfs_dask.store.term_table import TermTable
 from nfs_dask.store.writer import write_store
 from nfs_dask.text.hashed_columns import hash_columns
 from nfs_dask.text.strings import Strings
@@ -63,11 +63,11 @@ def test_terms_are_found_as_in_a_dictionary(tmp_path_factory, terms, others, in_
         patch.setattr(terms_module, "PIECE", 16)
         patch.setattr(terms_module, "_CHUNK", 4)
         patch.setattr(terms_module, "_SHARD", 32)
-        table = Table.open(place / "s")
+        table = TermTable.open(place / "s")
         assert_finds(table, source, wanted)
         assert_finds(pickle.loads(pickle.dumps(table)), source, wanted)
         copied = table.copy_to(Folder.of(place / "copy"))
-        for copy in (copied, Table.open(place / "copy"), copied.copy_to(Folder.of(place / "again"))):
+        for copy in (copied, TermTable.open(place / "copy"), copied.copy_to(Folder.of(place / "again"))):
             assert (copy.n_terms, copy.n_documents) == (len(terms), 20)
             assert_finds(copy, source, wanted)
             np.testing.assert_array_equal(copy.frequencies(np.arange(len(terms))[::-1]), source.df[::-1])
@@ -86,7 +86,7 @@ def test_only_chunks_that_can_hold_a_term_are_read(tmp_path, monkeypatch):
     terms = [f"w{i:04}" for i in range(1000)]
     source = stored(tmp_path / "s", terms)
     monkeypatch.setattr(table_module, "HELD_NBYTES", 0)
-    table = Table.open(tmp_path / "s")
+    table = TermTable.open(tmp_path / "s")
     assert_finds(table, source, ["w0000", "nothing"])  # the first term of each chunk is known from now on
     read = []
 
@@ -108,7 +108,7 @@ def test_many_terms_are_read_some_at_a_time(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "PIECE", 64)
     monkeypatch.setattr(terms_module, "_CHUNK", 32)
     monkeypatch.setattr(table_module, "HELD_NBYTES", 0)
-    table = Table.open(tmp_path / "s")
+    table = TermTable.open(tmp_path / "s")
     most = 0
 
     def watched(self, start, stop, original=ShardReader.read):
@@ -125,7 +125,7 @@ def test_many_terms_are_read_some_at_a_time(tmp_path, monkeypatch):
 
 def test_a_copy_is_a_group_that_zarr_reads(tmp_path):
     source = stored(tmp_path / "s", WORDS[::-1], ("a", "b"), names_sorted=False)
-    Table.open(tmp_path / "s").copy_to(Folder.of(tmp_path / "copy"))
+    TermTable.open(tmp_path / "s").copy_to(Folder.of(tmp_path / "copy"))
     group = zarr.open_group(tmp_path / "copy", mode="r")
     offsets, content = group["names/offsets"][:], group["names/bytes"][:].tobytes()
     names = [content[a:b].decode() for a, b in zip(offsets, offsets[1:], strict=False)]
@@ -139,7 +139,7 @@ def test_columns_that_are_hashes_have_frequencies(tmp_path):
     write_store(source, tmp_path / "s", layout=SMALL, text=source.facts(hashed=6))
     table = ZarrSource(tmp_path / "s").table()
     assert not (tmp_path / "s/nfs_dask/sorted").exists()
-    for one in (table, table.copy_to(Folder.of(tmp_path / "copy")), Table.open(tmp_path / "copy")):
+    for one in (table, table.copy_to(Folder.of(tmp_path / "copy")), TermTable.open(tmp_path / "copy")):
         np.testing.assert_array_equal(one.frequencies(np.array([63, 0, 7, 7])), source.df[[63, 0, 7, 7]])
 
 
@@ -147,7 +147,7 @@ def test_terms_that_are_hashed_have_the_columns_of_their_hashes(tmp_path):
     source = TextSource([f"#{i}" for i in range(64)], n_rows=20, names_sorted=False)
     write_store(source, tmp_path / "s", layout=SMALL, text=source.facts(hashed=6))
     wanted = Strings.of(["some", "words", "日本", "some"])
-    columns, frequencies = Table.open(tmp_path / "s").look_up(wanted)
+    columns, frequencies = TermTable.open(tmp_path / "s").look_up(wanted)
     np.testing.assert_array_equal(columns, hash_columns(wanted, 6))
     np.testing.assert_array_equal(frequencies, source.df[columns])
 
@@ -156,15 +156,15 @@ def test_a_store_without_a_vocabulary_says_so(tmp_path):
     source = TextSource(n_rows=20)
     write_store(source, tmp_path / "s", layout=SMALL)
     with pytest.raises(StoreError, match="no vocabulary of texts"):
-        Table.open(tmp_path / "s")
+        TermTable.open(tmp_path / "s")
     with pytest.raises(StoreError, match="is not a store"):
-        Table.open(tmp_path / "nowhere")
+        TermTable.open(tmp_path / "nowhere")
 
 
 @pytest.fixture
 def copy(tmp_path):
     stored(tmp_path / "s", [*WORDS[:0:-1], "more"], names_sorted=False)  # without the empty one: the first has bytes
-    Table.open(tmp_path / "s").copy_to(Folder.of(tmp_path / "copy"))
+    TermTable.open(tmp_path / "s").copy_to(Folder.of(tmp_path / "copy"))
     return tmp_path / "copy"
 
 
@@ -188,7 +188,7 @@ def test_hostile_copies_are_refused(copy, change):
     manifest = json.loads((copy / "terms.json").read_text())
     (copy / "terms.json").write_bytes(sealed({**manifest, **change}))
     with pytest.raises(StoreError):
-        Table.open(copy)
+        TermTable.open(copy)
 
 
 @pytest.mark.parametrize("change", [{"n_terms": 2**40}, {"names_nbytes": 3}, {"n_terms": 41}, {"n_documents": 0}])
@@ -196,7 +196,7 @@ def test_copies_of_another_size_than_they_say_are_refused_when_read(copy, change
     manifest = json.loads((copy / "terms.json").read_text())
     (copy / "terms.json").write_bytes(sealed({**manifest, **change}))
     with pytest.raises(StoreError):
-        Table.open(copy).look_up(Strings.of(WORDS))
+        TermTable.open(copy).look_up(Strings.of(WORDS))
 
 
 @pytest.mark.parametrize("name", ["names/offsets", "names/bytes", "firsts/offsets", "firsts/bytes", "columns"])
@@ -209,7 +209,7 @@ def test_harm_to_a_copy_is_named(copy, name, harm):
     if harm == "flip":
         place.write_bytes(content)
     with pytest.raises(StoreError, match=f"{name}/c/0 is {'damaged' if harm == 'flip' else 'missing'}"):
-        Table.open(copy).look_up(Strings.of(WORDS))
+        TermTable.open(copy).look_up(Strings.of(WORDS))
 
 
 @pytest.mark.parametrize(("name", "value"), [("columns", 40), ("columns", -2), ("frequencies", -1)])
@@ -217,7 +217,7 @@ def test_numbers_that_cannot_be_are_refused(copy, name, value):
     array = zarr.open_group(copy, mode="r+")[name]
     array[3] = value
     with pytest.raises(StoreError, match=f"{name} is damaged: a value is not from 0"):
-        Table.open(copy).look_up(Strings.of(WORDS))
+        TermTable.open(copy).look_up(Strings.of(WORDS))
 
 
 def test_memory_of_a_look_up_does_not_grow_with_the_vocabulary(tmp_path, monkeypatch):
@@ -238,7 +238,7 @@ def test_memory_of_a_look_up_does_not_grow_with_the_vocabulary(tmp_path, monkeyp
         write_store(source, tmp_path / f"{i}", layout=SMALL.__class__(row_chunk=1 << 10), text=source.facts())
         wanted = Strings.of(names[:: n // 1000].tolist())
         tracemalloc.start()
-        copy = Table.open(tmp_path / f"{i}").copy_to(Folder.of(tmp_path / f"copy{i}"))
+        copy = TermTable.open(tmp_path / f"{i}").copy_to(Folder.of(tmp_path / f"copy{i}"))
         assert (copy.look_up(wanted)[0] == np.arange(0, n, n // 1000)).all()
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

@@ -12,7 +12,7 @@ import pytest
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.sealed import sealed
 from nfs_dask.store.model_files import read_model, save_model
-from nfs_dask.store.term_table import Table
+from nfs_dask.store.term_table import TermTable
 from nfs_dask.store.writer import write_store
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.settings import TextSettings
@@ -46,7 +46,7 @@ def store(tmp_path, source):
 
 
 def assert_looks_up(model, source):
-    columns, frequencies = Table.open(model.text.vocabulary).look_up(WANTED)
+    columns, frequencies = TermTable.open(model.text.vocabulary).look_up(WANTED)
     assert columns.tolist() == [source.terms.index(word) for word in WORDS] + [-1]
     assert frequencies.tolist() == [*source.df[columns[:-1]], 0]
 

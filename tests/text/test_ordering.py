@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfs_dask.text.counted import Counted
+from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.ordering import find, lower_bound, order, sort_rows, sort_strings, take
 from nfs_dask.text.strings import Strings
 
@@ -80,7 +80,7 @@ def test_ordering_what_was_counted(rows):
     indptr = np.cumsum([0] + [len(row) for row in rows])
     ids = np.array([vocabulary[name] for row in rows for name in row], np.int32)
     counts = np.array([count for row in rows for count in row.values()], np.int32)
-    ordered = order(Counted(Strings.of(vocabulary), indptr, ids, counts, 7))
+    ordered = order(TermCounts(Strings.of(vocabulary), indptr, ids, counts, 7))
     names = listed(ordered.terms)
     assert names == sorted(vocabulary)
     assert ordered.collisions == 7

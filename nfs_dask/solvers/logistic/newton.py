@@ -89,7 +89,7 @@ def fit_logistic(
     [-0.466229, 1.465869]
     """
     _check(class_weight, ridge)
-    search = _Search(evaluate, class_weight, n_features, ridge, intercepts)
+    search = _NewtonSearch(evaluate, class_weight, n_features, ridge, intercepts)
     for _ in range(MOST):
         if search.is_done():
             return search.result()
@@ -116,7 +116,7 @@ def _check(class_weight: Array, ridge: float) -> None:
         )
 
 
-class _Search:
+class _NewtonSearch:
     """Where Newton's method is, and what it knows."""
 
     def __init__(

@@ -19,7 +19,7 @@ from nfs_dask.solvers.naive_bayes.outward import Rounding, of_counts
 from nfs_dask.solvers.naive_bayes.problem import forced_features, pose
 from nfs_dask.solvers.naive_bayes.screening import kth_largest
 from nfs_dask.solvers.naive_bayes.ties import split_ties
-from nfs_dask.solvers.naive_bayes.topk import Choice, sums_of_first
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures, sums_of_first
 from nfs_dask.solvers.solution import Array, Solution, nothing
 
 
@@ -113,7 +113,7 @@ def solve(scored: Scored, k: int, *, always: Sequence[int] | Array | None = None
         scored.cells.totals[:, problem.origin[tied]], problem.sizes[tied], need, scored.documents, scored.alpha
     )
     sure, equal = np.concatenate((sure, tied[better])), tied[equal]
-    taken = Choice(sure, problem.sizes[sure])
+    taken = TopFeatures(sure, problem.sizes[sure])
     need = size - int(taken.counts.sum())
     n_tied = int(problem.sizes[equal].sum())
     cells = problem.origin[equal]  # equal gains need not be equal cells

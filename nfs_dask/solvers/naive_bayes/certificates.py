@@ -13,7 +13,7 @@ from nfs_dask.solvers.naive_bayes.found import Found
 from nfs_dask.solvers.naive_bayes.gains import set_gain
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.settling import settled_amounts
-from nfs_dask.solvers.naive_bayes.topk import Choice
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array, Certificate
 
 
@@ -31,7 +31,7 @@ def certify(problem: Problem, found: Found, where: Directory | None) -> Certific
     amounts = settled_amounts(problem, found.mixture, found.point)
     whole = np.floor(amounts)
     cells = np.flatnonzero(amounts)
-    up = Choice(cells, np.ceil(amounts[cells]).astype(np.int64))
+    up = TopFeatures(cells, np.ceil(amounts[cells]).astype(np.int64))
     features, weights = _weights(problem, up, amounts - whole, where)
     return Certificate(
         features=features,
@@ -41,7 +41,7 @@ def certify(problem: Problem, found: Found, where: Directory | None) -> Certific
     )
 
 
-def _weights(problem: Problem, up: Choice, fractions: Array, where: Directory | None) -> tuple[Array, Array]:
+def _weights(problem: Problem, up: TopFeatures, fractions: Array, where: Directory | None) -> tuple[Array, Array]:
     """Features of a rounded-up choice and their x: 1, but the fraction for the last one of a cell with a fraction."""
     features = problem.features(up, where)
     weights = np.ones(len(features))
@@ -49,7 +49,7 @@ def _weights(problem: Problem, up: Choice, fractions: Array, where: Directory | 
     for cell in np.flatnonzero(fractions):
         if cell >= free:  # forced features are whole
             continue
-        one = Choice(up.cells[up.cells == cell], up.counts[up.cells == cell])
+        one = TopFeatures(up.cells[up.cells == cell], up.counts[up.cells == cell])
         mine = [problem.origin[cell]] if where is None else where.members(problem.wanted(one), problem.forced)
         weights[np.searchsorted(features, mine[-1])] = fractions[cell]
     return features, weights

@@ -16,7 +16,7 @@ import numpy as np
 
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.naive_bayes.gains import shares
-from nfs_dask.solvers.naive_bayes.topk import Choice
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
 
 CLOSED = 1e-14  # relative width at which upper and lower value are one number
@@ -32,7 +32,7 @@ class Cut:
     point: Array  # (2, )
     height: float  # sum of its gains at the point
     masses: Array  # (2, ) B+ and B-
-    choice: Choice
+    choice: TopFeatures
 
     @property
     def t(self) -> float:

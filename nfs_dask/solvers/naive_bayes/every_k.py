@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nfs_dask.solvers.naive_bayes.found import Found, value_of
-from nfs_dask.solvers.naive_bayes.multinomial import Counted, all_classes, posed, solve, solve_problem
+from nfs_dask.solvers.naive_bayes.multinomial import GroupedCounts, all_classes, posed, solve, solve_problem
 from nfs_dask.solvers.naive_bayes.nodes import Nodes
 from nfs_dask.solvers.naive_bayes.sieve import WIDE
-from nfs_dask.solvers.naive_bayes.topk import Choice
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
 
 _SHARP = 1e-10  # of the bound: what a value may be wrong by
@@ -29,7 +29,7 @@ def _unheard() -> None:
 
 
 @dataclass(frozen=True)
-class Path:
+class SolvedPath:
     """Supports of many sizes, each with its gain and a bound."""
 
     ks: Array  # (K, ) int64, ascending
@@ -38,8 +38,8 @@ class Path:
     gap: Array  # (K, ) nor one that is larger by more than this
     points: Array  # (K, C) dual points
     n_evaluations: int
-    counted: Counted = field(repr=False)
-    chosen: tuple[Array | Choice, ...] = field(repr=False)  # of each k: the set, or a point whose best set it is
+    counted: GroupedCounts = field(repr=False)
+    chosen: tuple[Array | TopFeatures, ...] = field(repr=False)  # of each k: the set, or a point whose best set it is
 
     def support(self, k: int) -> Array:
         """The features of one of the k, ascending."""
@@ -47,14 +47,14 @@ class Path:
         problem = posed(self.counted, k)
         if k == 0 or len(problem.classes) < 2:
             return solve(self.counted, k).support
-        if not isinstance(chosen, Choice):
+        if not isinstance(chosen, TopFeatures):
             chosen = problem.top(problem.gains(chosen), k)
         return problem.features(chosen, self.counted.where)
 
 
 def solve_path(
-    counted: Counted, ks: Sequence[int] | Array | None = None, tolerance: float = TOLERANCE, tick: Tick = _unheard
-) -> Path:
+    counted: GroupedCounts, ks: Sequence[int] | Array | None = None, tolerance: float = TOLERANCE, tick: Tick = _unheard
+) -> SolvedPath:
     """Solve for many k; all of 0 to m if ``ks`` is not given.
 
     Bounds are within ``tolerance`` of the smallest ones, relatively. Where features share their counts, a support that
@@ -74,7 +74,7 @@ def solve_path(
         nodes = Nodes(problem, ks[(ks > 0) & (ks < problem.size)], tolerance)
         nodes.run()
         rows = _with_ends(counted, ks, nodes, tolerance, tick)
-    return Path(
+    return SolvedPath(
         ks=ks,
         value=np.array([row.value for row in rows]),
         bound=np.array([row.bound for row in rows]),
@@ -87,7 +87,7 @@ def solve_path(
 
 
 def guaranteed(
-    counted: Counted, ks: Sequence[int] | Array, loss: int | None = None, tolerance: float = TOLERANCE
+    counted: GroupedCounts, ks: Sequence[int] | Array, loss: int | None = None, tolerance: float = TOLERANCE
 ) -> Array:
     """What the best support of each k is sure to gain before any is known: psi(k - loss), (len(ks), ).
 
@@ -103,7 +103,7 @@ def guaranteed(
 class _Row:
     """What a path keeps of one k."""
 
-    choice: Array | Choice
+    choice: Array | TopFeatures
     value: float
     bound: float
     gap: float
@@ -111,7 +111,7 @@ class _Row:
     n_evaluations: int
 
 
-def _one_by_one(counted: Counted, ks: Array, tick: Tick) -> list[_Row]:
+def _one_by_one(counted: GroupedCounts, ks: Array, tick: Tick) -> list[_Row]:
     """Each k by itself: two classes from the dual point of the one before, more as a fit of that k alone."""
     rows: list[_Row] = []
     near = None
@@ -123,7 +123,7 @@ def _one_by_one(counted: Counted, ks: Array, tick: Tick) -> list[_Row]:
     return rows
 
 
-def _single(counted: Counted, k: int, start: Array | None = None) -> _Row:
+def _single(counted: GroupedCounts, k: int, start: Array | None = None) -> _Row:
     problem = posed(counted, k)
     if k == 0 or len(problem.classes) < 2:
         return _Row(problem.start, 0.0, 0.0, 0.0, problem.start, 0)
@@ -131,7 +131,7 @@ def _single(counted: Counted, k: int, start: Array | None = None) -> _Row:
     return _Row(found.choice, found.value, found.bound, found.gap, found.point, found.n_evaluations)
 
 
-def _with_ends(counted: Counted, ks: Array, nodes: Nodes, tolerance: float, tick: Tick) -> list[_Row]:
+def _with_ends(counted: GroupedCounts, ks: Array, nodes: Nodes, tolerance: float, tick: Tick) -> list[_Row]:
     """Rows of the nodes' k, of k = 0 and of all features; ties are looked into where features share counts."""
     grouped = int(nodes.problem.sizes.max(initial=1)) > 1
     first = int(np.searchsorted(ks, 1))

@@ -13,7 +13,7 @@ import numpy as np
 from nfs_dask.solvers.naive_bayes.equal_columns import group
 from nfs_dask.solvers.naive_bayes.gains import divergence
 from nfs_dask.solvers.naive_bayes.problem import Problem
-from nfs_dask.solvers.naive_bayes.topk import Choice
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
 
 AROUND = 64  # groups of equal columns on either side of the last place that take part, at most
@@ -22,7 +22,7 @@ _ROUNDS = 100
 
 
 @dataclass(frozen=True)
-class View:
+class ExchangeView:
     """A problem of k features, seen from its dual point."""
 
     problem: Problem
@@ -39,7 +39,7 @@ class View:
 class Held:
     """A set, and what is known of it."""
 
-    choice: Choice
+    choice: TopFeatures
     masses: Array  # (C, )
     value: float  # its gain, to the digits that are worth choosing by
 
@@ -48,7 +48,7 @@ class Held:
 class Open:
     """Groups of equal columns, in order of falling gains, some of which a set takes beside the sure ones."""
 
-    view: View
+    view: ExchangeView
     columns: Array  # (n, ) of all groups
     group: Array  # (n, ) which group each is in
     leaders: Array  # (G, ) a column of each group
@@ -57,7 +57,7 @@ class Open:
     need: int  # features of groups in a set
 
     @classmethod
-    def within(cls, view: View, reach: float) -> Open:
+    def within(cls, view: ExchangeView, reach: float) -> Open:
         """Columns whose gains are within ``reach`` of the last one."""
         problem = view.problem
         n_free = len(view.gain) - problem.n_forced
@@ -115,7 +115,7 @@ class Open:
         step[into[best % len(into)]] += 1
         return step, float(values[best])
 
-    def _expand(self, amounts: Array) -> Choice:
+    def _expand(self, amounts: Array) -> TopFeatures:
         """A set by how many features it takes of each group: those of the lowest columns."""
         order = np.lexsort((self.columns, self.group))
         columns, group = self.columns[order], self.group[order]
@@ -126,7 +126,7 @@ class Open:
         counts[columns] = np.clip(amounts[group] - before, 0, sizes)
         counts[self.sure] = self.view.problem.sizes[self.sure]
         cells = np.flatnonzero(counts)
-        return Choice(cells, counts[cells])
+        return TopFeatures(cells, counts[cells])
 
 
 def _groups(totals: Array) -> tuple[Array, Array]:

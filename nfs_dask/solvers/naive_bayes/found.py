@@ -9,7 +9,7 @@ import numpy as np
 
 from nfs_dask.solvers.naive_bayes.gains import exact_sum, set_gain
 from nfs_dask.solvers.naive_bayes.problem import Problem
-from nfs_dask.solvers.naive_bayes.topk import TIED, Choice
+from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures
 from nfs_dask.solvers.solution import Array
 
 _OWN = 2.0**-46  # relative: what a set's own point may be wrong by, its masses summed with an error of 64 u
@@ -20,14 +20,14 @@ _NEAR = 2.0**-40  # relative: how near a point has to be to a set's own one to p
 class Found:
     """A support, its value and a bound; the mixture of sets is best for the second dual."""
 
-    choice: Choice
+    choice: TopFeatures
     value: float
     bound: float  # no set of that size gains more, whatever was rounded
     gap: float  # nor more than this beyond the true gain of this one
     ties: int
     n_evaluations: int
     point: Array  # (C, ) of the classes of the problem
-    mixture: tuple[tuple[float, Choice], ...]  # weights, sum 1, and sets of k features
+    mixture: tuple[tuple[float, TopFeatures], ...]  # weights, sum 1, and sets of k features
 
     def map(self, column: Callable[[Array], Array]) -> Found:
         """The same with other numbers for the columns."""
@@ -43,12 +43,12 @@ class Found:
         return replace(self, value=self.value * scale, bound=bound, gap=gap)
 
 
-def value_of(problem: Problem, choice: Choice) -> float:
+def value_of(problem: Problem, choice: TopFeatures) -> float:
     """The gain of a set."""
     return set_gain(problem.totals[:, choice.cells], choice.counts)[0]
 
 
-def best_of(problem: Problem, choices: list[Choice]) -> tuple[Choice, float]:
+def best_of(problem: Problem, choices: list[TopFeatures]) -> tuple[TopFeatures, float]:
     """The first of the sets with the largest gain, and that gain."""
     choices = list({id(choice): choice for choice in choices}.values())  # the ends of a bracket are often one set
     values = [value_of(problem, choice) for choice in choices]
@@ -58,13 +58,13 @@ def best_of(problem: Problem, choices: list[Choice]) -> tuple[Choice, float]:
 
 def everything(problem: Problem) -> Found:
     """All features: nothing to choose, and nothing lost."""
-    choice = Choice(np.arange(len(problem.sizes)), problem.sizes)
+    choice = TopFeatures(np.arange(len(problem.sizes)), problem.sizes)
     value, point = set_gain(problem.totals, problem.sizes)
     bound = problem.rounding.above(value, problem.mass)
     return Found(choice, value, float(bound), 0.0, 0, 1, point, ((1.0, choice),))
 
 
-def height_of(choice: Choice, gain: Array) -> float:
+def height_of(choice: TopFeatures, gain: Array) -> float:
     """What the gains of a set add up to."""
     return exact_sum(gain[choice.cells] * choice.counts)
 
@@ -76,7 +76,7 @@ def judged(problem: Problem, value: float, height: float) -> tuple[float, float]
     return bound, min(float(gap), bound)
 
 
-def is_best(problem: Problem, choice: Choice, point: Array, gain: Array, n_ties: int) -> bool:
+def is_best(problem: Problem, choice: TopFeatures, point: Array, gain: Array, n_ties: int) -> bool:
     """Whether a set is proved to be the best of its size: one that is best at its own point, where ``gain`` is near it.
 
     ``gain`` is that of all columns at ``point``. From there to the set's own point a gain of g counts moves by at most

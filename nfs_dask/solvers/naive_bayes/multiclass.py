@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.naive_bayes.exchanges import AROUND, Held, View
+from nfs_dask.solvers.naive_bayes.exchanges import AROUND, ExchangeView, Held
 from nfs_dask.solvers.naive_bayes.found import Found, everything, height_of, is_best, judged, value_of
 from nfs_dask.solvers.naive_bayes.gains import SMALLEST, divergence
 from nfs_dask.solvers.naive_bayes.master import Master
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.rounding import PROMISING, best_whole
-from nfs_dask.solvers.naive_bayes.topk import Choice
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
 
 CLOSED = 1e-13  # relative width at which upper and lower value are one number
@@ -36,7 +36,7 @@ class Plane:
     point: Array
     height: float
     masses: Array  # (C, )
-    choice: Choice
+    choice: TopFeatures
 
     @property
     def gain(self) -> float:
@@ -54,13 +54,13 @@ class Descent:
     n_evaluations: int
 
     @property
-    def mixed(self) -> list[tuple[float, Choice]]:
+    def mixed(self) -> list[tuple[float, TopFeatures]]:
         """Sets that carry weight."""
         pairs = zip(self.weights, self.planes, strict=True)
         return [(float(w), plane.choice) for w, plane in pairs if w > 0]
 
     @property
-    def sets(self) -> list[Choice]:
+    def sets(self) -> list[TopFeatures]:
         """Of the best plane, and of the others."""
         return [self.best.choice, *(plane.choice for plane in self.planes)]
 
@@ -114,7 +114,7 @@ def settled(problem: Problem, k: int, descent: Descent, n_ties: int) -> Found:
         bound, gap = judged(problem, value, value)[0], 0.0
     else:
         sets = [Held(plane.choice, plane.masses, plane.gain) for plane in (best, *descent.planes)]
-        choice, value = best_whole(View(problem, k, best.point, gain), mixture, sets, height)
+        choice, value = best_whole(ExchangeView(problem, k, best.point, gain), mixture, sets, height)
         bound, gap = judged(problem, value, height)
     return Found(choice, value, bound, gap, n_ties, n, best.point, mixture)
 

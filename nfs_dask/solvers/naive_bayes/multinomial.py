@@ -25,7 +25,7 @@ SWAPPED = 50  # up to this k, single exchanges are tried by default for two clas
 
 
 @dataclass(frozen=True)
-class Counted:
+class GroupedCounts:
     """Class totals, grouped once and solved for any k."""
 
     cells: Cells
@@ -37,14 +37,14 @@ class Counted:
         return self.cells.n_features
 
 
-def count(totals: Array, alpha: float = 0.0) -> Counted:
+def count(totals: Array, alpha: float = 0.0) -> GroupedCounts:
     """Prepare class totals (C, m), int64 or float64 and non-negative; ``alpha`` is added to each when solving."""
     cells, codes = group(np.asarray(totals))
-    return Counted(cells, None if codes is None else Listed(codes), float(alpha))
+    return GroupedCounts(cells, None if codes is None else Listed(codes), float(alpha))
 
 
 def solve(
-    counted: Counted,
+    counted: GroupedCounts,
     k: int,
     *,
     always: Sequence[int] | Array | None = None,
@@ -71,7 +71,7 @@ def solve(
     return report(counted, problem, found, certificate)
 
 
-def posed(counted: Counted, k: int, always: Sequence[int] | Array | None = None) -> Problem:
+def posed(counted: GroupedCounts, k: int, always: Sequence[int] | Array | None = None) -> Problem:
     """The problem of k features of these counts."""
     forced = forced_features(None if always is None else np.asarray(always), k, counted.n_features)
     forced_cells = forced if counted.where is None else counted.where.cells_of(forced)
@@ -85,7 +85,7 @@ def solve_problem(problem: Problem, k: int, swaps: bool, start: Array | None = N
     return solve_many(problem, k, start)
 
 
-def report(counted: Counted, problem: Problem, found: Found, certificate: bool = False) -> Solution:
+def report(counted: GroupedCounts, problem: Problem, found: Found, certificate: bool = False) -> Solution:
     """The solution in terms of features and of all classes."""
     return Solution(
         support=problem.features(found.choice, counted.where),
@@ -99,14 +99,14 @@ def report(counted: Counted, problem: Problem, found: Found, certificate: bool =
     )
 
 
-def _worthless(counted: Counted, problem: Problem, k: int) -> Solution:
+def _worthless(counted: GroupedCounts, problem: Problem, k: int) -> Solution:
     """Nothing to gain: the lowest features will do."""
     free = np.setdiff1d(np.arange(min(k, counted.n_features)), problem.forced)[: k - len(problem.forced)]
     support = np.sort(np.concatenate((free, problem.forced))).astype(np.int64)
     return nothing(all_classes(counted, problem, problem.start), support)
 
 
-def all_classes(counted: Counted, problem: Problem, point: Array) -> Array:
+def all_classes(counted: GroupedCounts, problem: Problem, point: Array) -> Array:
     """A point of the problem's classes as one of all classes."""
     out = np.zeros(len(counted.cells.totals))
     out[problem.classes] = point

@@ -13,7 +13,7 @@ from nfs_dask.solvers.naive_bayes.equal_columns import Cells
 from nfs_dask.solvers.naive_bayes.gains import exact_sum, gains, shares
 from nfs_dask.solvers.naive_bayes.outward import MANY, TWO, WHOLE, Rounding, is_exact
 from nfs_dask.solvers.naive_bayes.sums import Sums
-from nfs_dask.solvers.naive_bayes.topk import Choice, top
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
 
@@ -51,7 +51,7 @@ class Problem:
     def gains(self, point: Array) -> Array:
         return gains(self.totals, point)
 
-    def top(self, gain: Array, k: int) -> Choice:
+    def top(self, gain: Array, k: int) -> TopFeatures:
         """The k best features, forced ones first."""
         if self.n_forced:
             gain = gain.copy()
@@ -69,14 +69,14 @@ class Problem:
         """The problem with all counts multiplied."""
         return replace(self, totals=self.totals * scale, mass=self.mass * scale)
 
-    def wanted(self, choice: Choice) -> Array:
+    def wanted(self, choice: TopFeatures) -> Array:
         """How many features ``choice`` takes of each original cell, forced ones not counted; (n_cells, ) int64."""
         counts = choice.spread(len(self.sizes))
         out = np.zeros(self.n_cells, np.int64)
         out[self.origin] = counts[: len(counts) - self.n_forced]
         return out
 
-    def features(self, choice: Choice, where: Directory | None) -> Array:
+    def features(self, choice: TopFeatures, where: Directory | None) -> Array:
         """The features of a choice, ascending; ``where`` tells those of a cell, None if cells are features."""
         if where is None:
             free = choice.cells[choice.cells < len(self.sizes) - self.n_forced]

@@ -10,19 +10,19 @@ import itertools
 
 import numpy as np
 
-from nfs_dask.solvers.naive_bayes.exchanges import MARGIN, Held, Open, View
+from nfs_dask.solvers.naive_bayes.exchanges import MARGIN, ExchangeView, Held, Open
 from nfs_dask.solvers.naive_bayes.found import best_of
 from nfs_dask.solvers.naive_bayes.settling import settled_amounts
-from nfs_dask.solvers.naive_bayes.topk import Choice
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 
 _UNSURE = 10  # fractions that may be rounded either way, at most: 252 ways
 PROMISING = 8  # sets that are improved
 _EXACT = 2  # of the best sets, how many are compared to the last digit
 
-Mixture = tuple[tuple[float, Choice], ...]
+Mixture = tuple[tuple[float, TopFeatures], ...]
 
 
-def best_whole(view: View, mixture: Mixture, sets: list[Held], bound: float) -> tuple[Choice, float]:
+def best_whole(view: ExchangeView, mixture: Mixture, sets: list[Held], bound: float) -> tuple[TopFeatures, float]:
     """A set and its gain, which is at most ``bound``; at least as good as ``sets``."""
     starts = _best([*sets, *roundings(view, mixture)], PROMISING)
     choice, value = best_of(view.problem, [start.choice for start in starts[:_EXACT]])
@@ -33,7 +33,7 @@ def best_whole(view: View, mixture: Mixture, sets: list[Held], bound: float) -> 
     return best_of(view.problem, [choice, *(held.choice for held in better)])
 
 
-def roundings(view: View, mixture: Mixture) -> list[Held]:
+def roundings(view: ExchangeView, mixture: Mixture) -> list[Held]:
     """The best ways to round the fractions of a mixture such that k features result."""
     totals = view.problem.totals
     amounts = settled_amounts(view.problem, mixture, view.point)
@@ -56,7 +56,7 @@ def roundings(view: View, mixture: Mixture) -> list[Held]:
         counts = low.astype(np.int64)
         counts[unsure] += raised[:, i].astype(np.int64)
         cells = np.flatnonzero(counts)
-        found.append(Held(Choice(cells, counts[cells]), masses[:, i], float(values[i])))
+        found.append(Held(TopFeatures(cells, counts[cells]), masses[:, i], float(values[i])))
     return found
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from nfs_dask.solvers.naive_bayes.problem import Problem
-from nfs_dask.solvers.naive_bayes.topk import Choice
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
 
 _WHOLE = 1e-9  # a share this close to a whole number is one
 
 
-def settled_amounts(problem: Problem, mixture: Iterable[tuple[float, Choice]], point: Array) -> Array:
+def settled_amounts(problem: Problem, mixture: Iterable[tuple[float, TopFeatures]], point: Array) -> Array:
     """How much a mixture takes of each cell, (M, ), with at most C fractions; weights add up to 1.
 
     It is moved along directions that keep the sum and the proportions of the masses, in which the second dual is flat.

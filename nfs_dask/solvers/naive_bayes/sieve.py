@@ -10,7 +10,7 @@ from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.screening import interval_bounds, kth_largest, reaching, screen, sure_floor
-from nfs_dask.solvers.naive_bayes.topk import TIED, Choice, top
+from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
 WIDE = 200_000  # columns from which on sieving is worth its passes
@@ -97,7 +97,7 @@ class Between:
     def __init__(self, problem: Problem, k: int, columns: Array) -> None:
         self.columns, self.k = columns, k
         self.totals, self.sizes = problem.totals[:, columns], problem.sizes[columns]
-        self.sure = Choice(np.zeros(0, np.intp), np.zeros(0, np.int64))
+        self.sure = TopFeatures(np.zeros(0, np.intp), np.zeros(0, np.int64))
         self.sure_gain, self.sure_masses, self.sure_point = 0.0, np.zeros(2), problem.start
         self.width = np.inf
 
@@ -109,7 +109,10 @@ class Between:
         cells = np.concatenate((self.sure.cells, self.columns[choice.cells]))
         counts = np.concatenate((self.sure.counts, choice.counts))
         return Cut(
-            point, fixed + float(choice.sum(gain)), self.sure_masses + choice.sum(self.totals), Choice(cells, counts)
+            point,
+            fixed + float(choice.sum(gain)),
+            self.sure_masses + choice.sum(self.totals),
+            TopFeatures(cells, counts),
         )
 
     def narrowed(self, low: Cut, high: Cut) -> Between:
@@ -122,9 +125,9 @@ class Between:
         out.width = width
         kept = ~(always | never)
         out.columns, out.totals, out.sizes = self.columns[kept], self.totals[:, kept], self.sizes[kept]
-        new = Choice(np.flatnonzero(always), self.sizes[always])
+        new = TopFeatures(np.flatnonzero(always), self.sizes[always])
         out.k = self.k - int(new.counts.sum())
-        out.sure = Choice(
+        out.sure = TopFeatures(
             np.concatenate((self.sure.cells, self.columns[always])), np.concatenate((self.sure.counts, new.counts))
         )
         moved = self.sure_gain - _loss(self.sure_masses, self.sure_point) + _loss(self.sure_masses, low.point)

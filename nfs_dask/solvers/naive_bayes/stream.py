@@ -21,7 +21,7 @@ from nfs_dask.solvers.naive_bayes.gains import exact_sum, gains
 from nfs_dask.solvers.naive_bayes.objectives import Objective, larger_part, surprise
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.sums import Sums
-from nfs_dask.solvers.naive_bayes.topk import Choice, top
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
 Score = Callable[[Array], Array]  # from totals (C, width), smoothing included, to gains (width, )
@@ -30,7 +30,7 @@ _LOG = 2.0**-50  # relative: what a term g log g may be wrong by, with the sums 
 _LOST = 2.0**-106  # u^2: what a sum that carries what it rounds off may be wrong by, for each pair of its terms
 
 
-class Table(Protocol):
+class TotalsTable(Protocol):
     """Totals (C, m) of reals, panel by panel."""
 
     @property
@@ -46,7 +46,7 @@ class Table(Protocol):
 
 
 @dataclass(frozen=True)
-class Survey:
+class TotalsSurvey:
     """What one look at all totals tells. Smoothing is included, but in ``counts``."""
 
     counts: Array  # (C, ) sums of all totals
@@ -55,7 +55,7 @@ class Survey:
     present: int  # features that occur
 
     @classmethod
-    def of(cls, table: Table, alpha: float) -> Survey:
+    def of(cls, table: TotalsTable, alpha: float) -> TotalsSurvey:
         sums: Sums | None = None
         present, largest = 0, 0.0
         for _, raw in table.parts():
@@ -130,7 +130,7 @@ def _entropies(g, out):
 class Stream:
     """The columns that k features are chosen among, as `problem.pose` would leave them."""
 
-    table: Table
+    table: TotalsTable
     alpha: float
     k: int
     forced: Array  # ascending features; they count in k
@@ -231,14 +231,14 @@ class Gathered:
         """Columns of the stream as columns of the problem."""
         return np.searchsorted(self.columns, columns)
 
-    def outward(self, choice: Choice) -> Choice:
+    def outward(self, choice: TopFeatures) -> TopFeatures:
         """A choice in the problem as one in the stream."""
         return choice.map(lambda cells: self.columns[cells])
 
 
-def ones(columns: Array) -> Choice:
+def ones(columns: Array) -> TopFeatures:
     """Each of the columns once."""
-    return Choice(columns, np.ones(len(columns), np.int64))
+    return TopFeatures(columns, np.ones(len(columns), np.int64))
 
 
 def _top(gain: Array, n: int) -> Array:

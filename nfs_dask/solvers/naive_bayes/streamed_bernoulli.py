@@ -13,12 +13,12 @@ from nfs_dask.solvers.naive_bayes.gains import exact_sum
 from nfs_dask.solvers.naive_bayes.objectives import pooled, split
 from nfs_dask.solvers.naive_bayes.outward import TWO
 from nfs_dask.solvers.naive_bayes.problem import forced_features
-from nfs_dask.solvers.naive_bayes.stream import Score, Stream, Sums, Table
+from nfs_dask.solvers.naive_bayes.stream import Score, Stream, Sums, TotalsTable
 from nfs_dask.solvers.naive_bayes.ties import split_ties
 from nfs_dask.solvers.solution import Array, Solution, nothing
 
 
-def solve(table: Table, documents: Array, k: int, *, alpha: float, always: Array | None = None) -> Solution:
+def solve(table: TotalsTable, documents: Array, k: int, *, alpha: float, always: Array | None = None) -> Solution:
     """As `bernoulli.solve`, panel by panel; ``documents`` (C, ) all of a class."""
     k = max(0, min(int(k), table.n_features))
     point = documents / max(documents.sum(), 1)
@@ -45,7 +45,7 @@ def solve(table: Table, documents: Array, k: int, *, alpha: float, always: Array
     return Solution(inside, value, bound, gap, n_tied if n_tied > len(last_ones) else 0, 1, point)
 
 
-def objective(table: Table, documents: Array, alpha: float, columns: Array) -> float:
+def objective(table: TotalsTable, documents: Array, alpha: float, columns: Array) -> float:
     """As `objectives.bernoulli`, panel by panel; ``columns`` (C, k) are the totals of the support."""
     sums = Sums(1)
     for _, raw in table.parts():

@@ -20,14 +20,14 @@ from nfs_dask.solvers.naive_bayes.found import Found, everything
 from nfs_dask.solvers.naive_bayes.gains import gains, set_gain, shares
 from nfs_dask.solvers.naive_bayes.multinomial import SWAPPED
 from nfs_dask.solvers.naive_bayes.problem import forced_features
-from nfs_dask.solvers.naive_bayes.stream import Gathered, Stream, Survey, Table
+from nfs_dask.solvers.naive_bayes.stream import Gathered, Stream, TotalsSurvey, TotalsTable
 from nfs_dask.solvers.naive_bayes.swaps import ROUNDS, exchange, n_incoming
 from nfs_dask.solvers.naive_bayes.tiewalk import within
-from nfs_dask.solvers.naive_bayes.topk import Choice
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array, Solution, nothing
 
 
-def solve(table: Table, survey: Survey, k: int, *, alpha: float, always: Array | None = None) -> Solution:
+def solve(table: TotalsTable, survey: TotalsSurvey, k: int, *, alpha: float, always: Array | None = None) -> Solution:
     """As `multinomial.solve`, panel by panel."""
     k = max(0, min(int(k), table.n_features))
     classes = np.arange(len(survey.counts)) if alpha else np.flatnonzero(survey.counts)
@@ -53,7 +53,7 @@ def solve(table: Table, survey: Survey, k: int, *, alpha: float, always: Array |
     )
 
 
-def _size(stream: Stream, survey: Survey) -> int:
+def _size(stream: Stream, survey: TotalsSurvey) -> int:
     """Number of features that can be chosen, forced ones included."""
     if not stream.only_present:
         return stream.table.n_features
@@ -139,7 +139,7 @@ def _count_ties(stream: Stream, final: Gathered, best: multiclass.Plane) -> int:
     return int(counts[0]) if counts[0] > stream.k - counts[1] else 0
 
 
-def _ascend(stream: Stream, choice: Choice, point: Array) -> Choice:
+def _ascend(stream: Stream, choice: TopFeatures, point: Array) -> TopFeatures:
     """As `swaps.ascend`; each exchange is among the columns that can come in, which takes one look at all panels."""
     for _ in range(ROUNDS):
         _, own = set_gain(stream.gather(choice.cells).problem.totals, np.ones(len(choice.cells), np.int64))
@@ -153,7 +153,7 @@ def _ascend(stream: Stream, choice: Choice, point: Array) -> Choice:
     return choice
 
 
-def _distinct(choices: Iterable[Choice]) -> list[Choice]:
+def _distinct(choices: Iterable[TopFeatures]) -> list[TopFeatures]:
     """Each set once, first ones first."""
     return list({np.sort(choice.cells).tobytes(): choice for choice in reversed(list(choices))}.values())[::-1]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains, set_gain
 from nfs_dask.solvers.naive_bayes.problem import Problem
-from nfs_dask.solvers.naive_bayes.topk import Choice, top
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
 _MARGIN = 1e-13  # relative: less than this is rounding
@@ -14,7 +14,7 @@ ROUNDS = 100
 _POOL = 64  # candidates to come in, beyond three for each feature that is in
 
 
-def ascend(problem: Problem, choice: Choice, point: Array) -> Choice:
+def ascend(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures:
     """The best support found by single exchanges of features that are not forced; ``point`` is the dual point."""
     for _ in range(ROUNDS):
         better = exchange(problem, choice, point)
@@ -29,7 +29,7 @@ def n_incoming(k: int) -> int:
     return 3 * k + _POOL
 
 
-def exchange(problem: Problem, choice: Choice, point: Array) -> Choice | None:
+def exchange(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures | None:
     """The best single exchange, if one gains."""
     totals, sizes = problem.totals, problem.sizes
     value, own = set_gain(totals[:, choice.cells], choice.counts)
@@ -48,5 +48,5 @@ def exchange(problem: Problem, choice: Choice, point: Array) -> Choice | None:
     counts[outgoing[best // len(incoming)]] -= 1
     counts[incoming[best % len(incoming)]] += 1
     cells = np.flatnonzero(counts)
-    better = Choice(cells, counts[cells])
+    better = TopFeatures(cells, counts[cells])
     return better if set_gain(totals[:, cells], better.counts)[0] > value * (1 + _MARGIN) else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfs_dask.solvers.naive_bayes.gains import divergence
-from nfs_dask.solvers.naive_bayes.topk import TIED, Choice
+from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures
 from nfs_dask.solvers.solution import Array
 
 
@@ -20,7 +20,7 @@ from nfs_dask.solvers.solution import Array
 class Ties:
     """Cells tied with the last one chosen, in order of slope, and the sure rest."""
 
-    sure: Choice
+    sure: TopFeatures
     cells: Array  # (n, ) of the tied, ascending slope
     sizes: Array  # (n, )
     need: int  # how many tied features complete the set
@@ -31,14 +31,14 @@ class Ties:
         total = int(self.sizes.sum())
         return total if total > self.need else 0
 
-    def choice(self, j: int) -> Choice:
+    def choice(self, j: int) -> TopFeatures:
         """The sure features, the j highest tied ones and the need - j lowest."""
         ends = np.concatenate(([0], np.cumsum(self.sizes)))
         low = np.clip(self.need - j - ends[:-1], 0, self.sizes)
         high = np.clip(j - (ends[-1] - ends[1:]), 0, self.sizes)
         counts = low + high
         taken = counts > 0
-        return Choice(
+        return TopFeatures(
             np.concatenate((self.sure.cells, self.cells[taken])), np.concatenate((self.sure.counts, counts[taken]))
         )
 
@@ -48,7 +48,7 @@ def within(gain: Array, last: float) -> Array:
     return np.asarray(np.abs(gain - last) <= TIED * last)
 
 
-def find_ties(gain: Array, totals: Array, sizes: Array, point: Array, k: int, choice: Choice, also: Array) -> Ties:
+def find_ties(gain: Array, totals: Array, sizes: Array, point: Array, k: int, choice: TopFeatures, also: Array) -> Ties:
     """What is tied at ``point``, where ``choice`` is a best set under ``gain``; ``also`` are cells known to be tied."""
     last = gain[choice.cells].min()
     if not np.isfinite(last):  # all of them forced: no place is left
@@ -61,10 +61,10 @@ def find_ties(gain: Array, totals: Array, sizes: Array, point: Array, k: int, ch
     sure = sure[~np.isin(sure, tied)]
     slope = point[0] * totals[1, tied] - point[1] * totals[0, tied]
     tied = tied[np.argsort(slope, kind="stable")]
-    return Ties(Choice(sure, sizes[sure]), tied, sizes[tied], k - int(sizes[sure].sum()))
+    return Ties(TopFeatures(sure, sizes[sure]), tied, sizes[tied], k - int(sizes[sure].sum()))
 
 
-def walk(ties: Ties, gain: Array, totals: Array, point: Array) -> Choice:
+def walk(ties: Ties, gain: Array, totals: Array, point: Array) -> TopFeatures:
     """The best mixture of the lowest and the highest tied features."""
     path = _Path(ties, gain, totals, point)
     corners = path.corners()

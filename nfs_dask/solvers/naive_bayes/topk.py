@@ -14,7 +14,7 @@ TIED = 1e-9  # relative: gains this close to the k-th one at the dual point coun
 
 
 @dataclass(frozen=True)
-class Choice:
+class TopFeatures:
     """A set of features: how many it takes of which cells."""
 
     cells: Array  # (n, ) intp, distinct
@@ -26,9 +26,9 @@ class Choice:
         out[self.cells] = self.counts
         return out
 
-    def map(self, column: Callable[[Array], Array]) -> Choice:
+    def map(self, column: Callable[[Array], Array]) -> TopFeatures:
         """The same set with other numbers for the cells."""
-        return Choice(column(self.cells), self.counts)
+        return TopFeatures(column(self.cells), self.counts)
 
     def sum(self, values: Array) -> Array:
         """Sum over the features of ``values``, (M, ) or (n, M); row by row, so that their layout does no harm."""
@@ -37,7 +37,7 @@ class Choice:
         return np.asarray((values[self.cells] * self.counts).sum())
 
 
-def top(gain: Array, sizes: Array, k: int) -> Choice:
+def top(gain: Array, sizes: Array, k: int) -> TopFeatures:
     """The k features of largest gain; of equal ones those of the lower cell. Takes all if there are fewer.
 
     ``sizes`` are at least 1.
@@ -46,9 +46,9 @@ def top(gain: Array, sizes: Array, k: int) -> Choice:
     Choice(cells=array([1, 3, 0]), counts=array([1, 1, 1]))
     """
     if k >= len(gain) + int(sizes.sum()) - len(sizes):
-        return Choice(np.arange(len(gain)), sizes)
+        return TopFeatures(np.arange(len(gain)), sizes)
     if k == 0:
-        return Choice(np.zeros(0, np.intp), np.zeros(0, np.int64))
+        return TopFeatures(np.zeros(0, np.intp), np.zeros(0, np.int64))
     if int(sizes.sum()) == len(sizes):
         return _top_single(gain, k)
     kept = np.arange(len(gain))
@@ -59,17 +59,17 @@ def top(gain: Array, sizes: Array, k: int) -> Choice:
     n = int(np.searchsorted(through, k))  # cells before this one are taken whole
     counts = sizes[order[: n + 1]].copy()
     counts[n] -= through[n] - k
-    return Choice(order[: n + 1], counts)
+    return TopFeatures(order[: n + 1], counts)
 
 
-def _top_single(gain: Array, k: int) -> Choice:
+def _top_single(gain: Array, k: int) -> TopFeatures:
     """As `top`, where every cell is one feature: no sort is needed."""
     last = np.partition(gain, len(gain) - k)[len(gain) - k]
     above = gain > last
     equal = np.flatnonzero(gain == last)[: k - np.count_nonzero(above)]
     above[equal] = True
     cells = np.flatnonzero(above)
-    return Choice(cells, np.ones(len(cells), np.int64))
+    return TopFeatures(cells, np.ones(len(cells), np.int64))
 
 
 def sums_of_first(columns: Array, sizes: Array, ks: Array) -> Array:

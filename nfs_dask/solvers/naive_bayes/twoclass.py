@@ -10,7 +10,7 @@ from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.sieve import evaluator
 from nfs_dask.solvers.naive_bayes.swaps import ascend
 from nfs_dask.solvers.naive_bayes.tiewalk import Ties, find_ties, walk
-from nfs_dask.solvers.naive_bayes.topk import Choice
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
 
 
@@ -35,7 +35,7 @@ def recover(problem: Problem, k: int, minimum: Minimum, swaps: bool) -> Found:
     return settled(problem, minimum, candidates, ties.n)
 
 
-def suggested(problem: Problem, k: int, minimum: Minimum) -> tuple[list[Choice], Ties]:
+def suggested(problem: Problem, k: int, minimum: Minimum) -> tuple[list[TopFeatures], Ties]:
     """Supports that meet at the minimum, and what is tied there."""
     point = minimum.best.point
     gain = problem.gains(point)
@@ -46,7 +46,7 @@ def suggested(problem: Problem, k: int, minimum: Minimum) -> tuple[list[Choice],
     return candidates, ties
 
 
-def settled(problem: Problem, minimum: Minimum, candidates: list[Choice], n_ties: int) -> Found:
+def settled(problem: Problem, minimum: Minimum, candidates: list[TopFeatures], n_ties: int) -> Found:
     """The best of the candidates, with the bound of the minimum."""
     point = minimum.best.point
     top, gain = minimum.best.choice, problem.gains(point)
@@ -77,7 +77,7 @@ def _ties(problem: Problem, gain: Array, k: int, minimum: Minimum) -> Ties:
     return find_ties(gain, problem.totals, problem.sizes, minimum.best.point, k, minimum.best.choice, apart)
 
 
-def _mixture(problem: Problem, minimum: Minimum) -> tuple[tuple[float, Choice], ...]:
+def _mixture(problem: Problem, minimum: Minimum) -> tuple[tuple[float, TopFeatures], ...]:
     """Both sets of a kink, weighted such that the slopes at it cancel."""
     a, b = minimum.best.point
 
@@ -87,7 +87,7 @@ def _mixture(problem: Problem, minimum: Minimum) -> tuple[tuple[float, Choice], 
 
     low, high = slope(minimum.low), slope(minimum.high)
     if not low < 0 < high:
-        flat: Choice = (minimum.low if abs(low) <= abs(high) else minimum.high).choice
+        flat: TopFeatures = (minimum.low if abs(low) <= abs(high) else minimum.high).choice
         return ((1.0, flat),)
     weight = high / (high - low)
     return ((weight, minimum.low.choice), (1 - weight, minimum.high.choice))
