@@ -16,7 +16,9 @@ import scipy.sparse as sp
 
 import nfs_dask as nfs
 from nfs_dask import DataWarning, InputError, SparseBernoulliNB, SparseMultinomialNB
+from nfs_dask.arrays.block import Array
 from nfs_dask.cli.corpus import GeneratedCorpus
+from nfs_dask.estimators.loading import make_estimator
 from nfs_dask.selection.make_path import _wanted
 from tests.helpers.places import GOLDEN
 
@@ -191,17 +193,20 @@ def test_weights_are_documents_over_and_over() -> None:
 
 
 def test_default_k_of_narrow_and_wide_data() -> None:
-    assert _wanted(None, "multinomial", 2, 3000).tolist() == list(range(1, 3001))
-    assert _wanted(None, "multinomial", 3, 100).tolist() == list(range(1, 101))
+    def wanted(method: str, n_classes: int, m: int) -> Array:
+        return _wanted(None, make_estimator(method).solves_each_k(n_classes), m)
+
+    assert wanted("multinomial", 2, 3000).tolist() == list(range(1, 3001))
+    assert wanted("multinomial", 3, 100).tolist() == list(range(1, 101))
     for method, n_classes, m, most in (
         ("multinomial", 2, 3001, 200),
         ("bernoulli", 5, 10**7, 200),
         ("multinomial", 3, 101, 50),
     ):
-        ks = _wanted(None, method, n_classes, m)
+        ks = wanted(method, n_classes, m)
         assert 0.6 * most < len(ks) <= most
         assert (ks[0], ks[-1]) == (1, m)
-    assert len(_wanted(None, "bernoulli", 5, 3000)) == 3000
+    assert len(wanted("bernoulli", 5, 3000)) == 3000
 
 
 def test_features_that_never_occur_are_not_chosen() -> None:
