@@ -1,4 +1,4 @@
-"""The methods there are. Whatever lists methods, takes one by its name, or has options for one, reads this.
+"""The methods there are, and the rules that choose k. Whatever lists them, or takes one by its name, reads this.
 
 A method is a name, an estimator with some of its parameters fixed, the parameters that the command line has options
 for, and the family of models it leaves behind. Estimators and families are named here and imported when they are used,
@@ -151,6 +151,41 @@ METHODS: dict[str, Method] = {
         ),
     )
 }
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A way to choose k from a path."""
+
+    name: str
+    place: str  # module:function of the data of a path, the path and the options that were given
+    reads: bool = True  # the data again
+    takes: frozenset[str] = frozenset({"ks"})  # options of `Path.choose`, besides the engine
+
+    def function(self) -> Any:
+        return _found(self.place)
+
+
+_VALIDATION = frozenset({"ks", "folds", "alphas"})
+_RULES = "nfs_dask.selection.data_rules"
+
+RULES: dict[str, Rule] = {
+    rule.name: rule
+    for rule in (
+        Rule("elbow", f"{_RULES}:by_elbow", reads=False, takes=frozenset()),
+        Rule("error", f"{_RULES}:by_error"),
+        Rule("1se", f"{_RULES}:within_one_error", takes=_VALIDATION),
+        Rule("cv", f"{_RULES}:by_accuracy", takes=_VALIDATION),
+    )
+}
+
+
+def rule_named(name: Any) -> Rule:
+    """The rule of a name."""
+    found = RULES.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise InputError(f"rule={name!r}; give one of {', '.join(map(repr, RULES))}")
+    return found
 
 
 def method_named(name: Any) -> Method:

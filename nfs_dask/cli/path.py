@@ -10,6 +10,7 @@ import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, kept, numbers, path_options
 from nfs_dask.cli.output import answer, json_option, keeps, output_file, printable, table
+from nfs_dask.registry import RULES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 @click.argument("store")
 @path_options
 @click.option("--ks", metavar="K,K,...", help='Numbers of features, shares, or "all"; else many from 1 to all.')
-@click.option(
-    "--choose", "rule", type=click.Choice(["elbow", "error", "1se", "cv"]), help="Choose a k by this rule, and say why."
-)
+@click.option("--choose", "rule", type=click.Choice(list(RULES)), help="Choose a k by this rule, and say why.")
 @click.option("--folds", type=click.IntRange(2), metavar="N", help="Of cross-validation (1se, cv).  [default: 5]")
 @click.option("--alphas", metavar="A,A,...", help="Smoothings that cross-validation tries with each k.")
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
@@ -65,7 +64,7 @@ def path(
     nfs-dask path genes.h5ad --label-column tissue --method l1
     """
     estimator_of(method, **parameters)
-    if rule not in ("cv", "1se") and (folds is not None or alphas is not None):
+    if not (rule and "folds" in RULES[rule].takes) and (folds is not None or alphas is not None):
         raise click.UsageError("--folds and --alphas are for cross-validation; add --choose cv or --choose 1se")
     from nfs_dask.dataset import open_dataset
     from nfs_dask.selection.make_path import path as make_path
@@ -77,7 +76,7 @@ def path(
         found = make_path(dataset, method, wanted, **parameters, engine=engine)
         chosen = None
         if rule is not None:
-            looked_at = None if rule == "elbow" else wanted
+            looked_at = wanted if "ks" in RULES[rule].takes else None
             chosen = found.choose(rule, ks=looked_at, folds=folds, alphas=numbers(alphas, "--alphas"), engine=engine)
     values = found.to_json() | {"out": out} | ({} if chosen is None else {"chosen": chosen.to_json()})
     if out is not None:

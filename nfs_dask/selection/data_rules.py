@@ -1,29 +1,26 @@
-"""Choosing from a path with the data it was made of."""
+"""Choosing from a path with the data it was made of. The rules are listed in `nfs_dask.registry`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier
 from nfs_dask.methods.number_of_features import numbers_to_keep
+from nfs_dask.registry import rule_named
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.cross_validate import cross_validate
 from nfs_dask.selection.path_table import Path
 from nfs_dask.selection.rules import elbow, smallest_error
 from nfs_dask.sources.source import is_shipped
 
-RULES = ("elbow", "error", "1se", "cv")
-Validating = Literal["1se", "cv"]
-VALIDATING: tuple[Validating, ...] = ("1se", "cv")
-
 
 @dataclass(frozen=True)
-class Rules:
+class PathData:
     """What a path was made of. Data in memory, and collections, do not travel with it."""
 
     given: tuple[Any, Any, Any] | None  # X, y and sample weights, as the user gave them; None: they were left behind
@@ -38,70 +35,73 @@ class Rules:
 
     def choose(self, path: Path, rule: str, **options: Any) -> Chosen:
         """The k of a path that a rule chooses; see `Path.choose`."""
-        if rule not in RULES:
-            raise InputError(f"rule={rule!r}; give one of {', '.join(map(repr, RULES))}")
-        if rule != "elbow" and self.given is None:
+        known = rule_named(rule)
+        if known.reads and self.given is None:
             raise InputError(
                 f'choose("{rule}") reads the data, which did not travel with this path; make it anew where they are'
             )
-        if rule in VALIDATING:
-            return self._validate(path, rule, **options)
-        choose = self._elbow if rule == "elbow" else self._error
-        if given := [name for name, value in options.items() if value is not None and name not in ("ks", "engine")]:
-            raise InputError(f"{given[0]} is for cross-validation, and the rule is {rule!r}; leave it out")
-        return choose(path, options.get("ks"), options.get("engine"))
+        given = {option: value for option, value in options.items() if value is not None}
+        for option in given.keys() - known.takes - {"engine"}:
+            if option == "ks":
+                raise InputError(f'"{rule}" looks at the whole path; make a path of these ks instead')
+            raise InputError(f"{option} is for cross-validation, and the rule is {rule!r}; leave it out")
+        chosen: Chosen = known.function()(self, path, given)
+        return chosen
 
-    @property
-    def _data(self) -> Dataset:
-        assert self.dataset is not None
-        return self.dataset
+    def engine(self, options: Mapping[str, Any]) -> Engine | None:
+        """Where passes run: as was said of the rule, else as of the path."""
+        engine: Engine | None = options.get("engine", self.estimator.engine)
+        return engine
 
-    def _elbow(self, path: Path, ks: Any, engine: Engine | None) -> Chosen:
-        if ks is not None:
-            raise InputError('"elbow" looks at the whole path; make a path of these ks instead')
-        return elbow(path)
 
-    def _validate(
-        self,
-        path: Path,
-        rule: Validating,
-        *,
-        ks: Iterable[Any] | None = None,
-        folds: Any = None,
-        alphas: Iterable[float] | None = None,
-        engine: Engine | None = None,
-    ) -> Chosen:
-        assert self.given is not None
-        X, y, weights = self.given
-        parameters = {**path.parameters}
-        alpha = parameters.pop("alpha", 1.0)
-        for name in ("binarize", "always"):
-            value = self.estimator.get_params().get(name)
-            parameters |= {} if value is None else {name: value}
-        table = cross_validate(
-            X,
-            y,
-            method=self.method,
-            ks=_several(path, ks),
-            alphas=(alpha,) if alphas is None else alphas,
-            folds=5 if folds is None else folds,
-            sample_weight=weights,
-            engine=self.estimator.engine if engine is None else engine,
-            **parameters,
+def by_elbow(_data: PathData, path: Path, _options: Mapping[str, Any]) -> Chosen:
+    """Where the curve of gains bends most."""
+    return elbow(path)
+
+
+def by_error(data: PathData, path: Path, options: Mapping[str, Any]) -> Chosen:
+    """The smallest predicted error, from one pass."""
+    wanted = numbers_to_keep(_several(path, options), path.n_features)
+    if not hasattr(data.estimator, "predicted_errors"):
+        raise InputError(
+            f'the errors of {data.method} cannot be predicted; choose with "cv" or "1se", which try them out'
         )
-        return table.choose(rule)
-
-    def _error(self, path: Path, ks: Iterable[Any] | None, engine: Engine | None) -> Chosen:
-        engine = self.estimator.engine if engine is None else engine
-        wanted = numbers_to_keep(_several(path, ks), path.n_features)
-        if not hasattr(self.estimator, "predicted_errors"):
-            raise InputError(
-                f'the errors of {self.method} cannot be predicted; choose with "cv" or "1se", which try them out'
-            )
-        errors = self.estimator.predicted_errors(self._data, wanted, engine)
-        return smallest_error(wanted, errors, "predicted error")
+    assert data.dataset is not None
+    errors = data.estimator.predicted_errors(data.dataset, wanted, data.engine(options))
+    return smallest_error(wanted, errors, "predicted error")
 
 
-def _several(path: Path, ks: Any) -> Any:
+def by_accuracy(data: PathData, path: Path, options: Mapping[str, Any]) -> Chosen:
+    """The best accuracy in cross-validation."""
+    return _validated(data, path, options).choose("cv")
+
+
+def within_one_error(data: PathData, path: Path, options: Mapping[str, Any]) -> Chosen:
+    """The smallest k within one standard error of the best accuracy in cross-validation."""
+    return _validated(data, path, options).choose("1se")
+
+
+def _validated(data: PathData, path: Path, options: Mapping[str, Any]) -> Any:
+    assert data.given is not None
+    X, y, weights = data.given
+    parameters = {**path.parameters}
+    alpha = parameters.pop("alpha", 1.0)
+    for name in ("binarize", "always"):
+        value = data.estimator.get_params().get(name)
+        parameters |= {} if value is None else {name: value}
+    return cross_validate(
+        X,
+        y,
+        method=data.method,
+        ks=_several(path, options),
+        alphas=options.get("alphas", (alpha,)),
+        folds=options.get("folds", 5),
+        sample_weight=weights,
+        engine=data.engine(options),
+        **parameters,
+    )
+
+
+def _several(path: Path, options: Mapping[str, Any]) -> Any:
     """The k that are looked at: those asked for, else about twenty of the path."""
-    return path.ks[path.sample()].tolist() if ks is None else ks
+    return options.get("ks", path.ks[path.sample()].tolist())

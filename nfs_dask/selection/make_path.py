@@ -16,7 +16,7 @@ from nfs_dask.estimators.inputs import numeric, open_labelled
 from nfs_dask.estimators.loading import make_estimator
 from nfs_dask.methods.number_of_features import numbers_to_keep
 from nfs_dask.registry import method_named, methods_of_paths
-from nfs_dask.selection.data_rules import Rules
+from nfs_dask.selection.data_rules import PathData
 from nfs_dask.selection.path_table import Named, Path
 from nfs_dask.sources.source import Source, is_shipped
 
@@ -105,7 +105,7 @@ def path(
         ks=wanted,
         solved=found.supports,
         named=_named(dataset.source),
-        rules=Rules((X, y, sample_weight), dataset, method, estimator),
+        rules=PathData((X, y, sample_weight), dataset, method, estimator),
     )
 
 
