@@ -96,8 +96,8 @@ BALANCED = Option(
 N_TOKENS = Option("n_tokens", "Error: lengths of documents.  [default: as those of the fit]", "numbers", "M,M,...")
 
 _PRIORS = (FIT_PRIOR, CLASS_PRIOR)
-_NAIVE_BAYES = "nfs_dask.models.families:NaiveBayes"
-_CENTERS = "nfs_dask.models.families:Centers"
+_NAIVE_BAYES = "nfs_dask.models.families:NaiveBayesFamily"
+_CENTERS = "nfs_dask.models.families:CentersFamily"
 _OF_CENTERS = "nfs_dask.estimators.centers:SparseCentroid"
 _CHOICE_IS_BEST = "no other k features are better"
 
@@ -134,7 +134,7 @@ METHODS: dict[str, Method] = {
         Method(
             "hybrid",
             "nfs_dask.estimators.hybrid:HybridNB",
-            "nfs_dask.models.families:Hybrid",
+            "nfs_dask.models.families:HybridFamily",
             "counts in regions, such as subject and body",
             "its few fitted numbers are the best; with `k`, words as the first",
             (ALPHA, REGIONS, RIDGE, NORMALIZE, PRIOR, TABLES),

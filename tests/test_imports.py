@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import collections
 import functools
 import graphlib
+import itertools
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,28 +16,20 @@ from pathlib import Path
 import pytest
 
 import nfs_dask
+from nfs_dask.registry import METHODS
 
 PACKAGE = Path(nfs_dask.__file__).parent
 
-LAYERS = [
-    {"errors", "_version"},
-    {"units", "containers", "graphs", "registry"},
-    {"progress", "arrays"},
-    {"files", "text"},
-    {"solvers"},
-    {"statistics"},
-    {"models"},
-    {"store"},
-    {"sources"},
-    {"documents", "cluster"},
-    {"engine"},
-    {"dataset"},
-    {"ingestion", "summary"},
-    {"prediction", "methods"},
-    {"estimators"},
-    {"selection"},
-    {"cli", "testing"},
-]
+MAP = (PACKAGE.parent / "CONTRIBUTING.md").read_text()
+
+
+def rows_of(heading):
+    """The cells of a table of the map, without its head."""
+    lines = iter(MAP[MAP.index(heading) :].splitlines()[2:])
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in itertools.takewhile(str.strip, lines)]
+
+
+LAYERS = [set(re.findall(r"`(\w+)`", parts)) for _, parts, _ in rows_of("| layer |")]
 DASK = {
     "cluster/examine.py",
     "cluster/finding.py",
@@ -92,9 +87,31 @@ def identify(path):
     return path.relative_to(PACKAGE).as_posix()
 
 
-def test_every_module_has_a_layer():
-    known = set().union(*LAYERS)
-    assert {part_of(name) for name in MODULES - {"nfs_dask"}} <= known
+def test_the_map_has_every_part_once():
+    parts = [part for layer in LAYERS for part in layer]
+    assert sorted(parts) == sorted({part_of(name) for name in MODULES - {"nfs_dask"}})
+
+
+def test_the_map_finds_every_method():
+    found = {row[0].strip("`"): row[1:] for row in rows_of("| method |")}
+    assert found.keys() == METHODS.keys()
+    for name, places in found.items():
+        assert all((PACKAGE / f"{place.strip('`')}.py").is_file() for place in places), places
+        assert METHODS[name].estimator.startswith(f"nfs_dask.{places[-1].strip('`').replace('/', '.')}:")
+
+
+def test_modules_have_names_of_their_own():
+    """But for methods and commands, which are called the same wherever they are."""
+    stems = {"multinomial", "bernoulli", "naive_bayes", "centers", "hybrid", "predicted_error", "ingest", "plan"}
+    names = collections.Counter(path.stem for path in INSIDE if path.name != "__init__.py")
+    assert {name for name, count in names.items() if count > 1} <= stems
+
+
+def test_classes_have_names_of_their_own():
+    names = collections.Counter(
+        node.name for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 @pytest.mark.parametrize("path", INSIDE, ids=identify)

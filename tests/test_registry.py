@@ -118,3 +118,14 @@ def test_an_added_method_has_options_help_a_path_and_a_plan(mail: tuple[Any, Any
         assert re.search(r"--method \[[^]]*frequent", command(name, "--help"))
     assert json.loads(command("path", store, "--method", "frequent", "--ks", "1,5", "--json"))["method"] == "frequent"
     assert json.loads(command("plan", store, "--method", "frequent", "-k", "5", "--json"))["k"] == 5
+
+
+def test_an_added_option_is_taken(mail: tuple[Any, Any, str], tmp_path: Any) -> None:
+    X, _, store = mail
+    assert "--rarest" in command("fit", "--help")
+    command("fit", store, tmp_path / "m", "--method", "frequent", "-k", 3, "--rarest")
+    parameters = json.loads(command("info", tmp_path / "m", "--json"))["parameters"]
+    assert (parameters["rarest"], parameters["k"]) == (True, 3)
+    rarest = np.sort(np.argsort(X.sum(axis=0), kind="stable")[:3])
+    shown = json.loads(command("info", tmp_path / "m", "--json"))["top_features"]
+    assert {name for pairs in shown.values() for name, _ in pairs} <= {f"x{i}" for i in rarest}

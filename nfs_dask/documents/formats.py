@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from nfs_dask.documents.compression import OPENERS, split_compression
@@ -15,7 +15,7 @@ from nfs_dask.errors import InputError
 
 Maker: TypeAlias = Callable[[tuple[str, ...], TextColumns], DocumentSource]
 
-FORMATS: Mapping[str, Maker] = {
+FORMATS: dict[str, Maker] = {
     ".parquet": ParquetDocuments,
     ".pq": ParquetDocuments,
     ".csv": DelimitedDocuments,

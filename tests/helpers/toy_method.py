@@ -12,21 +12,22 @@ from nfs_dask.methods.naive_bayes import Counts, Settings, log_prior
 from nfs_dask.methods.predicted_error import predict_error
 from nfs_dask.models.model import Evidence
 from nfs_dask.models.naive_bayes import NaiveBayesModel
-from nfs_dask.registry import ALPHA, METHODS, Method
+from nfs_dask.registry import ALPHA, METHODS, Method, Option
 from nfs_dask.statistics.counts import ClassCounts, sums
 
 Array = np.ndarray[Any, Any]
 
 
-def most_frequent(totals: Array, k: int) -> Array:
-    """The solver: features of the largest totals, ties to the lower index, ascending."""
-    return np.sort(np.argsort(-totals.sum(axis=0), kind="stable")[:k])
+def most_frequent(totals: Array, k: int, rarest: bool = False) -> Array:
+    """The solver: features of the largest totals, or the smallest; ties to the lower index, ascending."""
+    sums = totals.sum(axis=0)
+    return np.sort(np.argsort(sums if rarest else -sums, kind="stable")[:k])
 
 
-def fit_frequent(counts: Counts, settings: Settings) -> NaiveBayesModel:
+def fit_frequent(counts: Counts, settings: Settings, rarest: bool) -> NaiveBayesModel:
     """The method: from counts to a model."""
     totals = counts.totals.array
-    support = most_frequent(totals, settings.k)
+    support = most_frequent(totals, settings.k, rarest)
     smoothed = totals[:, support] + settings.alpha
     value = float(totals[:, support].sum())
     return NaiveBayesModel(
@@ -71,10 +72,18 @@ class FrequentNB(RankedNaiveBayes):
     always = None
 
     def __init__(
-        self, k: Any = 10, *, alpha: Any = 1.0, fit_prior: Any = True, class_prior: Any = None, engine: Any = None
+        self,
+        k: Any = 10,
+        *,
+        alpha: Any = 1.0,
+        rarest: Any = False,
+        fit_prior: Any = True,
+        class_prior: Any = None,
+        engine: Any = None,
     ) -> None:
         self.k = k
         self.alpha = alpha
+        self.rarest = rarest
         self.fit_prior = fit_prior
         self.class_prior = class_prior
         self.engine = engine
@@ -86,7 +95,7 @@ class FrequentNB(RankedNaiveBayes):
         return sums(arrays)
 
     def _model(self, counts: Counts, settings: Settings) -> NaiveBayesModel:
-        return fit_frequent(counts, settings)
+        return fit_frequent(counts, settings, self.rarest)
 
     def _scores(self, counts: Counts) -> Array:
         return counts.totals.array.sum(axis=0)
@@ -98,11 +107,12 @@ class FrequentNB(RankedNaiveBayes):
         return float(predict_error(model, n_tokens=10).error)
 
 
+RAREST = Option("rarest", "Frequent: take the rarest features.", True, flag="--rarest")
 METHODS["frequent"] = Method(
     "frequent",
     "tests.helpers.toy_method:FrequentNB",
-    "nfs_dask.models.families:NaiveBayes",
+    "nfs_dask.models.families:NaiveBayesFamily",
     "counts",
     "no other k features occur more often",
-    (ALPHA,),
+    (ALPHA, RAREST),
 )
