@@ -42,8 +42,9 @@ def is_arrow(data: Any) -> bool:
 
 
 def is_column(data: Any) -> bool:
-    """Whether this is one column: a Series of any library, a column of pyarrow, or a numpy array of one dimension."""
-    return (isinstance(data, np.ndarray) and data.ndim == 1) or is_series(data) or is_arrow(data)
+    """Whether this is one column: a Series of any library, or an array or index of numpy, pandas or pyarrow."""
+    in_one = getattr(data, "ndim", 0) == 1 and library_of(data) in ("numpy", "pandas")
+    return in_one or is_series(data) or is_arrow(data)
 
 
 def type_of(column: Any) -> Any:
@@ -78,7 +79,7 @@ def python_values(column: Any) -> Sequence[Any]:
     """The values of a column as Python's, None or NaN where they are missing."""
     if isinstance(column, (list, tuple)):
         return column
-    convert = getattr(column, "to_pylist", None) or getattr(column, "to_list", None) or column.tolist
+    convert = getattr(column, "to_pylist", None) or getattr(column, "tolist", None) or column.to_list
     values: Sequence[Any] = convert()
     return values
 
@@ -101,7 +102,7 @@ def listed(data: Any) -> Any:
         return list(data)
     if library_of(data) is None and isinstance(data, (Set, Mapping)):
         hint = "list(X.values())" if isinstance(data, Mapping) else "sorted(X)"
-        raise InputError(f"X is a {type(data).__name__}, whose members have no place; give a list, such as {hint}")
+        raise InputError(f"X is {a_type(data)}, whose members have no place; give a list, such as {hint}")
     return data
 
 
@@ -141,6 +142,12 @@ def _of_xarray(data: Any, name: str) -> Any:
             f"{name}[{next(iter(data), 'counts')!r}]"
         )
     return unwrapped(data.data, name)
+
+
+def a_type(value: Any) -> str:
+    """What a value is, with its article: "a list", "an Index"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 def _is_a(data: Any, name: str) -> bool:

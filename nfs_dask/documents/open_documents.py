@@ -13,14 +13,14 @@ from typing import Any, TypeGuard, get_args
 
 import numpy as np
 
-from nfs_dask.containers import column_names, is_column, is_frame, is_series, iterated, type_of, unwrapped
+from nfs_dask.containers import a_type, column_names, is_column, is_frame, is_series, iterated, type_of, unwrapped
 from nfs_dask.documents.checking import is_missing
-from nfs_dask.documents.dask_documents import TEXT, DaskDocuments, is_bag
+from nfs_dask.documents.dask_documents import TEXT, DaskDocuments, as_bag, is_bag
 from nfs_dask.documents.decoding import check_encoding
 from nfs_dask.documents.document_source import DocumentSource, OnError, TextColumns
 from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.documents.locations import looks_like_path, open_places, place_is_matrix
-from nfs_dask.documents.texts_in_memory import MemoryDocuments, a_type
+from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
 from nfs_dask.sources.dask_matrices import is_collection
 
@@ -28,7 +28,7 @@ UTF8 = "utf-8"
 LOOKED_AT = 1_000  # values among which one is searched that is there
 ACCEPTED = (
     "a path, URL or pattern of files, folders or archives; a list of pathlib.Path; a list, tuple, numpy array, Series "
-    "or pyarrow column of strings; a DataFrame or pyarrow Table with text_column=; a Dask bag or Series"
+    "or pyarrow column of strings; a DataFrame or pyarrow Table with text_column=; a Dask bag, Series or array"
 )
 
 
@@ -49,7 +49,7 @@ def open_documents(
     source
         Files (Parquet, CSV, JSON lines, lines of text), folders or tar archives with a folder for each class: a path,
         URL or pattern, or a list of `Path`. Or a list, tuple, numpy array, Series or pyarrow column of strings; a
-        DataFrame or pyarrow Table; a Dask bag of strings, (text, label) pairs or dicts.
+        DataFrame or pyarrow Table; a Dask bag of strings, (text, label) pairs or dicts, or a Dask Series or array.
     text_column
         The column of texts; by default "text" where there are columns.
     regions
@@ -122,8 +122,8 @@ def _open(source: Any, columns: TextColumns) -> DocumentSource:
         columns = columns if columns.text else replace(columns, text=(TEXT,))
         return DaskDocuments(source, columns) if is_collection(source) else MemoryDocuments(source, columns)
     _refuse_columns(source, columns)
-    if is_series(source) and is_collection(source):
-        return DaskDocuments(source, columns)
+    if is_collection(source) and getattr(source, "ndim", 0) == 1:
+        return DaskDocuments(source if is_series(source) else as_bag(source), columns)
     if is_column(source) or isinstance(source, (list, tuple, np.ndarray)):
         _refuse_list_of_paths(source)
         return MemoryDocuments(source, columns)
@@ -178,7 +178,7 @@ def _holds_texts(column: Any) -> bool:
     told = False if dtype is None else are_strings(dtype)
     if told is not None:
         return told
-    return is_series(column) if is_collection(column) else isinstance(_first_present(column), str)
+    return is_collection(column) or isinstance(_first_present(column), str)
 
 
 def _stands_for_text(value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import column_names, is_arrow, is_frame, is_series, iterated, python_values, type_of
+from nfs_dask.containers import a_type, column_names, is_arrow, is_frame, is_series, iterated, python_values, type_of
 from nfs_dask.documents.arrow import texts_of
 from nfs_dask.documents.checking import BATCH_DOCUMENTS, Bad, Checker, TextColumn, check_columns, is_missing
 from nfs_dask.documents.document_source import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
@@ -166,11 +166,6 @@ _ADVICE: dict[Any, str] = {
     dict: ": make a DataFrame of dicts, and name its column of texts with text_column=",
     list: ": join its words with spaces",
 }
-
-
-def a_type(value: Any) -> str:
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _is_numbers(column: Any) -> bool:

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import is_frame, listed, unwrapped
+from nfs_dask.containers import a_type, is_frame, listed, unwrapped
 from nfs_dask.documents.at_hand import holds_texts, text_columns
 from nfs_dask.engine.choose import choose_for_partitions
 from nfs_dask.engine.engine import Engine
@@ -305,7 +305,7 @@ def checked_texts(X: Any) -> Any:
             f"for each document: of a DataFrame give the column of texts{_such_as(X)}"
         )
     if is_collection(X) and not holds_texts(X):
-        raise InputError(f"X is a {type(X).__name__} that does not hold strings; give a dask bag or Series of them")
+        raise InputError(f"X is {a_type(X)} that does not hold strings; give a dask bag or Series of them")
     return X
 
 

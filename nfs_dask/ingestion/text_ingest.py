@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import unwrapped
+from nfs_dask.containers import a_type, unwrapped
 from nfs_dask.documents.document_source import DocumentSource, shares
 from nfs_dask.engine.choose import choose_for_documents
 from nfs_dask.engine.engine import Engine, Executor
@@ -236,8 +236,8 @@ def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPiec
         values = values.compute() if is_collection(values) else values
         if what == "weights" and isinstance(values, Real):
             values = np.full(seen.seen, values)
-        if values is not None and (not hasattr(values, "__len__") or isinstance(values, (str, bytes, Mapping, Set))):
-            raise InputError(f"{what}= is a {type(values).__name__}; give a list or an array, one for each document")
+        if values is not None and (_is_single(values) or isinstance(values, (str, bytes, Mapping, Set))):
+            raise InputError(f"{what}= is {a_type(values)}; give a list or an array, one for each document")
         if values is not None and len(values) != seen.seen:
             raise InputError(f"there are {seen.seen:,} documents but {len(values):,} {what}; give one for each")
         given.append(values if values is None or not len(skipped) else _without(values, skipped))
@@ -248,6 +248,10 @@ def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPiec
             f"labels= has none for document {number:,}; give it one, or leave such documents out beforehand"
         )
     return labelled
+
+
+def _is_single(values: Any) -> bool:
+    return not hasattr(values, "__len__") or getattr(values, "shape", None) == ()
 
 
 def _without(values: Any, skipped: Array) -> Any:

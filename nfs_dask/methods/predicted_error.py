@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.containers import a_type
 from nfs_dask.errors import InputError
 from nfs_dask.models.model import Model
 from nfs_dask.models.naive_bayes import NaiveBayesModel
@@ -95,7 +96,7 @@ def _numbers(P: Any) -> Array:
         given = np.atleast_2d(np.asarray(P, np.float64))
     except (TypeError, ValueError):
         raise InputError(
-            f"P is a {type(P).__name__} and no array of numbers; give (C, D) probabilities or their logarithms, or a "
+            f"P is {a_type(P)} and no array of numbers; give (C, D) probabilities or their logarithms, or a "
             "fitted SparseMultinomialNB"
         ) from None
     return np.asarray(np.exp(given)) if (given <= 0).all() and (given < 0).any() else given

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
-from nfs_dask.containers import text_names
+from nfs_dask.containers import a_type, text_names
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_tree
 from nfs_dask.sources.chunks import height, make_block, merged, part_classes, weigh
@@ -93,7 +93,7 @@ class CollectionSource:
         """Chunks as [row][column], their heights where known, and their widths."""
         if _dimensions(X) != 2:
             raise InputError(
-                f"X is a {type(X).__name__} of {_dimensions(X)} dimension(s); give a dask array or DataFrame "
+                f"X is {a_type(X)} of {_dimensions(X)} dimension(s); give a dask array or DataFrame "
                 "with one row per document"
             )
         if hasattr(X, "columns"):
@@ -131,9 +131,7 @@ class CollectionSource:
 
     def _column(self, values: Any, name: str) -> list[Any]:
         if _dimensions(values) != 1:
-            raise InputError(
-                f"{name} is a {type(values).__name__} without exactly one dimension; give one value per row"
-            )
+            raise InputError(f"{name} is {a_type(values)} without exactly one dimension; give one value per row")
         return list(self._parts(values))
 
     def _aligned(

@@ -14,7 +14,7 @@ import numpy as np
 
 from nfs_dask.arrays import kernels
 from nfs_dask.arrays.block import Array, Csr, Kind, all_columns, column_type, full_rows
-from nfs_dask.containers import column_names, library_of, type_of, unwrapped
+from nfs_dask.containers import a_type, column_names, library_of, type_of, unwrapped
 from nfs_dask.errors import InputError, WrongTypeError
 from nfs_dask.sources.anndata_memory import is_anndata
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly, in_pieces
@@ -71,11 +71,11 @@ def as_rows(X: Any) -> MatrixRows:
         try:
             array = np.asarray(X)
         except ValueError as error:
-            what = f"X is a {type(X).__name__} that is no table: {error}"
+            what = f"X is {a_type(X)} that is no table: {error}"
             raise InputError(f"{what}; give rows of equal length") from error
         return _from_numpy(array)
     hint = "its matrix, adata.X, and labels as y, such as adata.obs['group']" if is_anndata(X) else ACCEPTED
-    raise InputError(f"X is a {type(X).__name__}; give {hint}")
+    raise InputError(f"X is {a_type(X)}; give {hint}")
 
 
 def kind_of(dtype: np.dtype[Any]) -> Kind | None:
@@ -310,7 +310,7 @@ def _from_pandas(X: Any) -> MatrixRows:
 def _from_table(X: Any) -> MatrixRows:
     if (names := column_names(X)) is None:
         raise InputError(
-            f"X is a {type(X).__name__} of {library_of(X)}, which is one column; give a table with one row per document"
+            f"X is {a_type(X)} of {library_of(X)}, which is one column; give a table with one row per document"
         )
     columns = _columns_of(X)
     types = [_numbers_in(column, name).dtype for name, column in zip(names, columns, strict=True)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import unwrapped
+from nfs_dask.containers import a_type, unwrapped
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import expand
 from nfs_dask.files.folder import is_url
@@ -70,7 +70,7 @@ def open_source(
         if applies(X):
             return opener(X, request)
     accepted = "; ".join(what for what, _, _ in _WAYS)
-    raise InputError(f"X is a {type(X).__name__}, which cannot be opened; accepted are: {accepted}")
+    raise InputError(f"X is {a_type(X)}, which cannot be opened; accepted are: {accepted}")
 
 
 def _is_path(X: Any) -> bool:
@@ -128,7 +128,7 @@ def _without_columns(X: Any, request: Request) -> Any:
     for name, value in (("labels", request.labels), ("layer", request.layer)):
         if value is not None:
             raise InputError(
-                f"{name}={value!r} names a part of a file, but X is a {type(X).__name__}; give labels as y=, and the "
+                f"{name}={value!r} names a part of a file, but X is {a_type(X)}; give labels as y=, and the "
                 "matrix that is meant as X"
             )
     return X

@@ -31,6 +31,10 @@ COLUMNS = {
     "numpy strings": lambda texts: np.array(texts, np.dtypes.StringDType()),
     "masks nothing": lambda texts: np.ma.masked_array(texts, [False] * len(texts)),
     "series": lambda texts: pd.Series(texts, index=range(9, 9 + len(texts))),
+    "index": pd.Index,
+    "index of objects": lambda texts: pd.Index(texts, dtype=object),
+    "array of pandas": lambda texts: pd.array(texts, dtype="string"),
+    "categories": pd.Categorical,
     "series of arrow": lambda texts: pd.Series(texts, dtype=pd.ArrowDtype(pa.large_string())),
     "pyarrow": pa.array,
     "large pyarrow": lambda texts: pa.array(texts, pa.large_string()),
@@ -103,6 +107,40 @@ def test_missing_ones_are_named_in_every_kind(kind, model):
         model.predict(given)
     with pytest.raises(InputError, match="document 4 is None, not a string"):
         nfs.TextVectorizer().fit(given)
+
+
+def chunked(texts: list[str], kind: Any) -> Any:
+    return library("dask.array").from_array(np.array(texts, kind), chunks=7)
+
+
+CHUNKS = {
+    "strings": lambda texts: chunked(texts, str),
+    "objects": lambda texts: chunked(texts, object),
+    "numpy strings": lambda texts: chunked(texts, np.dtypes.StringDType()),
+    "xarray": lambda texts: library("xarray").DataArray(chunked(texts, str)),
+}
+
+
+@pytest.mark.parametrize("kind", CHUNKS)
+def test_texts_in_chunks(kind, model, tmp_path):
+    given = CHUNKS[kind](TEXTS)
+    assert is_documents(given)
+    dataset = nfs.ingest(given, tmp_path / "s.zarr", labels=LABELS)
+    np.testing.assert_array_equal(nfs.SparseMultinomialNB("all").fit(dataset).transform(dataset).toarray(), EXPECTED)
+    np.testing.assert_array_equal(nfs.TextVectorizer().fit_transform(given).compute().toarray(), EXPECTED)
+    np.testing.assert_array_equal(model.predict_proba(given).compute(), model.predict_proba(TEXTS))
+
+
+def test_chunks_that_hold_no_texts_are_refused(tmp_path):
+    with pytest.raises(InputError, match="item 0 of partition 0 is an int; documents are strings"):
+        nfs.ingest(chunked([1, 2], object), tmp_path / "s.zarr")
+    with pytest.raises(InputError, match="documents were given as an Array; accepted are"):
+        open_documents(chunked([["a", "b"]], str))
+
+
+def test_one_label_for_all_is_refused(tmp_path):
+    with pytest.raises(InputError, match="labels= is a ndarray; give a list or an array, one for each document"):
+        nfs.ingest(TEXTS, tmp_path / "s.zarr", labels=np.array("tea"))
 
 
 def test_masked_texts_are_refused(model, tmp_path):

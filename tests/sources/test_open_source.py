@@ -86,7 +86,7 @@ def test_a_folder_or_url_is_a_zarr_store(files, monkeypatch):
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        (5, {}, "X is a int, which cannot be opened; accepted are: .*dask array.*Zarr store.*numpy array"),
+        (5, {}, "X is an int, which cannot be opened; accepted are: .*dask array.*Zarr store.*numpy array"),
         (None, {}, "NoneType"),
         ({"a": 1}, {}, "dict"),
         (dask.bag.from_sequence(["a"]), {}, "Bag"),
@@ -94,7 +94,7 @@ def test_a_folder_or_url_is_a_zarr_store(files, monkeypatch):
         (X, {"y": Y, "labels": Y}, "twice"),
         (X, {"labels": "class"}, "labels='class' names a part of a file, but X is a ndarray"),
         (FRAME, {"layer": "raw"}, "layer='raw' names a part"),
-        (da.ones((3, 3)), {"labels": "class"}, "X is a Array"),
+        (da.ones((3, 3)), {"labels": "class"}, "X is an Array"),
         ("FILES/nothing", {}, "is missing"),
         ("FILES/*.tsv", {}, "no file matches"),
         ("FILES/notes.doc", {}, "no known format; files end in .npz, .svm"),
