@@ -102,6 +102,9 @@ class PredictingMixin:
 
         Of more than two classes, beside the average one: scores differ between classes as ``X @ coef_.T + intercept_``
         does, and what is the same for all of them is left out.
+
+        Before release 1.9 scikit-learn's `SelectFromModel` takes dense weights only: give it
+        ``importance_getter=lambda model: model.coef_.toarray()``. `RFE` takes sparse ones.
         """
         weights = self._linear().coefficients()[0]
         rows, k = weights.shape

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import sklearn
+from packaging.version import Version
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_selection import RFE, SelectFromModel
@@ -23,6 +25,8 @@ LINEAR = {
     "error": ErrorRateSelector(5),
 }
 FREQUENT, RARE = 10, 40
+SPARSE = Version(sklearn.__version__) >= Version("1.9")  # SelectFromModel takes sparse weights
+GETTER = "auto" if SPARSE else lambda model: model.coef_.toarray()
 TELLING = np.arange(6)
 
 
@@ -80,7 +84,9 @@ def test_selectors_of_scikit_learn_take_the_features_that_tell(name, n_classes):
     k = len(LINEAR[name].fit(X, y).coef_.indices) // (1 if n_classes == 2 else n_classes)
     most = min(k, len(TELLING))
     for kind in (np.asarray, sparse.csr_array):
-        chosen = SelectFromModel(clone(LINEAR[name]), max_features=most, threshold=-np.inf).fit(kind(X), y)
+        chosen = SelectFromModel(
+            clone(LINEAR[name]), max_features=most, threshold=-np.inf, importance_getter=GETTER
+        ).fit(kind(X), y)
         assert np.isin(np.flatnonzero(chosen.get_support()), TELLING).all()
         estimator = clone(LINEAR[name])
         if name == "hybrid regions":
