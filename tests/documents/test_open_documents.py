@@ -319,7 +319,7 @@ def test_mixtures_are_refused(here):
         open_documents("odd.parquet")
 
 
-@pytest.mark.parametrize("given", [3, iter(TEXTS), {"a", "b"}, da.from_array(np.array(TEXTS)), pd.Index(TEXTS)])
+@pytest.mark.parametrize("given", [3, iter(TEXTS), {"a", "b"}, da.from_array(np.array([TEXTS])), pd.MultiIndex])
 def test_what_cannot_be_opened_is_told_what_can(given):
     with pytest.raises(InputError, match=r"documents were given as an? \w+; accepted are: a path, URL or pattern"):
         open_documents(given)
