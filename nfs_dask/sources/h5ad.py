@@ -19,6 +19,7 @@ from nfs_dask.sources.anndata_tables import TableColumn, names_at
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.h5ad_columns import check_names, index_of, obs_column
 from nfs_dask.sources.matrices import check_matrix, check_size, compress, countable, kind_of
+from nfs_dask.sources.row_tables import H5adRows
 from nfs_dask.sources.stored_labels import ColumnLabels
 from nfs_dask.units import MiB
 
@@ -52,7 +53,7 @@ class H5adSource:
         self._labels = labels
         self.fingerprint: str | None = fingerprint([self._path], "h5ad", labels, layer)
         self.read_nbytes = size_of(self._path)
-        with _opened(self._path) as file:
+        with opened(self._path) as file:
             matrix = _matrix(file, self._matrix, self._path)
             self.n_rows, self.n_features = matrix.shape
             self._cuts: Cuts = matrix.cut()
@@ -78,7 +79,7 @@ class H5adSource:
         return column
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        with _opened(self._path) as file:
+        with opened(self._path) as file:
             matrix = _matrix(file, self._matrix, self._path)
             column = self._column(file)
             labels = None if column is None else ColumnLabels(column, self.classes)
@@ -89,9 +90,16 @@ class H5adSource:
                 indptr, indices, data, full = matrix.rows(first, last)
                 yield Block(indptr, indices, data, codes, self.n_features, None, first, number, full)
 
+    @property
+    def annotations(self) -> H5adRows | None:
+        """The table of rows, where there is one."""
+        with opened(self._path) as file:
+            known = index_of(file, "obs", self._path) is not None
+        return H5adRows(self._path, self.n_rows, self._labels) if known else None
+
     def names(self, columns: Array) -> list[str] | None:
         """Names from the index of ``var``, of which only the parts are read that hold one of them."""
-        with _opened(self._path) as file:
+        with opened(self._path) as file:
             index = index_of(file, "var", self._path)
             return None if index is None else names_at(index, columns, _NAMES)
 
@@ -183,7 +191,7 @@ def _matrix(file: Any, name: str, path: str) -> _Csr | _Dense:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Any]:
+def opened(path: str) -> Iterator[Any]:
     try:
         import h5py  # only for these files
     except ImportError:

@@ -45,21 +45,36 @@ def obs_column(file: Any, name: str, path: str) -> TableColumn:
     return _column(table, name, where)
 
 
+def names_of_obs(file: Any) -> list[str]:
+    """The columns of ``obs`` besides its index, in order."""
+    table = file["obs"]
+    if hasattr(table, "shape"):
+        return [name for name in _columns(table) if name != _index_field(table)]
+    names = _columns(table)
+    index, order = table.attrs.get("_index", "_index"), [str(name) for name in table.attrs.get("column-order", names)]
+    return [name for name in order if name in names and name != index]
+
+
 def index_of(file: Any, name: str, path: str) -> TableColumn | None:
     """The index of a table; None where there is no table."""
     if name not in file:
         return None
     table = file[name]
     if hasattr(table, "shape"):
-        fields = list(table.dtype.names or ())
-        if not fields:
+        if not table.dtype.names:
             raise StoreError(f"{path}: {name} is an array of numbers where a table must be; the file is damaged")
-        field = next((one for one in ("index", "_index") if one in fields), fields[0])
+        field = _index_field(table)
         return H5Values(table, f"{path}: {name}/{field}", field)
     key = str(table.attrs.get("_index", "_index"))
     if key not in table:
         raise StoreError(f"{path}: {name} has no index {key!r}; the file is damaged")
     return _column(table, key, f"{path}: {name}/{key}")
+
+
+def _index_field(table: Any) -> str:
+    """The field of a compound dataset that is its index."""
+    fields = table.dtype.names
+    return next((one for one in ("index", "_index") if one in fields), str(fields[0]))
 
 
 def check_names(file: Any, n_features: int, path: str) -> None:

@@ -13,6 +13,7 @@ from nfs_dask.arrays.block import UNLABELLED, Array, Block
 from nfs_dask.sources.labels import encode, sample_weights, smallest_codes
 from nfs_dask.sources.matrix_source import check_names
 from nfs_dask.sources.source import Source
+from nfs_dask.store.row_columns import Annotations, annotations_of
 
 
 class Labelled:
@@ -45,6 +46,11 @@ class Labelled:
                 if hasattr(source, own):
                     setattr(self, own, getattr(source, own))
         self.fingerprint = None if source.fingerprint is None else self._digest(source.fingerprint)
+
+    @property
+    def annotations(self) -> Annotations | None:
+        """The table of rows of the source."""
+        return annotations_of(self._source)
 
     @property
     def first_unlabelled(self) -> int | None:

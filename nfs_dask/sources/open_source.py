@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, unwrapped
@@ -17,6 +17,7 @@ from nfs_dask.sources.dask_matrices import CollectionSource, is_collection
 from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.matrices import ACCEPTED
 from nfs_dask.sources.matrix_source import MatrixSource
+from nfs_dask.sources.row_tables import FrameRows
 from nfs_dask.sources.source import Source, is_source
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
@@ -97,9 +98,10 @@ def _open_anndata(X: Any, request: Request) -> Source:
     y = request.y if request.labels is None else column_of(X, request.labels)
     names = names_of_columns(X) if request.names is None else request.names
     matrix = matrix_of(X, request.layer)
-    return (_open_collection if is_collection(matrix) else _open_matrix)(
-        matrix, Request(y, request.sample_weight, names)
-    )
+    opened: Any = _open_collection if is_collection(matrix) else _open_matrix
+    source: Any = opened(matrix, Request(y, request.sample_weight, names))
+    source.annotations = FrameRows(X.obs, request.labels)
+    return cast(Source, source)
 
 
 def _open_matrix(X: Any, request: Request) -> Source:

@@ -13,6 +13,7 @@ from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, Kind
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.anndata_memory import RAW
+from nfs_dask.sources.row_tables import ZarrRows
 from nfs_dask.sources.stored_labels import GivenLabels, Labels, OwnLabels, column_labels, listing
 from nfs_dask.store.header import Header, find_header
 from nfs_dask.store.hierarchy import Hierarchy
@@ -80,6 +81,8 @@ class ZarrSource:
         self.location = folder.location
         hierarchy = Hierarchy.open(folder)
         header = find_header(hierarchy.root, folder.location)
+        self._opened: Hierarchy | None = hierarchy
+        self._label = labels if isinstance(labels, str) else None if header is None else header.label
         matrix: _Matrix = _Foreign(hierarchy, layer) if header is None or layer is not None else _Own(folder, header)
         self._matrix = matrix
         self._labels = _labels(hierarchy, header, labels, matrix.n_rows)
@@ -105,6 +108,15 @@ class ZarrSource:
 
     def names(self, columns: Array) -> list[str] | None:
         return self._matrix.names(checked_columns(columns, self.n_features))
+
+    @property
+    def annotations(self) -> ZarrRows | None:
+        """The table of rows, where there is one."""
+        hierarchy = self._opened or Hierarchy.open(Folder(self.location))
+        return ZarrRows(hierarchy, self.n_rows, self._label) if hierarchy.find("obs") is not None else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}  # blocks need none of it
 
     def lengths(self, region: int, start: int, stop: int) -> Array | None:
         """How many terms of the vocabulary a region of rows ``start .. stop - 1`` has; None where that is not kept."""

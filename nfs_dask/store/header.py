@@ -26,13 +26,14 @@ from nfs_dask.store.layout import (
     consolidated,
     group_metadata,
 )
+from nfs_dask.store.plain_values import categories_at, plain_array
+from nfs_dask.store.row_columns import RowColumn
 from nfs_dask.store.text_facts import TextFacts
 
 FORMAT = 2  # 1 had values as narrow as one byte, and row pointers always of 64 bits
 ROOT = "zarr.json"
 MOST_JSON = 256 << 20  # bytes
 INDEX_NAMES = 1 << 21  # up to here AnnData's index holds names; it takes 8 s and 2 GB to open one of 12 million
-CATEGORIES_CHUNK = 1024
 RECORD = 24  # bytes of one receipt at rest: a digest and a size
 
 _VALUES = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "int64", "float32", "float64")
@@ -67,6 +68,8 @@ class Header:
     pointer_type: str = "int64"  # of row pointers; the same as that of columns, but in stores of format 1
     narrow_type: str = ""  # the smallest type that holds all values: what a pass of ours sees; else the stored one
     editions: tuple[tuple[str, int], ...] = ()  # of arrays that were written anew in a wider type, by name
+    annotations: tuple[RowColumn, ...] = ()  # columns of the table of rows that came with them
+    named: bool = False  # whether some rows came with names, which are AnnData's index then
 
     def to_json(self) -> Json:
         plain = asdict(replace(self, text=None))
@@ -89,10 +92,12 @@ class Header:
             found = without_seal(found)
             if version == 1:
                 found = {"pointer_type": "int64", "narrow_type": found["value_type"], "editions": {}, **found}
+            found = {"annotations": [], "named": False, **found}  # these were dropped at first
             text = found.get("text")
             values = {field.name: found[field.name] for field in fields(cls) if field.name != "text"}
             values |= {"layout": Layout(**found["layout"]), "classes": tuple(found["classes"])}
             values["editions"] = tuple(sorted(found["editions"].items()))
+            values["annotations"] = tuple(RowColumn.from_json(column) for column in found["annotations"])
             values["text"] = None if text is None else TextFacts.from_json(text)
             header = cls(**values)
             header.check(where)
@@ -122,6 +127,7 @@ class Header:
             and all(type(edition) is int and 0 < edition < 2**31 for _, edition in self.editions)
             and self.weight_type in (None, "int64", "float64")
             and isinstance(self.fingerprint, str)
+            and type(self.named) is type(self.text_ids) is bool
             and (self.text is None or self.text.n_features == self.n_features)
         )
         if not known:
@@ -152,6 +158,15 @@ class Header:
             check_label_name(column)
             if column == self.label:
                 raise InputError(f"the label column {column!r} has the name of another column; choose another name")
+        names = [*self.own_columns, *(one.name for one in self.annotations)]
+        if len(set(names)) < len(names):
+            raise InputError(f"two columns of rows have one name, among {', '.join(names)}; rename one")
+
+    @property
+    def own_columns(self) -> list[str]:
+        """Names of the columns of obs that are ours: labels, weights, lengths."""
+        own = [self.label, WEIGHT if self.weight_type else None, *self._length_columns]
+        return [name for name in own if name is not None]
 
     # The arrays that follow from it.
 
@@ -242,10 +257,29 @@ class Header:
     def categories(self) -> Numbers | Texts | None:
         if self.label is None:
             return None
-        name, n = f"obs/{self.label}/categories", len(self.classes)
-        if self.class_type == "str":
-            return Texts(name, n, CATEGORIES_CHUNK)
-        return Numbers(name, self.class_array().dtype.name, n, CATEGORIES_CHUNK, CATEGORIES_CHUNK)
+        return categories_at(f"obs/{self.label}/categories", self.class_type, self.classes)
+
+    @property
+    def annotation_numbers(self) -> dict[str, Numbers]:
+        """Numbers and codes of columns that came with the rows, by the name of the column."""
+        found = {one.name: one.numbers(self.n_rows, self.layout) for one in self.annotations}
+        editions = dict(self.editions)
+        return {
+            name: replace(numbers, edition=editions.get(numbers.name, 0))
+            for name, numbers in found.items()
+            if numbers is not None
+        }
+
+    @property
+    def annotation_texts(self) -> dict[str, Texts]:
+        found = {one.name: one.texts(self.n_rows, self.layout) for one in self.annotations}
+        return {name: texts for name, texts in found.items() if texts is not None}
+
+    @property
+    def category_arrays(self) -> list[tuple[Numbers | Texts, tuple[Any, ...]]]:
+        """Arrays of categories and what they hold: the classes, and those of columns that came with the rows."""
+        found = [(one.category_array(), one.categories) for one in self.annotations]
+        return [(array, values) for array, values in [(self.categories, self.classes), *found] if array is not None]
 
     def _per_entry(self, name: str, dtype: str) -> Numbers:
         edition = dict(self.editions).get(name, 0)
@@ -263,10 +297,14 @@ class Header:
         columns = [column for column in (self.codes, self.weights) if column is not None]
         return [self.data, self.indices, self.indptr, *columns]  # lengths follow from these
 
+    def typed(self) -> list[Numbers]:
+        """The arrays that an append may need in a wider type."""
+        return [*self.content(), *self.annotation_numbers.values()]
+
     def widened_from(self, old: Header) -> Header:
         """The header with a new edition of each array that an older generation has in another type."""
-        before, editions = {numbers.name: numbers for numbers in old.content()}, dict(self.editions)
-        for numbers in self.content():
+        before, editions = {numbers.name: numbers for numbers in old.typed()}, dict(self.editions)
+        for numbers in self.typed():
             if numbers.name in before and numbers.dtype != before[numbers.name].dtype:
                 editions[numbers.name] = before[numbers.name].edition + 1
         return replace(self, editions=tuple(sorted(editions.items())))
@@ -275,25 +313,29 @@ class Header:
         """The arrays with receipts, in the order of these."""
         names = [] if self.names_nbytes is None else [self.name_offsets, self.name_bytes]
         frequencies = [] if self.frequencies is None else [self.frequencies]
-        return [*self.content(), self.cuts, *names, *self.lengths, *frequencies, *(self.sorted_terms or ())]
+        return [*self.typed(), self.cuts, *names, *self.lengths, *frequencies, *(self.sorted_terms or ())]
 
     def numbers(self) -> list[Numbers]:
-        extra = [ids for ids in (self.row_ids, self.column_ids, self.categories) if isinstance(ids, Numbers)]
+        extra = [array for array in self._unrecorded if isinstance(array, Numbers)]
         return [*self.recorded(), self.receipts, *extra]
 
     def texts(self) -> list[Texts]:
-        return [ids for ids in (self.row_ids, self.column_ids, self.categories) if isinstance(ids, Texts)]
+        return [array for array in self._unrecorded if isinstance(array, Texts)]
+
+    @property
+    def _unrecorded(self) -> list[Numbers | Texts]:
+        """The arrays without receipts, which have their checksums."""
+        categories = [array for array, _ in self.category_arrays]
+        return [self.row_ids, self.column_ids, *categories, *self.annotation_texts.values()]
 
     def class_array(self) -> Array:
         """The classes as the codes number them."""
-        types = {"str": np.str_, "int": np.int64, "float": np.float64, "bool": np.bool_}
-        return np.array(self.classes, dtype=types[str(self.class_type)])
+        return plain_array(self.class_type, self.classes)
 
     def nodes(self) -> dict[str, Json]:
         """Zarr metadata of all that AnnData may see, by path."""
         empty = {name: group_metadata("dict", "0.1.0") for name in ("layers", "obsm", "obsp", "uns", "varm", "varp")}
-        columns = [name for name in (self.label, WEIGHT if self.weights else None) if name is not None]
-        columns += self._length_columns
+        columns = [*self.own_columns, *(one.name for one in self.annotations)]
         nodes = empty | {
             "X": group_metadata("csr_matrix", "0.1.0", shape=[self.n_rows, self.n_features]),
             "obs": group_metadata("dataframe", "0.2.0", _index=INDEX, **{"column-order": columns}),
@@ -301,11 +343,15 @@ class Header:
         }
         for part in (self.data, self.indices, self.indptr):
             nodes[part.name] = part.metadata()
-        for column in (self.row_ids, self.column_ids, self.weights, self.codes, self.categories, *self.lengths):
+        arrays = [self.row_ids, self.column_ids, self.weights, self.codes, *self.lengths]
+        arrays += [*self.annotation_numbers.values(), *self.annotation_texts.values()]
+        for column in [*arrays, *(array for array, _ in self.category_arrays)]:
             if column is not None:
                 nodes[column.name] = column_metadata(column)
         if self.label is not None:
             nodes[f"obs/{self.label}"] = group_metadata("categorical", "0.2.0", ordered=False)
+        for one in self.annotations:
+            nodes |= one.group()
         return nodes
 
     def own_nodes(self) -> dict[str, Json]:

@@ -4,7 +4,8 @@
 
     zarr.json                    AnnData's root group, our header, and the metadata of all below but nfs_dask/
     X/{data,indices,indptr}      the matrix as CSR, in AnnData's encoding
-    obs/_index, obs/<label>/...  row ids, labels as a categorical; obs/weight where rows have weights
+    obs/_index, obs/<label>/...  names or numbers of rows, labels as a categorical; obs/weight where rows have weights
+    obs/<column>                 other columns that came with the rows, such as those of AnnData
     obs/length_<region>          how long each region of a document is, where rows are counts of several
     var/_index                   names of the columns, or their numbers where there are millions
     nfs_dask/cuts                first row of each block

@@ -72,7 +72,7 @@ def _hidden(folder: Folder) -> list[Folder]:
 
 def remove_other_editions(folder: Folder, header: Header) -> None:
     """Remove what arrays were before they were written anew in a wider type, and what a writer that died began."""
-    for numbers in header.content():
+    for numbers in header.typed():
         array = folder / numbers.name
         for name in other_editions(numbers, array.names()):
             if name == "c":

@@ -15,9 +15,10 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.header import Header
-from nfs_dask.store.layout import Numbers, Texts
+from nfs_dask.store.layout import INDEX, Numbers, Texts
+from nfs_dask.store.row_columns import Annotations, RowColumn
 from nfs_dask.store.shards import ArrayWriter, Receipt, ShardReader
-from nfs_dask.store.string_arrays import write_ids
+from nfs_dask.store.string_arrays import decimal, read_texts, write_ids, write_row_texts
 from nfs_dask.store.survey import Survey, SurveyedRows, checked_blocks, read_scratch
 
 
@@ -55,6 +56,8 @@ class RowsTask:
     old: Header | None  # of the generation whose rows are there already
     shard: int
     runs: tuple[RunRows, ...]  # those with rows in this shard
+    table: Annotations | None  # of the new rows
+    given: frozenset[str]  # which of the store's columns it has
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,12 @@ def entries_tasks(
 
 
 def rows_tasks(
-    location: str, scratch: str, header: Header, old: Header | None, surveys: list[Survey]
+    location: str,
+    scratch: str,
+    header: Header,
+    old: Header | None,
+    surveys: list[Survey],
+    table: Annotations | None,
 ) -> list[RowsTask]:
     """A task for each shard of rows that is new or was not full."""
     old_rows, old_nnz = (0, 0) if old is None else (old.n_rows, old.nnz)
@@ -106,11 +114,12 @@ def rows_tasks(
         runs.append(RunRows(found.number, row, found.n_rows, entry))
         row, entry = row + found.n_rows, entry + found.nnz
     size = header.layout.row_shard
+    given = frozenset() if table is None else frozenset(column.name for column in table.columns())
     tasks = []
     for shard in range(old_rows // size, header.indptr.n_shards):
         low, high = shard * size, (shard + 1) * size
         here = tuple(run for run in runs if run.first_row < high and run.first_row + run.n_rows > low and run.n_rows)
-        tasks.append(RowsTask(location, scratch, header, old, shard, here))
+        tasks.append(RowsTask(location, scratch, header, old, shard, here, table, given))
     return tasks
 
 
@@ -146,9 +155,9 @@ def write_entries(task: EntriesTask) -> tuple[list[Receipt], list[Receipt]]:
 
 def widening_tasks(location: str, header: Header, old: Header | None, runs: int) -> list[WideningTask]:
     """Tasks that write the full shards of an older generation anew, of arrays that have a wider type now."""
-    before = {} if old is None else {numbers.name: numbers for numbers in old.content()}
+    before = {} if old is None else {numbers.name: numbers for numbers in old.typed()}
     tasks = []
-    for new in header.content():
+    for new in header.typed():
         one = before.get(new.name)
         if one is not None and one.edition != new.edition:
             full = (one.length - (one.name == header.indptr.name)) // one.shard  # no shard of rows ends with a pointer
@@ -170,7 +179,7 @@ def write_wider(task: WideningTask) -> tuple[str, list[Receipt]]:
 def exactly(values: Array, dtype: str, where: str) -> Array:
     """The same values in another type; refused where that has no place for one of them."""
     wider = values.astype(dtype, copy=False)
-    if not np.array_equal(wider.astype(values.dtype, copy=False), values):
+    if not np.array_equal(wider.astype(values.dtype, copy=False), values, equal_nan=values.dtype.kind == "f"):
         raise InputError(
             f"{where} holds numbers beyond 2^53, which {dtype} cannot hold beside fractions; ingest all rows together"
         )
@@ -195,13 +204,19 @@ def write_rows(task: RowsTask) -> WrittenRows:
     columns = {header.indptr: np.append(starts, header.nnz) if stop < first + header.layout.row_shard else starts}
     for name, numbers in header.row_columns.items():
         columns[numbers] = _row_values(task, name, first, stop)
+    for annotated in header.annotations:
+        if annotated.name in header.annotation_numbers:
+            columns[header.annotation_numbers[annotated.name]] = _annotations(task, annotated, first, stop)
+        elif stop > first:
+            texts = header.annotation_texts[annotated.name]
+            write_row_texts(folder, texts, first, _annotations(task, annotated, first, stop).tolist())
     receipts: dict[str, Receipt] = {}
     for numbers, values in columns.items():
         with ArrayWriter(folder, numbers, task.shard) as writer:
             writer.add(values.astype(numbers.dtype, copy=False))
         if len(values):
             receipts[numbers.name] = writer.receipts[0]
-    _write_row_ids(folder, header, task.shard, first, stop)
+    _write_row_ids(task, first, stop)
     cuts = block_cuts(starts, header.layout.block)
     return WrittenRows(receipts, first + cuts, starts[cuts])
 
@@ -228,10 +243,45 @@ def _row_values(task: RowsTask, name: str, first: int, stop: int) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def _write_row_ids(folder: Folder, header: Header, shard: int, first: int, stop: int) -> None:
-    ids = header.row_ids
-    if isinstance(ids, Texts):
+def _kept_of(folder: Folder, header: Header, name: str, first: int, stop: int) -> Array:
+    """Rows of a column as a generation stores them; ``first`` is the beginning of a chunk."""
+    texts = header.annotation_texts.get(name)
+    if texts is not None:
+        return np.array(read_texts(folder, texts, first, stop), object)
+    return ShardReader(folder, header.annotation_numbers[name]).read(first, stop)
+
+
+def _annotations(task: RowsTask, column: RowColumn, first: int, stop: int) -> Array:
+    """Values of a column that came with the rows, as they are stored: old ones, then those of the source."""
+    old_rows = 0 if task.old is None else task.old.n_rows
+    middle = min(max(first, old_rows), stop)
+    parts = [np.zeros(0, column.stored_type)]
+    if task.old is not None and first < middle:
+        parts.append(_kept_of(Folder(task.location), task.old, column.name, first, middle))
+    if middle < stop:
+        given = task.table if column.name in task.given else None
+        values = None if given is None else given.read(column.name, middle - old_rows, stop - old_rows)
+        parts.append(column.stored(values, stop - middle))
+    where = f"column {column.name!r} of obs"
+    return np.concatenate([exactly(part, column.stored_type, where) for part in parts])
+
+
+def _write_row_ids(task: RowsTask, first: int, stop: int) -> None:
+    """Names of rows where they came with some, else their numbers."""
+    folder, ids, old = Folder(task.location), task.header.row_ids, task.old
+    if isinstance(ids, Numbers):
+        if stop > first:
+            with ArrayWriter(folder, ids, task.shard) as writer:
+                writer.add(np.arange(first, stop))
+        return
+    if not task.header.named:
         write_ids(folder, ids, first, stop)
-    elif stop > first:
-        with ArrayWriter(folder, ids, shard) as writer:
-            writer.add(np.arange(first, stop))
+        return
+    old_rows = 0 if old is None else old.n_rows
+    middle = min(max(first, old_rows), stop)
+    names = [] if old is None or not isinstance(old.row_ids, Texts) else read_texts(folder, old.row_ids, first, middle)
+    if task.table is not None and task.table.named:
+        names += task.table.read(INDEX, middle - old_rows, stop - old_rows).tolist()
+    else:
+        names += decimal(middle, stop).to_list()
+    write_row_texts(folder, ids, first, names)

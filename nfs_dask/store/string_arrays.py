@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numcodecs import blosc
+from numcodecs.vlen import VLenUTF8
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel
@@ -55,14 +57,40 @@ def decimal(start: int, stop: int) -> Strings:
     return Strings(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), padded[padded != 0])
 
 
+def write_row_texts(folder: Folder, texts: Texts, start: int, values: Sequence[str]) -> None:
+    """Write strings from ``start`` on, which is the beginning of a chunk."""
+    for first in range(0, len(values), texts.chunk):
+        write_texts(folder, texts, (start + first) // texts.chunk, values[first : first + texts.chunk])
+
+
+def read_texts(folder: Folder, texts: Texts, start: int, stop: int) -> list[str]:
+    """Strings ``start .. stop - 1``; ``start`` is the beginning of a chunk."""
+    found: list[str] = []
+    for first in range(start, stop, texts.chunk):
+        name = texts.object_name(first // texts.chunk)
+        content = checked(folder, name)
+        try:
+            chunk = VLenUTF8().decode(blosc.decompress(content))
+        except (RuntimeError, ValueError) as error:
+            raise StoreError(f"{folder.path(name)} is damaged: {error}; restore it from a copy") from None
+        if len(chunk) != texts.chunk:
+            raise StoreError(f"{folder.path(name)} is damaged: it holds {len(chunk)} strings; restore it from a copy")
+        found += chunk[: stop - first].tolist()
+    return found
+
+
+def checked(folder: Folder, name: str) -> bytes:
+    """An object of strings without its checksum; refused, by name, where that does not fit."""
+    content = folder.read(name)
+    if checksum(content[:-4]) != content[-4:]:
+        raise StoreError(f"{folder.path(name)} is damaged: its checksum does not fit its content")
+    return content[:-4]
+
+
 def check_texts(folder: Folder, texts: Texts) -> None:
     """Refuse, by name, an object that is missing or whose checksum does not fit."""
     for chunk in range(texts.n_chunks):
-        content = folder.read(texts.object_name(chunk))
-        if checksum(content[:-4]) != content[-4:]:
-            raise StoreError(
-                f"{folder.path(texts.object_name(chunk))} is damaged: its checksum does not fit its content"
-            )
+        checked(folder, texts.object_name(chunk))
 
 
 @kernel

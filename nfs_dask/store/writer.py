@@ -18,7 +18,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.files.claims import Claim
 from nfs_dask.files.folder import Folder
-from nfs_dask.store.classes import merged_classes, plain_classes, write_categories
+from nfs_dask.store.classes import merged_classes
 from nfs_dask.store.columns_task import ColumnsTask, write_columns
 from nfs_dask.store.header import INDEX_NAMES, NARROW, ROOT, Header, index_type, read_header
 from nfs_dask.store.layout import Json, Layout, check_label_name
@@ -29,6 +29,7 @@ from nfs_dask.store.names import (
     has_strings,
     names_of,
 )
+from nfs_dask.store.plain_values import plain_classes, write_categories
 from nfs_dask.store.publish import claimed, new_store, remove_other_editions, scratch_folder
 from nfs_dask.store.receipts import (
     Receipts,
@@ -39,6 +40,7 @@ from nfs_dask.store.receipts import (
     total_nbytes,
     write_receipts,
 )
+from nfs_dask.store.row_columns import annotations_of, appended_columns, is_named, new_columns
 from nfs_dask.store.shard_tasks import (
     EntriesTask,
     RowsTask,
@@ -179,11 +181,13 @@ def _create(
             classes=classes,
             weight_type=_weight_type(surveys) if source.weighted else None,
             names_nbytes=None,
-            text_ids=n_rows <= INDEX_NAMES,
+            text_ids=n_rows <= INDEX_NAMES or is_named(source),
+            named=is_named(source),
             fingerprint="",
             layout=layout,
             text=text,
         )
+        header = replace(header, annotations=new_columns(source, n_rows, header.own_columns))
         header.check_columns()
         columns = ColumnsTask(source, folder.location, header, names)
         if names is None and has_strings(source):  # many and ready to write: a task beside those of the rows
@@ -233,6 +237,8 @@ def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | 
             weight_type=old.weight_type if old.weight_type is None else _weight_type(surveys, old.weight_type),
             classes=classes,
             text=None if old.text is None else old.text.appended(text),
+            annotations=appended_columns(old.annotations, source, old.own_columns),
+            named=old.named or (old.text_ids and is_named(source)),
         ).widened_from(old)
         if header.editions != old.editions:
             remove_other_editions(folder, old)
@@ -255,7 +261,7 @@ def _write_generation(
     old_rows, old_nnz = (old.n_rows, old.nnz) if old is not None else (0, 0)
     first_shard, first_row_shard = old_nnz // header.layout.shard, old_rows // header.layout.row_shard
     entries = entries_tasks(work.source, work.runs, folder.location, header, old, surveys)
-    rows = rows_tasks(folder.location, scratch, header, old, surveys)
+    rows = rows_tasks(folder.location, scratch, header, old, surveys, annotations_of(work.source))
     wider = widening_tasks(folder.location, header, old, work.runs)
     written = work.run("writing", write_shards, [*([] if columns is None else [columns]), *rows, *wider, *entries])
     if columns is not None:
@@ -269,7 +275,7 @@ def _write_generation(
     data, indices = header.data.name, header.indices.name
     receipts[data] = receipts.get(data, [])[:first_shard] + [one for parts, _ in written_entries for one in parts]
     receipts[indices] = receipts.get(indices, [])[:first_shard] + [one for _, parts in written_entries for one in parts]
-    for numbers in [header.indptr, *header.row_columns.values()]:
+    for numbers in [header.indptr, *header.row_columns.values(), *header.annotation_numbers.values()]:
         new = [part.receipts[numbers.name] for part in written_rows if numbers.name in part.receipts]
         receipts[numbers.name] = receipts.get(numbers.name, [])[:first_row_shard] + new
 
@@ -277,7 +283,8 @@ def _write_generation(
     receipts[header.cuts.name] = write_numbers(folder, header.cuts, [cut_rows])
     header = replace(header, read_nbytes=total_nbytes(receipts, [*header.content(), header.cuts]))
     header = header.with_fingerprint(fingerprint(header, receipts))
-    write_categories(folder, header)
+    for array, values in header.category_arrays:
+        write_categories(folder, array, values)
     write_receipts(folder, header, receipts)
     for path, metadata in (header.nodes() | header.own_nodes()).items():
         folder.write(f"{path}/zarr.json", _json(metadata))

@@ -1,0 +1,225 @@
+"""The table of rows of AnnData, wherever it lies, as a store keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.errors import DataWarning, InputError, NfsDaskError, StoreError, warn
+from nfs_dask.sources.anndata_tables import Categorical, Nullable, TableColumn, unreadable
+from nfs_dask.store.hierarchy import Hierarchy
+from nfs_dask.store.layout import INDEX
+from nfs_dask.store.row_columns import MOST_CATEGORIES, TEXT, RowColumn, is_keepable
+from nfs_dask.store.shard_tasks import exactly
+
+_PIECE = 1 << 18  # values looked at together
+
+
+class RowTable:
+    """Columns of a table of rows; those that a store cannot keep are left out, and it is said which and why.
+
+    Subclasses say where the columns are.
+    """
+
+    n_rows: int
+    labels: str | None  # the column that the labels of the source are
+    named = True
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """What columns are found in."""
+        yield None
+
+    def _names(self, place: Any) -> Iterable[Any]:
+        raise NotImplementedError
+
+    def _column(self, place: Any, name: str) -> TableColumn:
+        """The column, or the index where the name is INDEX."""
+        raise NotImplementedError
+
+    def columns(self) -> list[RowColumn]:
+        found, without = [], []
+        with self._opened() as place:
+            for name in self._names(place):
+                try:
+                    if not isinstance(name, str) or not is_keepable(name):
+                        raise InputError("its name cannot be that of a folder")
+                    found.append(_described(name, self._of_length(place, name)))
+                except NfsDaskError as error:
+                    if isinstance(error, StoreError):
+                        raise
+                    without.append(f"{name!r} ({error})")
+        if without:
+            warn(f"columns of obs that are not kept: {'; '.join(without)}", DataWarning)
+        return found
+
+    def read(self, name: str, start: int, stop: int) -> Array:
+        with self._opened() as place:
+            column = self._of_length(place, name)
+            values = column.read(start, stop)
+            if name == INDEX:
+                return _as_names(values, column.where, start)
+            return _numbers(values, column.where) if _is_number(column) else values
+
+    def _of_length(self, place: Any, name: str) -> TableColumn:
+        column = self._column(place, name)
+        if column.length != self.n_rows:
+            raise StoreError(f"{column.where} has {column.length} values for {self.n_rows} rows; it is damaged")
+        return column
+
+
+@dataclass(frozen=True)
+class H5adRows(RowTable):
+    """Of a .h5ad file."""
+
+    path: str
+    n_rows: int
+    labels: str | None
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        from nfs_dask.sources.h5ad import opened
+
+        with opened(self.path) as file:
+            yield file
+
+    def _names(self, place: Any) -> Iterable[Any]:
+        from nfs_dask.sources.h5ad_columns import names_of_obs
+
+        return names_of_obs(place)
+
+    def _column(self, place: Any, name: str) -> TableColumn:
+        from nfs_dask.sources.h5ad_columns import index_of, obs_column
+
+        if name != INDEX:
+            return obs_column(place, name, self.path)
+        index = index_of(place, "obs", self.path)
+        assert index is not None
+        return index
+
+
+@dataclass(frozen=True)
+class ZarrRows(RowTable):
+    """Of a Zarr store."""
+
+    hierarchy: Hierarchy
+    n_rows: int
+    labels: str | None
+
+    def _names(self, place: Any) -> Iterable[Any]:
+        found: Iterable[Any] = self.hierarchy.get("obs").attributes.get("column-order", [])
+        return found
+
+    def _column(self, place: Any, name: str) -> TableColumn:
+        from nfs_dask.sources.zarr_columns import obs_column, zarr_index
+
+        if name != INDEX:
+            return obs_column(self.hierarchy, name, self.n_rows)
+        index = zarr_index(self.hierarchy, "obs")
+        assert index is not None
+        return index
+
+
+@dataclass(frozen=True)
+class Held:
+    """Values in memory."""
+
+    values: Array
+    where: str
+
+    @property
+    def length(self) -> int:
+        return len(self.values)
+
+    def read(self, start: int, stop: int) -> Array:
+        return self.values[start:stop]
+
+
+class FrameRows(RowTable):
+    """Of AnnData in memory: a DataFrame."""
+
+    def __init__(self, frame: Any, labels: str | None) -> None:
+        self.n_rows, self.labels = len(frame), labels
+        self._frame = frame
+
+    def _names(self, place: Any) -> Iterable[Any]:
+        return list(self._frame.columns)
+
+    def _column(self, place: Any, name: str) -> TableColumn:
+        where = f"obs[{name!r}]" if name != INDEX else "obs_names"
+        return _held(self._frame.index.to_series() if name == INDEX else self._frame[name], where)
+
+
+def _held(values: Any, where: str) -> TableColumn:
+    """A column of pandas."""
+    kind = values.dtype.kind if isinstance(values.dtype, np.dtype) else ""
+    if kind and kind in "biuf":
+        return Held(values.to_numpy(), where)
+    if hasattr(values, "cat"):
+        categories = Held(np.asarray(values.cat.categories), where)
+        return Categorical(Held(values.cat.codes.to_numpy(), where), categories, where, bool(values.cat.ordered))
+    missing = values.isna().to_numpy()
+    numbers = getattr(values.dtype, "numpy_dtype", None)
+    if numbers is not None and numbers.kind in "biuf":
+        return Nullable(Held(values.fillna(0).to_numpy(numbers), where), Held(missing, where), where)
+    texts = values.to_numpy(object, na_value=None)
+    if not all(isinstance(value, str) for value in texts[~missing]):
+        raise unreadable(where, str(values.dtype))
+    return Held(texts, where)
+
+
+def _described(name: str, column: TableColumn) -> RowColumn:
+    """What kind of column a store makes of it."""
+    if isinstance(column, Categorical) and column.categories.length <= MOST_CATEGORIES:
+        categories = column.categories.read(0, column.categories.length)
+        return RowColumn.of_categories(name, categories.tolist(), column.ordered)
+    if _is_number(column):
+        missing = isinstance(column, Nullable) and any(column.mask.read(*piece).any() for piece in _pieces(column))
+        return RowColumn(name, "float64" if missing else column.read(0, 0).dtype.name)
+    distinct = _distinct(column)
+    return RowColumn(name, TEXT) if distinct is None else RowColumn.of_categories(name, distinct)
+
+
+def _distinct(column: TableColumn) -> list[str] | None:
+    """The texts of a column in order; None where there are too many for categories."""
+    found: set[Any] = set()
+    for piece in _pieces(column):
+        found.update(column.read(*piece).tolist())
+    texts = found - {None}
+    if not all(isinstance(value, str) for value in texts):
+        raise unreadable(column.where, "objects")
+    if len(texts) <= MOST_CATEGORIES:
+        return sorted(texts)
+    if None in found:
+        raise InputError(f"some of its more than {MOST_CATEGORIES:,} texts are missing; fill them in")
+    return None
+
+
+def _is_number(column: TableColumn) -> bool:
+    return not isinstance(column, Categorical) and column.read(0, 0).dtype.kind in "biuf"
+
+
+def _pieces(column: TableColumn) -> Iterator[tuple[int, int]]:
+    for start in range(0, column.length, _PIECE):
+        yield start, min(start + _PIECE, column.length)
+
+
+def _numbers(values: Array, where: str) -> Array:
+    """Numbers, with NaN where they are missing."""
+    if values.dtype != object:
+        return values
+    present = np.array([value is not None for value in values], bool)
+    numbers = np.full(len(values), np.nan)
+    numbers[present] = exactly(np.array(values[present].tolist()), "float64", where)
+    return numbers
+
+
+def _as_names(values: Array, where: str, start: int) -> Array:
+    if (missing := [i for i, value in enumerate(values.tolist()) if value is None]) != []:
+        raise InputError(f"{where} has no name at {start + missing[0]}; give each row a name of its own")
+    return np.array([str(value) for value in values.tolist()], object)
