@@ -40,9 +40,13 @@ def _matches(path: str) -> list[str]:
 
 
 def open_binary(path: str) -> IO[bytes]:
-    """A file to read and to seek in."""
+    """A file to read and to seek in. A pipe, which might be waited for, is refused: data are read more than once."""
     try:
         if not is_url(path):
+            if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+                raise StoreError(
+                    f"{path} is a pipe or a device, and data are read from files; copy what it gives into one"
+                )
             return open(path, "rb")
         import fsspec
 
@@ -51,13 +55,6 @@ def open_binary(path: str) -> IO[bytes]:
         raise StoreError(f"{path} is missing") from None
     except IsADirectoryError:
         raise StoreError(f"{path} is a folder; name a file in it, or a pattern such as {path}/*") from None
-
-
-def open_seekable(path: str) -> IO[bytes]:
-    """As `open_binary`, of a file that is read here and there. A pipe, which might be waited for, is refused."""
-    if not is_url(path) and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-        raise StoreError(f"{path} is a pipe or a device, and data are read from files; copy what it gives into one")
-    return open_binary(path)
 
 
 def size_of(path: str) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, Kind
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.files.data_files import expand, fingerprint, open_seekable, size_of
+from nfs_dask.files.data_files import expand, fingerprint, open_binary, size_of
 from nfs_dask.files.folder import is_url
 from nfs_dask.sources.anndata_memory import RAW
 from nfs_dask.sources.anndata_tables import TableColumn, names_at
@@ -197,7 +197,7 @@ def opened(path: str) -> Iterator[Any]:
     except ImportError:
         raise InputError(".h5ad files need h5py; install it with: pip install 'nfs-dask[anndata]'") from None
     with ExitStack() as stack:
-        content = stack.enter_context(open_seekable(path))  # says what is missing better than HDF5 does
+        content = stack.enter_context(open_binary(path))  # says what is missing better than HDF5 does
         try:
             file = stack.enter_context(h5py.File(content if is_url(path) else path, "r"))
         except OSError as error:

@@ -14,7 +14,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import StoreError
-from nfs_dask.files.data_files import open_seekable
+from nfs_dask.files.data_files import open_binary
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # what stands before each member of a zip archive
 _STEP = 1 << 24  # bytes taken from a compressed member at a time
@@ -39,7 +39,7 @@ class ArchiveMember:
     def open(self) -> Iterator[MemberReader]:
         """Read ranges of values; going forward costs one pass at most, also where they are compressed."""
         with ExitStack() as stack:
-            file: IO[bytes] = stack.enter_context(open_seekable(self.path))
+            file: IO[bytes] = stack.enter_context(open_binary(self.path))
             if not self.stored:
                 file = stack.enter_context(self._unpacked(file))
             yield MemberReader(self, file)
@@ -84,7 +84,7 @@ class MemberReader:
 
 def open_archive(path: str, only: str | None = None) -> dict[str, ArchiveMember]:
     """The arrays of an archive by name, or one of them. Only headers are read."""
-    with open_seekable(path) as file:
+    with open_binary(path) as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 suffix = ".npy" if only is None else f"{only}.npy"

@@ -18,7 +18,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.errors import InputError
-from nfs_dask.files.data_files import PathLike, expand, fingerprint, open_seekable, size_of
+from nfs_dask.files.data_files import PathLike, expand, fingerprint, open_binary, size_of
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
 from nfs_dask.units import MiB, format_bytes
 
@@ -219,7 +219,7 @@ def _compressed(path: str) -> bool:
 
 @contextmanager
 def _open_text(path: str, offset: int = 0) -> Iterator[IO[bytes]]:
-    with open_seekable(path) as file:
+    with open_binary(path) as file:
         if not _compressed(path):
             file.seek(offset)
             yield file

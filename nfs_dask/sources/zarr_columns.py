@@ -11,6 +11,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.anndata_tables import Categorical, Nullable, TableColumn, as_text, names_at, unreadable
 from nfs_dask.store.foreign_arrays import ForeignArray
+from nfs_dask.store.header import find_header
 from nfs_dask.store.hierarchy import Hierarchy, ZarrNode
 
 
@@ -130,8 +131,14 @@ def _part(hierarchy: Hierarchy, path: str) -> TableColumn:
 
 
 def _values(hierarchy: Hierarchy, path: str) -> ZarrValues:
-    array = ForeignArray(hierarchy, path, text=True)
+    array = ForeignArray(hierarchy, path, text=True, strict=_is_ours(hierarchy, path))
     where = hierarchy.folder.path(path)
     if len(array.shape) != 1:
         raise StoreError(f"{where} has {len(array.shape)} dimensions; a column has one")
     return ZarrValues(array, where)
+
+
+def _is_ours(hierarchy: Hierarchy, path: str) -> bool:
+    """Whether we wrote the array: then no chunk is left out, as others may leave out zeros and empty texts."""
+    header = find_header(hierarchy.root, hierarchy.folder.location)
+    return header is not None and any(array.name == path for array in [*header.numbers(), *header.texts()])

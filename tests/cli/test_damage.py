@@ -133,3 +133,10 @@ def test_a_pipe_is_no_dataset(command: tuple[str, ...], kind: str, place: Path) 
     os.mkfifo(place / f"pipe{kind}")
     name, *options = command
     assert_refused(place, name, place / f"pipe{kind}", *([place / "new"] if name == "fit" else []), *options)
+
+
+@pytest.mark.parametrize("kind", [".csv", ".csv.gz", ".jsonl", ".parquet", ".txt", ".tar"])
+def test_a_pipe_is_no_document(kind: str, place: Path) -> None:
+    os.mkfifo(place / f"pipe{kind}")
+    options = [] if kind in (".txt", ".tar") else ["--text-column", "text"]
+    assert_refused(place, "ingest", place / f"pipe{kind}", place / "new", *options)

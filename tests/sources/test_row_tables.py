@@ -186,6 +186,17 @@ def test_damage_of_columns_is_found(tmp_path):
     verify(tmp_path / "s")
 
 
+@pytest.mark.parametrize("name", ["_index/c/3", "barcode/c/3", "n_genes/c/1", "stage/codes/c/1"])
+def test_what_is_gone_is_no_zero(tmp_path, name):
+    write_store(open_source(data_of()), tmp_path / "s", layout=SMALL)
+    (tmp_path / "s/obs" / name).unlink()
+    with pytest.raises(StoreError, match="missing"):
+        nfs.ingest(tmp_path / "s", tmp_path / "t")
+    if name.startswith("stage"):
+        with pytest.raises(StoreError, match="missing"):
+            nfs.open_dataset(tmp_path / "s", labels="stage")
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_tables_of_rows_travel(tmp_path, form):
     table = pickle.loads(pickle.dumps(open_source(lying(data_of(), form, tmp_path)).annotations))
