@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,10 +18,11 @@ from nfs_dask.files.folder import is_url
 from nfs_dask.sources.anndata_memory import RAW
 from nfs_dask.sources.anndata_tables import TableColumn, names_at
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
-from nfs_dask.sources.h5ad_columns import check_names, index_of, obs_column
+from nfs_dask.sources.h5ad_columns import check_names, index_of, names_of_obs, obs_column
 from nfs_dask.sources.matrices import check_matrix, check_size, compress, countable, kind_of
-from nfs_dask.sources.row_tables import H5adRows
+from nfs_dask.sources.row_tables import RowTable
 from nfs_dask.sources.stored_labels import ColumnLabels
+from nfs_dask.store.layout import INDEX
 from nfs_dask.units import MiB
 
 H5PY_NBYTES = 12 * MiB  # measured: what importing h5py takes
@@ -102,6 +104,30 @@ class H5adSource:
         with opened(self._path) as file:
             index = index_of(file, "var", self._path)
             return None if index is None else names_at(index, columns, _NAMES)
+
+
+@dataclass(frozen=True)
+class H5adRows(RowTable):
+    """The table of rows of a file."""
+
+    path: str
+    n_rows: int
+    labels: str | None
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        with opened(self.path) as file:
+            yield file
+
+    def names(self, place: Any) -> Iterable[Any]:
+        return names_of_obs(place)
+
+    def column(self, place: Any, name: str) -> TableColumn:
+        if name != INDEX:
+            return obs_column(place, name, self.path)
+        index = index_of(place, "obs", self.path)
+        assert index is not None
+        return index
 
 
 class _Csr:

@@ -31,21 +31,21 @@ class RowTable:
     named = True
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def opened(self) -> Iterator[Any]:
         """What columns are found in."""
         yield None
 
-    def _names(self, place: Any) -> Iterable[Any]:
+    def names(self, place: Any) -> Iterable[Any]:
         raise NotImplementedError
 
-    def _column(self, place: Any, name: str) -> TableColumn:
+    def column(self, place: Any, name: str) -> TableColumn:
         """The column, or the index where the name is INDEX."""
         raise NotImplementedError
 
     def columns(self) -> list[RowColumn]:
         found, without = [], []
-        with self._opened() as place:
-            for name in self._names(place):
+        with self.opened() as place:
+            for name in self.names(place):
                 try:
                     if not isinstance(name, str) or not is_keepable(name):
                         raise InputError("its name cannot be that of a folder")
@@ -59,7 +59,7 @@ class RowTable:
         return found
 
     def read(self, name: str, start: int, stop: int) -> Array:
-        with self._opened() as place:
+        with self.opened() as place:
             column = self._of_length(place, name)
             values = column.read(start, stop)
             if name == INDEX:
@@ -67,40 +67,10 @@ class RowTable:
             return _numbers(values, column.where) if _is_number(column) else values
 
     def _of_length(self, place: Any, name: str) -> TableColumn:
-        column = self._column(place, name)
+        column = self.column(place, name)
         if column.length != self.n_rows:
             raise StoreError(f"{column.where} has {column.length} values for {self.n_rows} rows; it is damaged")
         return column
-
-
-@dataclass(frozen=True)
-class H5adRows(RowTable):
-    """Of a .h5ad file."""
-
-    path: str
-    n_rows: int
-    labels: str | None
-
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        from nfs_dask.sources.h5ad import opened
-
-        with opened(self.path) as file:
-            yield file
-
-    def _names(self, place: Any) -> Iterable[Any]:
-        from nfs_dask.sources.h5ad_columns import names_of_obs
-
-        return names_of_obs(place)
-
-    def _column(self, place: Any, name: str) -> TableColumn:
-        from nfs_dask.sources.h5ad_columns import index_of, obs_column
-
-        if name != INDEX:
-            return obs_column(place, name, self.path)
-        index = index_of(place, "obs", self.path)
-        assert index is not None
-        return index
 
 
 @dataclass(frozen=True)
@@ -111,11 +81,11 @@ class ZarrRows(RowTable):
     n_rows: int
     labels: str | None
 
-    def _names(self, place: Any) -> Iterable[Any]:
+    def names(self, place: Any) -> Iterable[Any]:
         found: Iterable[Any] = self.hierarchy.get("obs").attributes.get("column-order", [])
         return found
 
-    def _column(self, place: Any, name: str) -> TableColumn:
+    def column(self, place: Any, name: str) -> TableColumn:
         from nfs_dask.sources.zarr_columns import obs_column, zarr_index
 
         if name != INDEX:
@@ -147,10 +117,10 @@ class FrameRows(RowTable):
         self.n_rows, self.labels = len(frame), labels
         self._frame = frame
 
-    def _names(self, place: Any) -> Iterable[Any]:
+    def names(self, place: Any) -> Iterable[Any]:
         return list(self._frame.columns)
 
-    def _column(self, place: Any, name: str) -> TableColumn:
+    def column(self, place: Any, name: str) -> TableColumn:
         where = f"obs[{name!r}]" if name != INDEX else "obs_names"
         return _held(self._frame.index.to_series() if name == INDEX else self._frame[name], where)
 

@@ -141,4 +141,6 @@ def _values(hierarchy: Hierarchy, path: str) -> ZarrValues:
 def _is_ours(hierarchy: Hierarchy, path: str) -> bool:
     """Whether we wrote the array: then no chunk is left out, as others may leave out zeros and empty texts."""
     header = find_header(hierarchy.root, hierarchy.folder.location)
-    return header is not None and any(array.name == path for array in [*header.numbers(), *header.texts()])
+    if header is None:
+        return False
+    return path in {array.name for array in header.numbers()} | {array.name for array in header.texts()}
