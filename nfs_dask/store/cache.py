@@ -87,7 +87,8 @@ class Kept:
             found = unsealed(self.folder.read(name, 0, MAX_POINTER))
         except (ValueError, RecursionError):
             found = {}
-        if not _FOLDER.fullmatch(str(found.get("folder"))):
+        # Another key would be the checksum's, no longer known as such.
+        if found.keys() != {"folder", "statistic"} or not _FOLDER.fullmatch(str(found["folder"])):
             raise StoreError(f"{self.folder.path(name)} is damaged; delete it and run again")
         return found
 

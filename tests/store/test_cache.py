@@ -170,3 +170,13 @@ def test_a_pass_that_fails_keeps_nothing(tmp_path: Path, panels: int) -> None:
     with pytest.raises(OSError, match="enough"):
         SerialEngine(panels=panels).reduce(COUNTS, corpus, kept=Kept(Folder(str(tmp_path)), "abc"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pointer_whose_checksum_goes_by_another_name_is_damaged(tmp_path: Path) -> None:
+    kept = Kept(Folder(f"{tmp_path}/kept"), "abc")
+    keep(kept)
+    path = tmp_path / "kept" / pointer(kept)
+    path.write_bytes(path.read_bytes().replace(b'"crc32c"', b'"crc32b"').replace(b'"n_classes": 3', b'"n_classes": 2'))
+    for look in (kept.descriptions, lambda: kept.find(COUNTS)):
+        with pytest.raises(StoreError, match=r"is damaged; delete it"):
+            look()
