@@ -113,6 +113,7 @@ def test_the_page_about_choosing_runs_and_says_what_is_printed(tmp_path, monkeyp
         "docs/centers.md",
         "docs/hybrid.md",
         "docs/choosing.md",
+        "docs/mathematics.md",
         "docs/design.md",
     ],
 )
