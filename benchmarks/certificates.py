@@ -4,6 +4,8 @@
 
 Different columns: 6 to 13 of them, or, for k above 50, 54 to 64 of which three are left out. Equal columns: three to
 five kinds, up to 200 features, and all amounts of each kind. Counts are small whole numbers, reals, or Poisson counts.
+
+References: after NFS20 Experiment 4, Figure 3, and NFS Experiment 6, Figure 4, with the best supports beside.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the benchmarks of sparse centers share: choices, a classifier of the chosen columns, and tables of both."""
+"""What the benchmarks of sparse centers share: choices, a classifier of the chosen columns, and tables of both.
+
+References: SC (Calafiore and Fracastoro 2019) section 6: choices in two stages.
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,8 @@ snowballstemmer), or plain words. The words that a classifier knows are those of
 trains on. Naive Bayes, the hybrid with R = 1 and logistic regression see subject and body as one text. The prior of
 logistic regression is Gaussian: of variance 1, for counts as they are (0.1 and 10 change little), or of variance 100,
 for counts divided by the length of their row. All else is at its defaults.
+
+References: HYB (Raina et al. 2003) section 3, Figure 1; section 5, Figure 2.
 """
 
 from __future__ import annotations

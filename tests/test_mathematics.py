@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_readme import README, assert_printed, blocks, run_python
 
 import nfs_dask
+from tests.test_readme import README, assert_printed, blocks, run_python
 
 ROOT = README.parent
 PAGE = ROOT / "docs" / "mathematics.md"

@@ -6,6 +6,8 @@ pair rounds to the same double for any order and partition, and differences of l
 Built from two operations whose rounding errors are themselves doubles: the sum (Knuth) and the product (Dekker, with
 Veltkamp's splitting, as not every processor fuses multiply and add). Products are exact where neither factor is
 beyond 2^990 and the result, unless zero, is not below 2^-960.
+
+References: Knuth's two-sum, Dekker's product (1971); docs/mathematics.md 6.
 """
 
 from __future__ import annotations

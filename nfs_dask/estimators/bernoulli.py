@@ -1,4 +1,7 @@
-"""Sparse Bernoulli naive Bayes."""
+"""Sparse Bernoulli naive Bayes.
+
+References: NFS20 (Askari et al. 2020) Theorem 1, (SBNB); NFS Theorem 3.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sparse center classifiers."""
+"""Sparse center classifiers.
+
+References: SC (Calafiore and Fracastoro 2019) Definitions 1 and 2, Propositions 1 and 3, section 4.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Hybrid naive Bayes: posteriors that can be trusted."""
+"""Hybrid naive Bayes: posteriors that can be trusted.
+
+References: HYB (Raina et al. 2003) (9), (11).
+"""
 
 from __future__ import annotations
 

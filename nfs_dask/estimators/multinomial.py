@@ -1,4 +1,7 @@
-"""Sparse multinomial naive Bayes."""
+"""Sparse multinomial naive Bayes.
+
+References: NFS20 (Askari et al. 2020) Theorem 2, (SMNB); NFS Theorems 3.2 and 3.6.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Selection by predicted error."""
+"""Selection by predicted error.
+
+References: ERR (34) without its denominator, section 1 for the searches.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Classes weigh the same, however many documents they have: the common center of a feature is the mean of the class means,
 or the median under weights that add up to 1 in each class. Classes without documents take no part.
+
+References: SC (Calafiore and Fracastoro 2019) (8), (10), Propositions 1 and 3; section 4.1, (12), (13).
 """
 
 from __future__ import annotations

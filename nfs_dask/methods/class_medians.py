@@ -8,6 +8,8 @@ cells    counts between the edges, which prove where each median lies; again for
 pinned   the few values in between, and the sums around them, which give medians and dispersions to the last bit
 
 Each pass is an ordinary reduction, so it is planned, checkpointed and resumed like any other.
+
+References: SC (Calafiore and Fracastoro 2019) Proposition 3, step 1, out of core: docs/mathematics.md 5.
 """
 
 from __future__ import annotations

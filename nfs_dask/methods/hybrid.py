@@ -8,6 +8,8 @@ fit        of a logistic model of these numbers
 
 Features of many documents do not fit into memory, nor does the table of a wide vocabulary: see
 `nfs_dask.methods.word_tables` for the table, and `nfs_dask.methods.slopes` for what becomes of the features.
+
+References: HYB (Raina et al. 2003) (3), (7) to (11).
 """
 
 from __future__ import annotations

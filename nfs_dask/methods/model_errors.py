@@ -3,6 +3,8 @@
 The log odds of two classes are a sum over the selected features. Its mean and variance under each class follow from the
 estimates, and the sum is taken for normal: for multinomial models with documents as long as those of the training data,
 for Bernoulli models and centers with features that are independent within a class.
+
+References: docs/mathematics.md 8.4, after ERR (31) to (33).
 """
 
 from __future__ import annotations

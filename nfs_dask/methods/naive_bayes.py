@@ -1,4 +1,7 @@
-"""From class counts to models: choose the features, then estimate what each is worth. Pure functions of arrays."""
+"""From class counts to models: choose the features, then estimate what each is worth. Pure functions of arrays.
+
+References: NFS20 (Askari et al. 2020) Theorems 1 and 2, (4), (7); NFS Theorems 3.1 and 3.2, (3), (6), (13).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The predicted error of a multinomial naive Bayes classifier, before it has seen a test document."""
+"""The predicted error of a multinomial naive Bayes classifier, before it has seen a test document.
+
+References: ERR (27) to (34); see docs/mathematics.md 8.2 on (30) and (34).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where about the data lie, so that sums of products can be taken around there and lose no digits."""
+"""Where about the data lie, so that sums of products can be taken around there and lose no digits.
+
+References: SC (Calafiore and Fracastoro 2019) section 4.1, S.
+"""
 
 from __future__ import annotations
 

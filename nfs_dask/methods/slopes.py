@@ -5,6 +5,8 @@ What becomes of the features depends on how many there are:
 collected   so few that one machine holds them: one pass brings them there, and the fit reads nothing more
 stored      more: they are written into files of their own, which each step of the fit reads
 seen        where there is no folder that all workers reach: each step makes them anew
+
+References: HYB (Raina et al. 2003) (9), (11).
 """
 
 from __future__ import annotations

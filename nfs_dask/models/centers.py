@@ -1,4 +1,7 @@
-"""Sparse centers: the nearest centre, where the centres of the classes differ in a few features only."""
+"""Sparse centers: the nearest centre, where the centres of the classes differ in a few features only.
+
+References: SC (Calafiore and Fracastoro 2019) (7), (9), (12).
+"""
 
 from __future__ import annotations
 

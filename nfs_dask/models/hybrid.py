@@ -1,4 +1,7 @@
-"""Hybrid naive Bayes: word probabilities that were counted, weighed by a few parameters that were fitted."""
+"""Hybrid naive Bayes: word probabilities that were counted, weighed by a few parameters that were fitted.
+
+References: HYB (Raina et al. 2003) (8), (9).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Naive Bayes over a few features: sums of logarithms of probabilities."""
+"""Naive Bayes over a few features: sums of logarithms of probabilities.
+
+References: NFS (1), (3), (6).
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Confidence is ordered by log odds and not by posteriors, which are 1.0 for all that is almost certain. Documents of
 equal confidence share what they get right evenly, so nothing depends on the order of documents.
+
+References: HYB (Raina et al. 2003) section 5, Figure 2.
 """
 
 from __future__ import annotations

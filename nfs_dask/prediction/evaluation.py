@@ -1,4 +1,7 @@
-"""How good a classifier is on documents with known labels, counted block by block."""
+"""How good a classifier is on documents with known labels, counted block by block.
+
+References: Wilson (1927), score interval; docs/mathematics.md 9.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rules that choose a number of features from what a path says of each."""
+"""Rules that choose a number of features from what a path says of each.
+
+References: NFS section 3.6, the elbow heuristic; docs/mathematics.md 9.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ scores    of each document by all models that were fitted without its fold
 
 A method that takes several passes for a model takes them for those of all folds together. Models are made by the
 functions that estimators use, so they are those that fitting each of them anew would give.
+
+References: SC (Calafiore and Fracastoro 2019) Remark 4.
 """
 
 from __future__ import annotations

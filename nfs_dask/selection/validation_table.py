@@ -1,4 +1,7 @@
-"""What cross-validation has found, as a table: how good each number of features and each smoothing is, by fold."""
+"""What cross-validation has found, as a table: how good each number of features and each smoothing is, by fold.
+
+References: docs/mathematics.md 9; SC (Calafiore and Fracastoro 2019) Remark 4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The Gram matrix of all features, from which their covariance comes. Its size is that of the features, squared."""
+"""The Gram matrix of all features, from which their covariance comes. Its size is that of the features, squared.
+
+References: SC (Calafiore and Fracastoro 2019) section 4.1, S.
+"""
 
 from __future__ import annotations
 

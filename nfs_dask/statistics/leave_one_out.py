@@ -13,6 +13,8 @@ is 0.
 
 Counts may come in panels of words: what the words of a panel add to each document is summed up in ascending order, so
 features have the same bits for any number of panels.
+
+References: HYB (Raina et al. 2003) (3), (8), (11).
 """
 
 from __future__ import annotations

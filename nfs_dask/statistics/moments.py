@@ -3,6 +3,8 @@
 Nothing is shifted and nothing is read twice. Instead sums lose no digits: whole numbers add up in int64, others as two
 doubles (sums) or three (squares), so that the large parts which cancel in a variance cancel exactly. Sums that are not
 shifted merge by addition, leave the zeros of sparse data out, and come to the same double for any partition.
+
+References: SC (Calafiore and Fracastoro 2019) (2), Remark 3; docs/mathematics.md 6.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Means come as quotients of sums, and what is wanted is their differences: where a feature has a large offset, or many
 features have means that are equal as fractions, doubles would tell little. Here a number is a pair, the double nearest
 to it and what that leaves out.
+
+References: SC (Calafiore and Fracastoro 2019) Proposition 1, (11).
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ the slopes theta_1 .. theta_R. Two classes have one feature for each region, ``b
 
 Sums of blocks add up to those of all documents, so documents may lie anywhere. All terms are written by what the other
 classes have above the document's own: so they stay exact where probabilities are all but 1.
+
+References: HYB (Raina et al. 2003) (9).
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ maximum. What tells the two apart are the extremes that every evaluation brings 
   be the margins of d, z_c.D the scores that D adds, and E and Cov be over the classes as a document has them. In
   H D = g, d.g is the sum of w E[m], and d.H D that of w E[m_c (E[z.D] - z_c.D)]. So w E[m_c (E[z.D] - z_c.D - 1)] adds
   up to 0, and as some w m_c are positive, E[z.D] - z_c.D >= 1 somewhere: that document has a spread of 1 or more.
+
+References: HYB (Raina et al. 2003) (10), (11); separable documents: docs/mathematics.md 7.3.
 """
 
 from __future__ import annotations

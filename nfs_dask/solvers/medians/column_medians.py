@@ -2,6 +2,8 @@
 
 Rows of class c weigh w / W_c, so that every class weighs 1. A median is the smallest value at which weights reach half
 or, where they are exactly half there, the midpoint of it and the next larger one. Sums are carried in pairs of doubles.
+
+References: SC (Calafiore and Fracastoro 2019) Proposition 2, (14) to (16), Definition 3, (18), (19), Proposition 3.
 """
 
 from __future__ import annotations

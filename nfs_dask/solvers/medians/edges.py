@@ -2,6 +2,8 @@
 
 Targets are the median of each class, and last the one of all classes together, each of which weighs 1. A view is a
 class as one of them sees it: [0, c] within its own edges, [1, c] within the pooled ones.
+
+References: docs/mathematics.md 5.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The rows of every class weigh 1 together, so the question for several classes is whether sum_c cum_c / W_c >= C / 2. In
 floats, sums of 1 / W_c are seldom what they ought to be. Whole numbers over a common denominator decide where they stay
 small; beyond, fractions do where floats come within 1e-9.
+
+References: SC (Calafiore and Fracastoro 2019) (15), (16), decided exactly: docs/mathematics.md 4.3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The loop that walks up the sorted values of several classes until their weights reach half."""
+"""The loop that walks up the sorted values of several classes until their weights reach half.
+
+References: SC (Calafiore and Fracastoro 2019) (15), (16).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Medians of several classes together, and distances to them, from sorted values and what is known of the others."""
+"""Medians of several classes together, and distances to them, from sorted values and what is known of the others.
+
+References: SC (Calafiore and Fracastoro 2019) (15), (16), (19).
+"""
 
 from __future__ import annotations
 

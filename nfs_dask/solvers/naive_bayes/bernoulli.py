@@ -1,6 +1,9 @@
 """Sparse Bernoulli naive Bayes, solved exactly for any number of classes: the k features of largest gain.
 
 z_i = sum_c n_c KL( Bern(f_c[i] / n_c) || Bern(g_i / n) )
+
+References: NFS20 (Askari et al. 2020) Theorem 1, (8) to (10); NFS Theorem 3.1, (7) to (9), with the sets of (9) the
+right way round.
 """
 
 from __future__ import annotations

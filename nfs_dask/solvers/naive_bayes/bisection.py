@@ -2,6 +2,8 @@
 
 This is the paper's algorithm, with the misprints of its primal point set right: shares of the chosen features are
 (B/S) f_c / B_c. Its support is a best set at the last point, whichever side of a kink that is on.
+
+References: NFS Algorithm 1, with line 6 as in (13); NFS20 (Askari et al. 2020) Theorem 2.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 (D): maximise sum x_i c_i + B(x) log B(x) - sum_c B_c(x) log B_c(x) over 0 <= x <= 1, sum x <= k. Its value at any x
 is at most psi(k), and equal to it at a mixture of best sets whose masses are in the proportions of the dual point.
+
+References: NFS Proposition 3.7, (D) without the term - x.g; Proposition 3.8.
 """
 
 from __future__ import annotations

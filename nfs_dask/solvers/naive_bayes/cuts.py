@@ -2,6 +2,8 @@
 
 For a set D that is best at a point, q_D(t) = G(D) + B KL(p_D || sigma(t)) touches the sum of the k largest gains there
 and bounds it from below everywhere. The next point minimises the larger of two such curves, one from either side.
+
+References: NFS (USMNB), section 3.4, by curved cuts: docs/mathematics.md 3.4.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 All scores depend on the tuple (f_1, ..., f_C) of a feature alone, so solvers work on distinct tuples and their sizes.
 Cells are ordered by their lowest feature, which is the same for any cut into panels; reals are not grouped.
+
+References: docs/mathematics.md 3.10.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 For each k a node gives an upper value, a support, and on which side of it the dual point is. Every k keeps the two
 nodes around its dual point; the curves through them bound it from below. New nodes go where most unfinished k want one.
+
+References: NFS Theorem 3.2 for all k; Theorem 3.6, (24), with k + C - 1 in place of k + 4: docs/mathematics.md 3.3 and
+3.9.
 """
 
 from __future__ import annotations

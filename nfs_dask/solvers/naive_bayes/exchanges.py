@@ -2,6 +2,8 @@
 
 A set that gains more than one in hand loses less than the gap at the dual point. So features whose gains there are
 farther than the gap from the last one are in all better sets or in none: few are left, and equal ones are as one.
+
+References: docs/mathematics.md 3.8.
 """
 
 from __future__ import annotations

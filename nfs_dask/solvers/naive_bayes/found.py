@@ -1,4 +1,7 @@
-"""A solution in terms of columns of a problem, before it is one of features."""
+"""A solution in terms of columns of a problem, before it is one of features.
+
+References: docs/mathematics.md 3.6.
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ for logarithms good to 2 u (1 ulp): D 4, g 1, x = D / (g a) 7. Where |x| <= 1/2 
 the error of x and 9 more. Beyond, P log1p(x) - D / g with P = f s / g subtracts numbers of at most 5.6 and 4.6 times
 the result, with errors of 14 and 6. With the sum and the factor g / s less than 120 u: `ROUNDING` is 256 u, and so
 leaves 130 u to sums of gains.
+
+References: NFS Theorem 3.2, h(alpha), as g KL(p || alpha): docs/mathematics.md 3.2.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Newton steps over the sets that carry weight. A step that would make a weight negative stops where it is 0, and that
 set drops out; when the others are in balance, the highest of all sets comes in, until none is higher.
+
+References: NFS Proposition 3.7, (D), over mixtures of sets: docs/mathematics.md 3.8.
 """
 
 from __future__ import annotations

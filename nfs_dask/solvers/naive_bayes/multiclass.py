@@ -3,6 +3,8 @@
 Each set D that is best at a point gives a plane in the logarithms of the point. The lowest point under all planes is
 dual to the best mixture x = sum w_D 1_D of the sets, of which (D)(x) is a lower value and whose proportions are the
 next point.
+
+References: NFS Theorem 3.2 and Proposition 3.7 for C classes: docs/mathematics.md 3.8.
 """
 
 from __future__ import annotations

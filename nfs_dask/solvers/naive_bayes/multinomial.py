@@ -3,6 +3,8 @@
     phi(k) = max over |D| <= k of min over a of sum_{i in D} h_i(a)  <=  psi(k) = min over a of the k largest h_i(a)
 
 Two classes are solved by curved cuts, more by cutting planes. Whole-number counts are grouped first.
+
+References: NFS20 (Askari et al. 2020) Theorem 2; NFS Theorem 3.2, (USMNB), (13).
 """
 
 from __future__ import annotations

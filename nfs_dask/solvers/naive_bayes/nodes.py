@@ -1,4 +1,7 @@
-"""The nodes of a path for two classes: what a sort of the gains at one point says about every k."""
+"""The nodes of a path for two classes: what a sort of the gains at one point says about every k.
+
+References: docs/mathematics.md 3.9.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ as features outside, and all of D together, are one distribution for all classes
 Each term is right to 10 u, u = 2^-53, but for counts that are sums over C classes, C u, and for sums X of more than
 `gains.exact_sum` adds exactly, 50 u, which a logarithm of a share of at most a half feels at most 1.5 times. Where a
 share is more than that, the sum of all others stands for it in log1p. `ROUNDING` is 512 u.
+
+References: NFS (5), (13); docs/mathematics.md 10.
 """
 
 from __future__ import annotations

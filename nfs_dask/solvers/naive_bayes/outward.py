@@ -9,6 +9,8 @@ as the terms of the sum below 0 add up to no more than g |p - a| <= sqrt(g h / 2
 (Pinsker). Over a set of gain H and counts B these are at most u H + u sqrt(2 B H) + 2 u^2 B (Cauchy and Schwarz).
 Masses of a set, summed with an error of up to 64 u, move its own point, where its gain is smallest, so that this costs
 at most (64 u)^2 B.
+
+References: docs/mathematics.md 10.
 """
 
 from __future__ import annotations

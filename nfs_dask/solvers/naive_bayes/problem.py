@@ -1,4 +1,7 @@
-"""What a multinomial solver works on: selectable columns under smoothing, and features that are forced in."""
+"""What a multinomial solver works on: selectable columns under smoothing, and features that are forced in.
+
+References: NFS (SMNB), section 3.1.
+"""
 
 from __future__ import annotations
 

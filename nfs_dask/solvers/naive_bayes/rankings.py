@@ -1,4 +1,7 @@
-"""Baselines: features by the odds ratio, and by the weights of a multinomial naive Bayes of all features."""
+"""Baselines: features by the odds ratio, and by the weights of a multinomial naive Bayes of all features.
+
+References: NFS section 4.1: odds ratio and thresholded multinomial naive Bayes (TMNB), weights w_m of (6).
+"""
 
 from __future__ import annotations
 

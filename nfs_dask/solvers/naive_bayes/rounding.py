@@ -2,6 +2,8 @@
 
 A settled mixture has at most C fractions, so that there are few ways to round it to k features. The best of them, and
 the best of the sets that were mixed, are then improved by exchanges.
+
+References: NFS Propositions 3.8 to 3.10 for C classes: docs/mathematics.md 3.8.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Which columns can matter: bounds of gains on an interval of points, and bounds without logarithms for a first sieve.
 
 For two classes. A gain is convex in the point: on [lo, hi] its maximum is at an end, its minimum is 0 or at an end.
+
+References: docs/mathematics.md 3.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Evaluating all gains at a point: plainly, or, where there are millions of columns, only those that can matter."""
+"""Evaluating all gains at a point: plainly, or, where there are millions of columns, only those that can matter.
+
+References: docs/mathematics.md 3.4.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Reals have hardly any equal columns to group, so solvers over panels look at all features anew for each point, one panel
 at a time. Features are taken as columns; those that are forced in come after all others, as in a `Problem`.
+
+References: docs/mathematics.md 3.10.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Each evaluation is one look at all panels. What finishes a solution (ties, exchanges, mixtures) works on a problem of
 the few columns that take part, and its bound is that of all columns.
+
+References: NFS Theorem 3.2; docs/mathematics.md 3.10.
 """
 
 from __future__ import annotations

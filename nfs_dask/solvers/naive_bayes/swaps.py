@@ -1,4 +1,7 @@
-"""Better supports by exchanging one feature for another, as long as that gains; for small k."""
+"""Better supports by exchanging one feature for another, as long as that gains; for small k.
+
+References: docs/mathematics.md 3.5.
+"""
 
 from __future__ import annotations
 

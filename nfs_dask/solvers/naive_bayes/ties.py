@@ -3,6 +3,8 @@
 Different columns may gain the same. Mirror images have equal bits, but others are equal by the logarithms they happen
 to have: 2 of 4 documents in one class and 4 of 8 in the other gain as much as none. Only columns near the last place
 ever get here, and few of those are distinct.
+
+References: docs/mathematics.md 2; which features tie is left open in NFS Theorem 3.1.
 """
 
 from __future__ import annotations

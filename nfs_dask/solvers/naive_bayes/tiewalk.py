@@ -3,6 +3,8 @@
 Every set of the sure features and r of the tied ones is a best set at the dual point, but their gains differ. Sorted
 by slope, the r lowest, the r highest and all mixtures "r - j lowest, j highest" are looked at: along a stretch where
 both cuts stay inside one cell the gain is concave in j, so that its top is found by bisection.
+
+References: NFS section 3.5, where ties at alpha* are left open: docs/mathematics.md 3.5.
 """
 
 from __future__ import annotations

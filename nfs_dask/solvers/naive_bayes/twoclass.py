@@ -1,4 +1,7 @@
-"""Two classes: curved cuts for the bound, the tie walk and single exchanges for the support."""
+"""Two classes: curved cuts for the bound, the tie walk and single exchanges for the support.
+
+References: NFS Theorem 3.2, section 3.5; docs/mathematics.md 3.4 and 3.5.
+"""
 
 from __future__ import annotations
 

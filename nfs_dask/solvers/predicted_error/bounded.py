@@ -1,4 +1,7 @@
-"""Branch and bound: the best k of few features."""
+"""Branch and bound: the best k of few features.
+
+References: ERR section 1, branch and bound; docs/mathematics.md 8.3.
+"""
 
 from __future__ import annotations
 

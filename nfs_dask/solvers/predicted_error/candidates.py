@@ -3,6 +3,8 @@
 Nothing is given up for it. Equal features, of which whole-number counts have many, are one candidate. Candidates that
 are alike lie in a box; bounds say how small an error any feature in a box could lead to, and boxes that cannot hold the
 best one are passed over. For many classes boxes are wide and bounds weak: more is looked at, and the same is found.
+
+References: docs/mathematics.md 8.3.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ For each pair of classes (j, k), a_d = log p_dj - log p_dk is averaged over the 
 never cancel. All others are one more feature, whose mass ``rest`` (2, C) is kept as pairs of doubles, as it is what is
 left of 1; it is never less than that of the ``least`` (C,) probable feature. ``task`` is prior (C,), thresholds (C, C),
 lengths of documents (n,) and their shares (n,).
+
+References: ERR (22) to (26), (31) to (33); the bound of branch and bound: docs/mathematics.md 8.3.
 """
 
 from __future__ import annotations

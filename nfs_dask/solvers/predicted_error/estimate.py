@@ -4,6 +4,8 @@ Documents are m tokens drawn one by one. Some features are *kept*; all others co
 which only the total is known. L_ik = sum_d x_d (log p_di - log p_dk) is what speaks for class i against class k, and
 the classifier says i where L_ik >= T_ik = log prior_k - log prior_i for every k. Means and variances of L_ik are exact;
 that it is normal is the approximation, and for more than two classes that comparisons are independent.
+
+References: ERR (4), (7), (10), (22) to (26), (29) to (33), with (26) corrected and without the denominator of (34).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A set of kept features that grows and shrinks, and its predicted error."""
+"""A set of kept features that grows and shrinks, and its predicted error.
+
+References: ERR section 2.4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Features added one after another in a given order: the predicted error of every prefix, in one sweep."""
+"""Features added one after another in a given order: the predicted error of every prefix, in one sweep.
+
+References: ERR section 2.4, section 4.2.
+"""
 
 from __future__ import annotations
 

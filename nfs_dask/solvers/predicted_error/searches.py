@@ -2,6 +2,8 @@
 
 None but branch and bound is sure to find them. All try a feature in O(1) for each pair of classes. Where errors are
 equal, to 1 part in 10^12, lower features are added and higher ones taken away: what is found is the same everywhere.
+
+References: ERR section 1, which names the searches.
 """
 
 from __future__ import annotations
