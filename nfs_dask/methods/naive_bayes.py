@@ -17,7 +17,7 @@ from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, objectives, streamed_bernoulli
 from nfs_dask.solvers.naive_bayes import streamed_multinomial as streamed
 from nfs_dask.solvers.naive_bayes.gains import gains
-from nfs_dask.solvers.naive_bayes.objectives import Objective
+from nfs_dask.solvers.naive_bayes.objectives import Objective, log_share
 from nfs_dask.solvers.naive_bayes.stream import TotalsSurvey
 from nfs_dask.solvers.solution import Solution
 from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals, Totals
@@ -103,7 +103,7 @@ def fit_multinomial(counts: Counts, settings: Settings) -> NaiveBayesModel:
     point[counts.seen] = solution.point
     f = totals.at(solution.support) + settings.alpha
     logs = _possible(_log_shares(f, total))
-    even = np.log(np.exp(logs[0]).mean()) if logs.size else 0.0
+    even = np.logaddexp.reduce(logs[0]) - np.log(logs.shape[1]) if logs.size else 0.0
     return _model(
         "multinomial",
         counts,
@@ -215,7 +215,7 @@ def _log_shares(f: Array, total: float) -> Array:
     mass = masses.sum()
     if mass == 0:
         return np.full(f.shape, -np.inf)
-    shares = _log(f) - _log(masses[:, None], otherwise=0.0) + np.log(mass / total)
+    shares = _log(f) - _log(masses[:, None], otherwise=0.0) + log_share(mass, total)
     shares[masses == 0] = _log(f.sum(axis=0)) - np.log(total)
     return np.asarray(shares)
 

@@ -102,9 +102,9 @@ class MultinomialSupports:
     @classmethod
     def solve(cls, totals: Totals, alpha: float, ks: Array) -> MultinomialSupports:
         counted = multinomial.GroupedCounts(*totals.grouped(), float(alpha))
-        null = null_multinomial(counted)
         with Progress(len(ks), "solving", "values of k") as progress:
             solution = every_k.solve_path(counted, ks, tick=progress.advance)
+        null = null_multinomial(counted)
         return cls(solution, null, ABSOLUTE * min(mass_of(counted), -null))
 
     @property

@@ -95,6 +95,20 @@ def members(codes: Array, wanted: Array, forced: Array) -> Array:
     return out[: _take_members(codes, wanted, forced, out)]
 
 
+def has_equal(totals: Array) -> bool:
+    """Whether any two columns of reals are equal.
+
+    >>> has_equal(np.array([[0.5, 2.0, 0.5], [1.0, 1.0, 1.0]]))
+    True
+    """
+    return len(_number(bits(totals))[1]) < totals.shape[1]
+
+
+def bits(totals: Array) -> Array:
+    """Reals of 0 and more as whole numbers that are equal where they are."""
+    return np.ascontiguousarray(totals, np.float64).view(np.int64)
+
+
 def _number(totals: Array) -> tuple[Array, Array, Array]:
     """Codes of the columns in order of first appearance, how many share each code, and the first that does.
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from nfs_dask.solvers.naive_bayes.equal_columns import has_equal
 from nfs_dask.solvers.naive_bayes.found import Found, value_of
 from nfs_dask.solvers.naive_bayes.multinomial import GroupedCounts, all_classes, posed, solve, solve_problem
 from nfs_dask.solvers.naive_bayes.nodes import Nodes
@@ -136,7 +137,7 @@ def _single(counted: GroupedCounts, k: int, start: Array | None = None) -> _Row:
 
 def _with_ends(counted: GroupedCounts, ks: Array, nodes: Nodes, tolerance: float, tick: Tick) -> list[_Row]:
     """Rows of the nodes' k, of k = 0 and of all features; ties are looked into where features share counts."""
-    grouped = int(nodes.problem.sizes.max(initial=1)) > 1
+    grouped = int(nodes.problem.sizes.max(initial=1)) > 1 or has_equal(nodes.problem.totals)
     first = int(np.searchsorted(ks, 1))
     rows = []
     for i, k in enumerate(ks):

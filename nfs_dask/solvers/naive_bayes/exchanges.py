@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nfs_dask.solvers.naive_bayes.equal_columns import group
+from nfs_dask.solvers.naive_bayes.equal_columns import bits, group
 from nfs_dask.solvers.naive_bayes.gains import divergence
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures
@@ -133,6 +133,6 @@ class Open:
 
 def _groups(totals: Array) -> tuple[Array, Array]:
     """The group of equal columns that each column is in, in order of appearance, and the first column of each."""
-    cells, codes = group(np.ascontiguousarray(totals).view(np.int64))  # bits: equal numbers have equal ones
+    cells, codes = group(bits(totals))
     assert codes is not None
     return codes, cells.firsts

@@ -109,4 +109,6 @@ def is_best(problem: Problem, choice: TopFeatures, point: Array, gain: Array, n_
         return True
     close = np.concatenate((inside[least[inside] < most[outside].max()], outside[most[outside] > least[inside].min()]))
     columns = problem.totals[:, close]
+    if problem.rounded and len(close):
+        return False
     return bool((columns == columns[:, :1]).all())

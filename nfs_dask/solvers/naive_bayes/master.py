@@ -31,7 +31,7 @@ class Master:
 
     def __init__(self, masses: Array, heights: Array, reference: Array) -> None:
         _, exponent = np.frexp(masses.sum(axis=0).max())
-        self.scale = float(np.ldexp(1.0, -int(exponent)))
+        self.scale = float(np.ldexp(1.0, min(-int(exponent), 1000)))
         self.masses, self.heights, self.reference = masses * self.scale, heights * self.scale, reference
 
     def value(self, weights: Array) -> float:

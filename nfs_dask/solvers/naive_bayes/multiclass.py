@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nfs_dask.errors import InputError
 from nfs_dask.solvers.naive_bayes.exchanges import AROUND, ExchangeView, Held
 from nfs_dask.solvers.naive_bayes.found import Found, everything, height_of, is_best, judged, value_of
 from nfs_dask.solvers.naive_bayes.gains import SMALLEST, divergence
@@ -27,7 +26,7 @@ from nfs_dask.solvers.solution import Array
 CLOSED = 1e-13  # relative width at which upper and lower value are one number
 _MOST = 300  # evaluations
 _FARTHEST = 1e-250  # share of a class, relative to its start, that is as good as none
-_HEAVY, _HEAVIEST = 2.0**300, 2.0**1000  # sums of counts
+_HEAVY = 2.0**300  # sum of counts
 _MANY = 40  # sets, beyond which those without weight leave the master
 
 
@@ -90,11 +89,6 @@ def solve_many(problem: Problem, k: int, start: Array | None = None) -> Found:
 
 def comfortable(mass: float) -> float:
     """The power of two to multiply counts by, so that products of them neither overflow nor vanish; mostly 1."""
-    if mass > _HEAVIEST:
-        raise InputError(
-            f"values under their weights and smoothing add up to {mass:.3g}, which leaves no room for likelihoods in "
-            f"floats; scale them down to {_HEAVIEST:.3g} or less"
-        )
     if 1 / _HEAVY <= mass <= _HEAVY:
         return 1.0
     _, exponent = np.frexp(mass)

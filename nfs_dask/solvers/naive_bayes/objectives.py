@@ -81,7 +81,7 @@ def yes_or_no(present: Array, absent: Array) -> Array:
 
 
 @numba.njit(nogil=True)
-def _log_share(x, total):
+def log_share(x, total):
     """Logarithm of a share, also of one too small for a double."""
     share = x / total
     return math.log(share) if share > _SMALLEST else math.log(x) - math.log(total)
@@ -90,7 +90,7 @@ def _log_share(x, total):
 @kernel
 def _add_logs(x, weighed, total, out):
     for i in range(len(x)):
-        out[i] = weighed[i] * _log_share(x[i], total) if weighed[i] > 0 else 0.0
+        out[i] = weighed[i] * log_share(x[i], total) if weighed[i] > 0 else 0.0
 
 
 @kernel
@@ -98,7 +98,7 @@ def _yes_or_no(present, absent, out):
     for i in range(len(out)):
         more, less = max(present[i], absent[i]), min(present[i], absent[i])
         n = more + less
-        out[i] = more * math.log1p(-less / n) + less * _log_share(less, n) if less > 0 else 0.0
+        out[i] = more * math.log1p(-less / n) + less * log_share(less, n) if less > 0 else 0.0
 
 
 def multinomial(cells: Cells, where: Directory | None, alpha: float, support: Array, columns: Array) -> float:

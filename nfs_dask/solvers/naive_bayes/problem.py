@@ -19,6 +19,8 @@ from nfs_dask.solvers.naive_bayes.sums import Sums
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
+_HEAVIEST = 2.0**1010
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -37,6 +39,7 @@ class Problem:
     classes: Array  # (C, ) which classes are left in
     mass: float  # sum of all counts, of features that cannot be chosen too
     exact: bool  # whether totals and sums of them are not rounded
+    rounded: bool = True  # whether totals may be equal where counts are not
     partial: bool = False  # whether columns are left out that are worth less than any in a best set at the dual point
 
     @property
@@ -108,6 +111,7 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
         free = np.flatnonzero(selectable)
     totals = raw[classes].astype(np.float64) if raw.dtype.kind != "f" or len(classes) < len(raw) else raw
     masses = _masses(totals, cells) + alpha * cells.n_features
+    refuse_heavy(masses)
     mass = exact_sum(masses)
     if smooth:
         totals = totals + alpha
@@ -115,6 +119,7 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
     if len(forced):
         chosen = np.concatenate((chosen, totals[:, forced_cells]), axis=1)
     origin = np.arange(raw.shape[1])[free]
+    exact = is_exact(cells.grouped, alpha, mass)
     return Problem(
         totals=np.ascontiguousarray(chosen),
         sizes=np.concatenate((sizes[free], np.ones(len(forced), np.int64))) if len(forced) else sizes[free],
@@ -125,8 +130,21 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
         forced=forced,
         classes=classes,
         mass=mass,
-        exact=is_exact(cells.grouped, alpha, mass),
+        exact=exact,
+        rounded=not exact and (smooth or cells.grouped),
     )
+
+
+def refuse_heavy(masses: Array) -> None:
+    """Refuse sums of counts whose likelihoods, some thousands of times as much on the way, would be no doubles."""
+    with np.errstate(over="ignore"):
+        mass = float(masses.sum())
+    if not mass <= _HEAVIEST:
+        much = f"{mass:.3g}, which" if np.isfinite(mass) else "more than a float holds, which"
+        raise InputError(
+            f"values under their weights and smoothing add up to {much} leaves no room for likelihoods in floats; "
+            f"scale them down to {_HEAVIEST:.3g} or less"
+        )
 
 
 def _masses(totals: Array, cells: Cells) -> Array:

@@ -17,11 +17,10 @@ from typing import Protocol
 import numpy as np
 
 from nfs_dask.arrays.kernels import kernel
-from nfs_dask.errors import InputError
 from nfs_dask.solvers.naive_bayes.cuts import Cut
 from nfs_dask.solvers.naive_bayes.gains import exact_sum, gains
 from nfs_dask.solvers.naive_bayes.objectives import Objective, larger_part, surprise
-from nfs_dask.solvers.naive_bayes.problem import Problem
+from nfs_dask.solvers.naive_bayes.problem import Problem, refuse_heavy
 from nfs_dask.solvers.naive_bayes.sums import Sums
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
 from nfs_dask.solvers.solution import Array
@@ -60,18 +59,18 @@ class TotalsSurvey:
     def of(cls, table: TotalsTable, alpha: float) -> TotalsSurvey:
         sums: Sums | None = None
         present, largest = 0, 0.0
-        for _, raw in table.parts():
-            sums = sums or Sums(len(raw) + 2)
-            with np.errstate(over="ignore"):  # refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            for _, raw in table.parts():
+                sums = sums or Sums(len(raw) + 2)
                 g = raw.sum(axis=0, dtype=np.float64) + len(raw) * alpha
                 sums.add(np.vstack((raw, *Amounts.terms(g))))
-            largest = max(largest, float(g.max(initial=0.0)))
-            present += int(np.count_nonzero(raw.any(axis=0)))
-        assert sums is not None
-        counts, amounts = sums.rows[:-2], Amounts(tuple(sums.pairs[-2:]), alpha, largest, table.n_features)
-        if not np.isfinite(sum(counts)):
-            raise InputError("values under their weights add up to more than a float holds; scale them down")
-        return cls(np.array(counts), np.array(counts) + alpha * table.n_features, amounts, present)
+                largest = max(largest, float(g.max(initial=0.0)))
+                present += int(np.count_nonzero(raw.any(axis=0)))
+            assert sums is not None
+            counts = np.array(sums.rows[:-2])
+        masses = counts + alpha * table.n_features
+        refuse_heavy(masses)
+        return cls(counts, masses, Amounts(tuple(sums.pairs[-2:]), alpha, largest, table.n_features), present)
 
     def objective(self, columns: Array) -> Objective:
         """Log likelihood of a support whose totals are ``columns`` (C, k), without smoothing."""
@@ -207,6 +206,7 @@ class Stream:
             classes=self.classes,
             mass=self.mass,
             exact=False,
+            rounded=self.alpha > 0,
             partial=True,
         )
         return Gathered(problem, columns)

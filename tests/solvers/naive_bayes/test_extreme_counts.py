@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from nfs_dask.errors import InputError
+from nfs_dask.methods.naive_bayes import Counts, Settings, fit_multinomial
+from nfs_dask.solvers.naive_bayes.every_k import solve_path
 from nfs_dask.solvers.naive_bayes.multinomial import count, solve
+from nfs_dask.statistics.class_totals import ArrayTotals
+from tests.helpers.panels_by_hand import streamed
 
 SMOOTHINGS = [0.0, 0.0, 0.0, 5e-324, 1e-300, 1e-10, 1.0, 1e10, 1e290]
 
@@ -55,10 +59,30 @@ def test_a_power_of_two_changes_nothing(power):
         assert scaled.bound == pytest.approx(np.ldexp(s.bound, power), rel=1e-15, abs=5e-324)
 
 
-def test_counts_that_leave_no_room_are_refused():
-    F = np.full((3, 4), 1e301) * [[1, 2, 3, 4], [4, 3, 2, 1], [1, 1, 5, 1]]
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("alpha", [0.0, 1e308])
+@pytest.mark.parametrize("wrapped", [ArrayTotals, streamed])
+def test_counts_that_leave_no_room_are_refused(n_classes, alpha, wrapped):
+    F = np.full((n_classes, 4), 1e304) * [[1, 2, 3, 4], [4, 3, 2, 1], [1, 1, 5, 1]][:n_classes]
+    counts = Counts(np.arange(n_classes), np.ones(n_classes), wrapped(F))
     with pytest.raises(InputError, match="scale them down"):
-        solve(count(F), 2)
+        fit_multinomial(counts, Settings(k=2, alpha=alpha))
+    with pytest.raises(InputError, match="scale them down"):
+        solve_path(count(F, alpha))
+
+
+@pytest.mark.parametrize("wrapped", [ArrayTotals, streamed])
+def test_a_share_too_small_for_a_double_has_a_logarithm(wrapped):
+    F = np.array([[0.0, 1e170, 0.0], [1e-200, 0.0, 1e160]])
+    model = fit_multinomial(Counts(np.arange(2), np.ones(2), wrapped(F)), Settings(k=1, alpha=1e-300, always=[0]))
+    assert model.support.tolist() == [0]
+    assert model.present.ravel() == pytest.approx([np.log(1e-200) - np.log(1e170)] * 2)
+
+
+def test_a_set_of_next_to_nothing_is_weighed():
+    F = np.array([[0, 1e-2, 1e21, 0, 7], [4e-24, 1e28, 9e-14, 0, 0], [2e-25, 1e-24, 0, 0, 3e21]])
+    model = fit_multinomial(Counts.of(np.arange(3), np.ones(3), F), Settings(k=1, alpha=1e-315, always=[3]))
+    assert model.support.tolist() == [3] and np.isfinite(model.present).all()
 
 
 def test_a_class_with_next_to_nothing():

@@ -11,29 +11,14 @@ from mpmath import mp, mpf
 
 from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
 from nfs_dask.solvers.naive_bayes.every_k import solve_path
-from nfs_dask.solvers.naive_bayes.multinomial import count
-from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals
-from nfs_dask.statistics.panels import Panels
+from nfs_dask.solvers.naive_bayes.multinomial import count, solve
+from nfs_dask.statistics.class_totals import ArrayTotals
 from tests.helpers.eighty_digits import Bernoulli, Multinomial
 from tests.helpers.hard_tables import EXTREME, ORDINARY, documents, table
+from tests.helpers.panels_by_hand import streamed
 
 QUICK, SLOW = range(60), range(60, 6000)
 KINDS = {"ordinary": ORDINARY, "extreme": EXTREME}
-
-
-class Pieces(Panels):
-    """A table as panels of two columns."""
-
-    def __init__(self, table):
-        self.table, self.totals = table, {}
-        self.bounds = (*range(0, table.shape[1], 2), table.shape[1])
-
-    def arrays(self, panel):
-        return {"sums": self.table[:, self.bounds[panel] : self.bounds[panel + 1]]}
-
-
-def streamed(totals):
-    return PanelTotals(Pieces(np.asarray(totals, float)), lambda arrays: arrays["sums"])
 
 
 def noise(truth):
@@ -142,3 +127,23 @@ def test_one_feature_that_holds_nearly_everything():
     for k in range(5):
         model = fit_multinomial(Counts.of(np.arange(2), np.ones(2), totals), Settings(k=k, alpha=0.0))
         check(model.evidence, model.support, Multinomial(totals, 0.0, k))
+
+
+@pytest.mark.parametrize("wrapped", [ArrayTotals, streamed])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_counts_that_smoothing_makes_equal_are_not_taken_for_equal(n_classes, wrapped):
+    """Which of them are the best is lost in rounding, and so is a gap of nothing."""
+    F = 1e-20 * np.array([[9.6, 0.2, 0.1, 2.0], [3.2, 1.8, 0.1, 12.3], [0.3, 4.0, 7.0, 0.2]])[:n_classes]
+    counts = Counts(np.arange(n_classes), np.ones(n_classes), wrapped(F))
+    for k in range(1, 4):
+        model = fit_multinomial(counts, Settings(k=k, alpha=0.1))
+        check(model.evidence, model.support, Multinomial(F, 0.1, k), mpf("1e-26") if wrapped is streamed else 0)
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_a_path_chooses_among_equal_columns_as_a_fit_does(kind):
+    for distinct in ([[3, 0], [0, 3]], [[3, 1, 2], [1, 3, 1]]):
+        counted = count(np.repeat(distinct, 60, axis=1).astype(kind))
+        path = solve_path(counted)
+        for k, value in zip(path.ks.tolist(), path.value.tolist(), strict=True):
+            assert value == pytest.approx(solve(counted, k).value, rel=1e-9)
