@@ -7,9 +7,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -206,6 +208,7 @@ def test_gathering_puts_pieces_side_by_side_in_each_bucket() -> None:
 
 PROGRAM = """
 import sys
+import numba
 import numpy as np
 from nfs_dask import kernels
 {between}
@@ -304,3 +307,10 @@ def test_row_pointers_from_rows(dtype: str) -> None:
 @pytest.mark.parametrize("rows", [[1, 0], [0, 5], [0, 999_999, 1], [-1, 0], [2]])
 def test_rows_out_of_order_or_range_are_noticed(rows: list[int]) -> None:
     assert not kernels.row_starts(np.array(rows), np.zeros(3, np.int64))
+
+
+def test_what_a_product_loses_is_known() -> None:
+    lost = numba.njit(lambda x, y: kernels.fused(x, y, -(x * y)))
+    rng = np.random.default_rng(0)
+    for x, y in (rng.random((200, 2)) * 10.0 ** rng.integers(-99, 99, (200, 2))).tolist():
+        assert Fraction(lost(x, y)) == Fraction(x) * Fraction(y) - Fraction(x * y)

@@ -177,8 +177,8 @@ def _bernoulli_gains(totals, documents, alpha, out):
                 terms[c] = 0.0
                 if size > 0:
                     d = difference(f, E, e, F) / size
-                    scale = n / size
-                    z = part(f * scale, d, F, 1 / F) + part(e * scale, -d, E, 1 / E)
+                    p, q = f * (n / size), e * (n / size)
+                    z = part(p, d, F, d / F, p / F) + part(q, -d, E, -d / E, q / E)
                     terms[c] = z * (size / n)
             if n_classes > 2:
                 terms.sort()

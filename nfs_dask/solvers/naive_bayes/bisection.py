@@ -41,7 +41,7 @@ def solve(totals: Array, k: int, *, alpha: float = 0.0, tolerance: float = TOLER
         low, high = (a, high) if a * minus < (1 - a) * plus else (low, a)
     a = (low + high) / 2
     chosen = _best(f, constant, a, k)
-    value, point, mass = set_gain(f[:, chosen], np.ones(k))[0], np.array([a, 1 - a]), float(masses.sum())
+    value, point, mass = set_gain(f[:, chosen], np.ones(k)), np.array([a, 1 - a]), float(masses.sum())
     bound = float(TWO.above(np.sort(gains(f, point))[n_features - k :].sum(), mass))
     gap = max(0.0, float(np.nextafter(bound - TWO.below(value, mass), np.inf)))
     return Solution(np.sort(columns[chosen]), value, bound, gap, 0, steps + 1, point)

@@ -25,7 +25,7 @@ def dual_value(totals: Array, x: Array) -> float:
     >>> round(dual_value(np.array([[7.0, 1.0, 4.0], [1.0, 7.0, 4.0]]), np.array([1.0, 1.0, 0.5])), 6)
     5.062032
     """
-    return set_gain(totals, x)[0]
+    return set_gain(totals, x)
 
 
 def certify(problem: Problem, found: Found, where: Directory | None) -> Certificate:
@@ -39,7 +39,7 @@ def certify(problem: Problem, found: Found, where: Directory | None) -> Certific
         features=features,
         weights=weights,
         value=dual_value(problem.totals[:, cells], amounts[cells]),
-        rounded_value=set_gain(problem.totals[:, cells], up.counts)[0],
+        rounded_value=set_gain(problem.totals[:, cells], up.counts),
     )
 
 

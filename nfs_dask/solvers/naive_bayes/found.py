@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nfs_dask.solvers.naive_bayes.gains import exact_sum, set_gain
+from nfs_dask.solvers.naive_bayes.gains import exact_sum, own_point, set_gain
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures
 from nfs_dask.solvers.solution import Array
@@ -48,7 +48,7 @@ class Found:
 
 def value_of(problem: Problem, choice: TopFeatures) -> float:
     """The gain of a set."""
-    return set_gain(problem.totals[:, choice.cells], choice.counts)[0]
+    return set_gain(problem.totals[:, choice.cells], choice.counts)
 
 
 def best_of(problem: Problem, choices: list[TopFeatures]) -> tuple[TopFeatures, float]:
@@ -62,7 +62,7 @@ def best_of(problem: Problem, choices: list[TopFeatures]) -> tuple[TopFeatures, 
 def everything(problem: Problem) -> Found:
     """All features: nothing to choose, and nothing lost."""
     choice = TopFeatures(np.arange(len(problem.sizes)), problem.sizes)
-    value, point = set_gain(problem.totals, problem.sizes)
+    value, point = set_gain(problem.totals, problem.sizes), own_point(problem.totals, problem.sizes)
     bound = problem.rounding.above(value, problem.mass)
     return Found(choice, value, float(bound), 0.0, 0, 1, point, ((1.0, choice),))
 

@@ -24,7 +24,7 @@ import math
 import numba
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.kernels import fused, kernel
 from nfs_dask.solvers.solution import Array
 
 ROUNDING = 2.0**-45  # relative: what a sum of gains of two classes may be wrong by
@@ -32,7 +32,6 @@ _MOST_EXACT = 1 << 17  # terms; beyond, the pairwise sum of numpy is as good as 
 SMALLEST = 2.0**-1000  # share that a class with counts has in any point
 _FAR, _LIFT = 2.0**600, 2.0**500  # counts so large or small are divided or multiplied by so much
 _LEAST, _MOST, _SMALL_SHARE = 2.0**-600, 2.0**900, 2.0**-300  # between which no product of two loses anything
-_SPLITTER = 2.0**27 + 1  # times this, a double falls into halves of 26 bits
 
 
 def gains(totals: Array, point: Array) -> Array:
@@ -63,17 +62,23 @@ def shares(masses: Array, otherwise: Array) -> Array:
 
 
 def _positive(point: Array, masses: Array) -> Array:
-    return np.maximum(point, np.where(masses > 0, SMALLEST, 0.0))
+    return np.maximum(point, SMALLEST * (masses > 0))
 
 
-def set_gain(totals: Array, counts: Array) -> tuple[float, Array]:
-    """Gain G of a set that takes ``counts`` features of each column, and its own point p_D."""
+def set_gain(totals: Array, counts: Array) -> float:
+    """Gain G of a set that takes ``counts`` features of each column."""
     masses = (totals * counts).sum(axis=1)
-    if masses.sum() == 0:
-        return 0.0, np.full(len(totals), 1 / len(totals))
+    total = masses.sum()
+    if total == 0:
+        return 0.0
     # two shares need not add up to 1, so that these may be halved until they nearly do, which does not round
-    own = np.ldexp(masses, -math.frexp(masses.sum())[1]) if len(masses) == 2 else masses / masses.sum()
-    return exact_sum(gains(totals, _positive(own, masses)) * counts), shares(masses, masses)
+    own = np.ldexp(masses, -math.frexp(total)[1]) if len(masses) == 2 else masses / total
+    return exact_sum(gains(totals, _positive(own, masses)) * counts)
+
+
+def own_point(totals: Array, counts: Array) -> Array:
+    """The point p_D of such a set, at which its gain is least."""
+    return shares((totals * counts).sum(axis=1), np.full(len(totals), 1 / len(totals)))
 
 
 @kernel
@@ -92,7 +97,8 @@ def _gains_two(totals, point, out):
         elif inside and _LEAST < g < _MOST:
             w = 1 / g
             d = difference(f, b, e, a) * w
-            out[i] = (part(f * w * s, d, a, u) + part(e * w * s, -d, b, v)) * (g / s)
+            p, q = f * w * s, e * w * s
+            out[i] = (part(p, d, a, d * u, p * u) + part(q, -d, b, -d * v, q * v)) * (g / s)
         else:
             out[i] = _far_gain(f, e, a, b)
 
@@ -108,37 +114,23 @@ def _far_gain(f, e, a, b):
     f, e = f * one * other, e * one * other
     g, s = f + e, a + b
     d = difference(f, b, e, a) / g
-    h = (part(f / g * s, d, a, 0.0) + part(e / g * s, -d, b, 0.0)) * (g / s)
+    p, q = f / g * s, e / g * s
+    h = (part(p, d, a, d / a, p / a) + part(q, -d, b, -d / b, q / b)) * (g / s)
     return max(h, 0.0) / one / other
 
 
 @numba.njit(nogil=True)
 def difference(x, y, v, w):
-    """X y - v w; where they are near each other, from products to twice the digits."""
+    """X y - v w, from products to twice the digits: what rounding left over of them is added."""
     left, right = x * y, v * w
-    if min(left, right) <= 0.5 * max(left, right):
-        return left - right
-    return (left - right) + (_lost(x, y, left) - _lost(v, w, right))
+    return (left - right) + (fused(x, y, -left) - fused(v, w, -right))
 
 
 @numba.njit(nogil=True)
-def _lost(x, y, product):
-    """What rounding a product left over (Dekker)."""
-    scaled = x * _SPLITTER
-    x_top = scaled - (scaled - x)
-    scaled = y * _SPLITTER
-    y_top = scaled - (scaled - y)
-    x_rest, y_rest = x - x_top, y - y_top
-    return ((x_top * y_top - product) + x_top * y_rest + x_rest * y_top) + x_rest * y_rest
-
-
-@numba.njit(nogil=True)
-def part(p, d, a, inverse):
-    """A w(d / a) where p = a + d: both are given, as neither may be made of the other. No ``inverse`` of a: 0."""
-    x = d * inverse if inverse > 0 else d / a
+def part(p, d, a, x, ratio):
+    """A w(x), x = d / a, where p = a + d: both are given, as neither may be made of the other; ``ratio`` is p / a."""
     if abs(x) <= 0.5:
         return a * entropy_like(x)
-    ratio = p * inverse if inverse > 0 else p / a
     if 0 < ratio < _MOST:
         return p * math.log(ratio) - d
     return p * (math.log(p) - math.log(a)) - d if p > 0 else -d

@@ -127,7 +127,8 @@ def _balance(masses, heights, reference, weights, levels):
                 trial[blocked] = 0.0
             trial /= trial.sum()
             moved = _levels(masses, heights, reference, trial, levels)
-            if moved >= value - _SLACK * abs(value):
+            # beside large masses values are rounded by more than a step gains, but levels still tell
+            if moved >= value - _SLACK * abs(value) or levels[active].max() - levels[active].min() <= 0.5 * spread:
                 break
             length /= 4
         if blocked >= 0 and length == longest:

@@ -151,7 +151,7 @@ def _masses(totals: Array, cells: Cells) -> Array:
     """Sums of the rows; many classes start from them, and panels must start from the same."""
     if cells.grouped:
         return np.asarray((totals * cells.sizes).sum(axis=1))
-    if len(totals) == 2:
+    if len(cells.totals) == 2:  # two of more that are left count as many: panels sum before they know
         return np.asarray(totals.sum(axis=1))
     sums = Sums(len(totals))
     sums.add(totals)

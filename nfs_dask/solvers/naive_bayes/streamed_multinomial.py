@@ -19,7 +19,7 @@ from nfs_dask.solvers.naive_bayes import multiclass, twoclass
 from nfs_dask.solvers.naive_bayes.cuts import Cut, minimise
 from nfs_dask.solvers.naive_bayes.exchanges import AROUND
 from nfs_dask.solvers.naive_bayes.found import Found, everything
-from nfs_dask.solvers.naive_bayes.gains import gains, set_gain, shares
+from nfs_dask.solvers.naive_bayes.gains import gains, own_point, shares
 from nfs_dask.solvers.naive_bayes.multinomial import SWAPPED
 from nfs_dask.solvers.naive_bayes.problem import forced_features
 from nfs_dask.solvers.naive_bayes.stream import Gathered, Stream, TotalsSurvey, TotalsTable
@@ -74,15 +74,16 @@ def _solve_two(stream: Stream, swaps: bool) -> Found:
     sets = [cut.choice.cells for cut in (minimum.best, minimum.low, minimum.high)]
     equal = _Equal.of(stream, minimum.best)
     near = stream.gather(equal.ends, *sets)
-    candidates, ties = twoclass.suggested(near.problem, stream.k, minimum.map(near.inward))
+    gain = near.problem.gains(point)
+    candidates, ties = twoclass.suggested(near.problem, stream.k, minimum.map(near.inward), gain)
     outside = [near.outward(choice) for choice in candidates]
     if swaps:
         outside += [_ascend(stream, choice, point) for choice in _distinct(outside)]
     final = stream.gather(*sets, *(choice.cells for choice in outside))
     inside = [choice.map(final.inward) for choice in outside]
-    found = twoclass.settled(final.problem, minimum.map(final.inward), inside, ties.n)
+    found = twoclass.settled(final.problem, minimum.map(final.inward), final.problem.gains(point), inside, ties.n)
     if found.ties:
-        apart = ~within(near.problem.gains(point)[ties.cells], equal.last)
+        apart = ~within(gain[ties.cells], equal.last)
         found = replace(found, ties=equal.n + int(np.count_nonzero(apart)))
     return replace(found, choice=final.outward(found.choice))
 
@@ -144,7 +145,7 @@ def _count_ties(stream: Stream, final: Gathered, best: multiclass.Plane) -> int:
 def _ascend(stream: Stream, choice: TopFeatures, point: Array) -> TopFeatures:
     """As `swaps.ascend`; each exchange is among the columns that can come in, which takes one look at all panels."""
     for _ in range(ROUNDS):
-        _, own = set_gain(stream.gather(choice.cells).problem.totals, np.ones(len(choice.cells), np.int64))
+        own = own_point(stream.gather(choice.cells).problem.totals, np.ones(len(choice.cells), np.int64))
         at = own if own.all() else point
         pool, _ = stream.best(partial(gains, point=at), stream.k + n_incoming(stream.k))
         gathered = stream.gather(choice.cells, pool)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfs_dask.solvers.naive_bayes.gains import divergence, gains, set_gain
+from nfs_dask.solvers.naive_bayes.gains import divergence, gains, own_point, set_gain
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
 from nfs_dask.solvers.solution import Array
@@ -35,7 +35,8 @@ def n_incoming(k: int) -> int:
 def exchange(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures | None:
     """The best single exchange, if one gains."""
     totals, sizes = problem.totals, problem.sizes
-    value, own = set_gain(totals[:, choice.cells], choice.counts)
+    inside = totals[:, choice.cells]
+    value, own = set_gain(inside, choice.counts), own_point(inside, choice.counts)
     point = own if own.all() else point  # gains at the set's own point say most, but may be infinite at the border
     gain = gains(totals, point)
     counts = choice.spread(len(sizes))
@@ -52,4 +53,4 @@ def exchange(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures
     counts[incoming[best % len(incoming)]] += 1
     cells = np.flatnonzero(counts)
     better = TopFeatures(cells, counts[cells])
-    return better if set_gain(totals[:, cells], better.counts)[0] > value * (1 + _MARGIN) else None
+    return better if set_gain(totals[:, cells], better.counts) > value * (1 + _MARGIN) else None

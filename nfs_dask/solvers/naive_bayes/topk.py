@@ -31,10 +31,8 @@ class TopFeatures:
         return TopFeatures(column(self.cells), self.counts)
 
     def sum(self, values: Array) -> Array:
-        """Sum over the features of ``values``, (M, ) or (n, M); row by row, so that their layout does no harm."""
-        if values.ndim > 1:
-            return np.array([self.sum(row) for row in values])
-        return np.asarray((values[self.cells] * self.counts).sum())
+        """Sum over the features of ``values``, (M, ) or (n, M), of which rows are taken one after another."""
+        return np.asarray((values.take(self.cells, axis=-1) * self.counts).sum(axis=-1))
 
 
 def top(gain: Array, sizes: Array, k: int) -> TopFeatures:

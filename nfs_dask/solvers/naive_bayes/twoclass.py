@@ -32,16 +32,16 @@ def solve_two(problem: Problem, k: int, swaps: bool, start: Array | None = None)
 
 def recover(problem: Problem, k: int, minimum: Minimum, swaps: bool) -> Found:
     """The best support that the minimum suggests."""
-    candidates, ties = suggested(problem, k, minimum)
+    gain = problem.gains(minimum.best.point)
+    candidates, ties = suggested(problem, k, minimum, gain)
     if swaps:
         candidates += [ascend(problem, choice, minimum.best.point) for choice in candidates]
-    return settled(problem, minimum, candidates, ties.n)
+    return settled(problem, minimum, gain, candidates, ties.n)
 
 
-def suggested(problem: Problem, k: int, minimum: Minimum) -> tuple[list[TopFeatures], Ties]:
-    """Supports that meet at the minimum, and what is tied there."""
+def suggested(problem: Problem, k: int, minimum: Minimum, gain: Array) -> tuple[list[TopFeatures], Ties]:
+    """Supports that meet at the minimum, and what is tied there; ``gain`` is that of all columns at its point."""
     point = minimum.best.point
-    gain = problem.gains(point)
     ties = _ties(problem, gain, k, minimum)
     candidates = [minimum.best.choice, minimum.low.choice, minimum.high.choice]
     if ties.n:
@@ -49,10 +49,9 @@ def suggested(problem: Problem, k: int, minimum: Minimum) -> tuple[list[TopFeatu
     return candidates, ties
 
 
-def settled(problem: Problem, minimum: Minimum, candidates: list[TopFeatures], n_ties: int) -> Found:
+def settled(problem: Problem, minimum: Minimum, gain: Array, candidates: list[TopFeatures], n_ties: int) -> Found:
     """The best of the candidates, with the bound of the minimum."""
-    point = minimum.best.point
-    top, gain = minimum.best.choice, problem.gains(point)
+    top, point = minimum.best.choice, minimum.best.point
     if is_best(problem, top, point, gain, n_ties):
         choice, value = top, value_of(problem, top)
         bound, gap = judged(problem, value, value)[0], 0.0

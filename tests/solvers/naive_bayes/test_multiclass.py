@@ -150,6 +150,16 @@ def test_panels_of_reals_give_the_same_bits(data):
     assert (one.value, one.bound, one.ties) == (many.value, many.bound, many.ties)
 
 
+def test_so_they_do_where_two_classes_of_more_have_counts():
+    for seed in range(100):
+        table = np.random.default_rng(seed).gamma(0.5, 3.0, (3, 40))
+        table[seed % 3] = 0
+        parts = Cut(table, (0, 13, 40))
+        one, many = solve(count(table), 5), streamed.solve(parts, TotalsSurvey.of(parts, 0.0), 5, alpha=0.0)
+        np.testing.assert_array_equal(one.support, many.support)
+        assert (one.value, one.bound, one.gap) == (many.value, many.bound, many.gap)
+
+
 @given(tables(classes=(3, 4)), st.integers(2, 8), st.data())
 def test_names_of_classes_and_features_do_not_matter(F, k, data):
     rows, columns = data.draw(st.permutations(range(len(F)))), data.draw(st.permutations(range(F.shape[1])))
