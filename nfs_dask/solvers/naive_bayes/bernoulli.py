@@ -19,7 +19,7 @@ from nfs_dask.solvers.naive_bayes.equal_columns import Cells, group
 from nfs_dask.solvers.naive_bayes.gains import difference, exact_sum, part
 from nfs_dask.solvers.naive_bayes.objectives import pooled
 from nfs_dask.solvers.naive_bayes.outward import Rounding, of_counts
-from nfs_dask.solvers.naive_bayes.problem import forced_features, pose
+from nfs_dask.solvers.naive_bayes.problem import comfortable, forced_features, pose, refuse_heavy
 from nfs_dask.solvers.naive_bayes.screening import kth_largest
 from nfs_dask.solvers.naive_bayes.ties import split_ties
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures, sums_of_first
@@ -84,9 +84,14 @@ def score_cells(cells: Cells, where: Directory | None, documents: Array, alpha: 
 
 def gain_of(totals: Array, documents: Array, alpha: float = 0.0) -> Array:
     """Gain of each column of totals without smoothing."""
-    out = np.empty(totals.shape[1])
-    _bernoulli_gains(totals.astype(np.float64, copy=False), documents, alpha, out)
-    return out
+    masses, out = documents + 2 * alpha, np.empty(totals.shape[1])
+    refuse_heavy(masses)
+    totals, scale = totals.astype(np.float64, copy=False), comfortable(float(masses.sum()))
+    if scale == 1:
+        _bernoulli_gains(totals, documents, alpha, out)
+        return out
+    _bernoulli_gains(totals * scale, documents * scale, alpha * scale, out)
+    return out / scale
 
 
 def solve(scored: Scored, k: int, *, always: Sequence[int] | Array | None = None) -> Solution:

@@ -18,7 +18,7 @@ from nfs_dask.solvers.naive_bayes.exchanges import AROUND, ExchangeView, Held
 from nfs_dask.solvers.naive_bayes.found import Found, everything, height_of, is_best, judged, value_of
 from nfs_dask.solvers.naive_bayes.gains import SMALLEST, divergence
 from nfs_dask.solvers.naive_bayes.master import Master
-from nfs_dask.solvers.naive_bayes.problem import Problem
+from nfs_dask.solvers.naive_bayes.problem import Problem, comfortable
 from nfs_dask.solvers.naive_bayes.rounding import PROMISING, best_whole
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
@@ -26,7 +26,6 @@ from nfs_dask.solvers.solution import Array
 CLOSED = 1e-13  # relative width at which upper and lower value are one number
 _MOST = 300  # evaluations
 _FARTHEST = 1e-250  # share of a class, relative to its start, that is as good as none
-_HEAVY = 2.0**300  # sum of counts
 _MANY = 40  # sets, beyond which those without weight leave the master
 
 
@@ -85,14 +84,6 @@ def solve_many(problem: Problem, k: int, start: Array | None = None) -> Found:
     ties = _n_tied(gain, descent.best, problem.sizes)
     found = settled(problem.only(columns), k, descent.map(lambda c: np.searchsorted(columns, c)), ties)
     return found.map(lambda c: columns[c])
-
-
-def comfortable(mass: float) -> float:
-    """The power of two to multiply counts by, so that products of them neither overflow nor vanish; mostly 1."""
-    if 1 / _HEAVY <= mass <= _HEAVY:
-        return 1.0
-    _, exponent = np.frexp(mass)
-    return float(np.ldexp(1.0, min(-int(exponent), 1000)))
 
 
 def settled(problem: Problem, k: int, descent: Descent, n_ties: int) -> Found:

@@ -19,7 +19,7 @@ from nfs_dask.solvers.naive_bayes.sums import Sums
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
-_HEAVIEST = 2.0**1010
+_HEAVY, _HEAVIEST = 2.0**300, 2.0**1010  # sums of counts
 
 
 @dataclass(frozen=True)
@@ -147,11 +147,19 @@ def refuse_heavy(masses: Array) -> None:
         )
 
 
+def comfortable(mass: float) -> float:
+    """The power of two to multiply counts by, so that products of them neither overflow nor vanish; mostly 1."""
+    if 1 / _HEAVY <= mass <= _HEAVY:
+        return 1.0
+    _, exponent = np.frexp(mass)
+    return float(np.ldexp(1.0, min(-int(exponent), 1000)))
+
+
 def _masses(totals: Array, cells: Cells) -> Array:
     """Sums of the rows; many classes start from them, and panels must start from the same."""
     if cells.grouped:
         return np.asarray((totals * cells.sizes).sum(axis=1))
-    if len(cells.totals) == 2:  # two of more that are left count as many: panels sum before they know
+    if len(totals) == 2:
         return np.asarray(totals.sum(axis=1))
     sums = Sums(len(totals))
     sums.add(totals)

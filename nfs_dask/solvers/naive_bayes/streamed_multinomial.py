@@ -21,7 +21,7 @@ from nfs_dask.solvers.naive_bayes.exchanges import AROUND
 from nfs_dask.solvers.naive_bayes.found import Found, everything
 from nfs_dask.solvers.naive_bayes.gains import gains, own_point, shares
 from nfs_dask.solvers.naive_bayes.multinomial import SWAPPED
-from nfs_dask.solvers.naive_bayes.problem import forced_features
+from nfs_dask.solvers.naive_bayes.problem import comfortable, forced_features
 from nfs_dask.solvers.naive_bayes.stream import Gathered, Stream, TotalsSurvey, TotalsTable
 from nfs_dask.solvers.naive_bayes.swaps import ROUNDS, exchange, n_incoming
 from nfs_dask.solvers.naive_bayes.tiewalk import within
@@ -34,7 +34,7 @@ def solve(table: TotalsTable, survey: TotalsSurvey, k: int, *, alpha: float, alw
     k = max(0, min(int(k), table.n_features))
     classes = np.arange(len(survey.counts)) if alpha else np.flatnonzero(survey.counts)
     forced = forced_features(always, k, table.n_features)
-    scale = multiclass.comfortable(survey.mass) if len(classes) > 2 else 1.0
+    scale = comfortable(survey.mass) if len(classes) > 2 else 1.0
     stream = Stream(table, alpha, k, forced, classes, _shares(survey.masses[classes]), survey.mass * scale, scale)
     if k == 0 or len(classes) < 2:
         return _worthless(stream, len(survey.counts))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nfs_dask.errors import InputError
-from nfs_dask.methods.naive_bayes import Counts, Settings, fit_multinomial
+from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
 from nfs_dask.solvers.naive_bayes.every_k import solve_path
 from nfs_dask.solvers.naive_bayes.multinomial import count, solve
 from nfs_dask.statistics.class_totals import ArrayTotals
@@ -89,3 +89,16 @@ def test_a_class_with_next_to_nothing():
     F = np.array([[5.0, 1, 3, 0], [1, 6, 2, 0], [0, 0, 0, 1e-290]])
     s, without = solve(count(F), 2), solve(count(F[:2]), 2)
     assert s.value == pytest.approx(without.value, rel=1e-12) and s.bound == pytest.approx(without.bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("wrapped", [ArrayTotals, streamed])
+@pytest.mark.parametrize("power", [-1000, -700, 500, 960])
+def test_bernoulli_choices_of_documents_of_any_weight(power, wrapped):
+    F, n = np.array([[3, 5, 1, 4, 0], [3, 2, 3, 1, 2.5]]), np.array([5.5, 3.75])
+    here = fit_bernoulli(Counts(np.arange(2), n, wrapped(F)), Settings(k=2, alpha=0.5))
+    n, F, alpha = (np.ldexp(x, power) for x in (n, F, 0.5))
+    there = fit_bernoulli(Counts(np.arange(2), n, wrapped(F)), Settings(k=2, alpha=float(alpha)))
+    np.testing.assert_array_equal(there.support, here.support)
+    assert there.evidence.objective == pytest.approx(np.ldexp(here.evidence.objective, power), rel=1e-14)
+    with pytest.raises(InputError, match="scale them down"):
+        fit_bernoulli(Counts(np.arange(2), np.full(2, 1e305), wrapped(np.full((2, 3), 2e304))), Settings(k=2))
