@@ -37,6 +37,8 @@ SPREAD = 0.9  # separable data have a spread of more than 1 in exact arithmetic
 SHORTEST = 1e-12  # share of a step below which nothing can be gained along it
 NEARLY = 1e-6  # negative margins, relative to spreads, that are taken for rounding once the gradient has vanished
 
+ROUNDED = 16.0  # how many times what rounding may take a curvature has to be, to be told from nothing
+
 Evaluate = Callable[[Array, Array], Derivatives]
 
 
@@ -150,7 +152,7 @@ class _NewtonSearch:
             return False
         if not self.bounded:
             self.at = self._sum(self.theta, self.axes @ self.step)
-            self._learn()
+            self._learn(self.is_newtons)
         if not self.bounded:
             raise _separable("so close to separable that they do not determine theta")
         return True
@@ -158,7 +160,7 @@ class _NewtonSearch:
     def advance(self) -> None:
         """Take a step along Newton's direction that gains about as much as it promises."""
         origin, length = self.place, 1.0
-        direction = self.axes @ self.step
+        direction, is_newtons = self.axes @ self.step, self.is_newtons
         promised = self.weight * float(self.gradient @ self.step)
         before = self._objective()
         enough = before - 1e-11 * abs(before)  # what rounding may take
@@ -172,7 +174,7 @@ class _NewtonSearch:
             slope = float(self._slopes() @ direction)
             length *= min(max(promised / max(promised - slope, promised), 0.1), 0.5)
         self._aim()
-        self._learn()
+        self._learn(is_newtons)
 
     def result(self) -> LogisticFit:
         """The fit; the last step, which is there anyway, is worth a few more digits."""
@@ -218,14 +220,18 @@ class _NewtonSearch:
         # Where a step does not even halve the gradient, what is left is rounding; on separable data it takes a third.
         self.at_rest = self.size <= TOLERANCE and size > self.size / 2
         self.size = size
-        values, vectors = np.linalg.eigh(self.axes.T @ self._curvature() @ self.axes / self.weight)
-        values = np.maximum(values, np.finfo(float).eps * values.max(initial=np.finfo(float).tiny))
+        curvature, eps = self._curvature(), np.finfo(float).eps
+        values, vectors = np.linalg.eigh(self.axes.T @ curvature @ self.axes / self.weight)
+        lost = eps * (np.abs(self.axes).T @ np.abs(curvature) @ np.abs(self.axes)).max(initial=0.0) / self.weight
+        # Under an offset, curvatures are differences of large numbers: where they are rounding, so is the step.
+        self.is_newtons = bool(values.min(initial=np.inf) > ROUNDED * lost)
+        values = np.maximum(values, eps * values.max(initial=np.finfo(float).tiny))
         self.step = vectors @ ((vectors.T @ self.gradient) / values)
 
-    def _learn(self) -> None:
-        """Find out from the extremes of the last evaluation whether there is a maximum."""
+    def _learn(self, is_newtons: bool) -> None:
+        """Find out from the extremes of the last evaluation, along a step of Newton's or not, if there is a maximum."""
         at = self.at
-        self.bounded = self.bounded or at.step_spread < SPREAD
+        self.bounded = self.bounded or (is_newtons and at.step_spread < SPREAD)
         rounding = NEARLY * at.step_spread if self.size <= TOLERANCE else 0.0
         if not self.bounded and (at.margin > 0 or at.step_margin > -rounding):
             raise _separable("separable")

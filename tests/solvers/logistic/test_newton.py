@@ -16,7 +16,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
-from nfs_dask.errors import InputError
+from nfs_dask.errors import InputError, NfsDaskError
 from nfs_dask.solvers.logistic.likelihood import Derivatives, class_scores, derivatives, prior_offsets
 from nfs_dask.solvers.logistic.newton import LogisticFit, fit_logistic
 
@@ -320,3 +320,15 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         fit(np.array([[0.0], [np.inf], [1.0]]), y, ridge=1.0)
     with pytest.raises(InputError, match="3 parameters"):
         derivatives(x, y, np.zeros(3))
+
+
+def test_separable_documents_are_refused_under_any_offset() -> None:
+    """Two labels share a value at the border, so that likelihoods end where gradients are nothing but rounding."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        values = np.append(rng.integers(-2, 3, 10), [-1, 0, 0, 1])
+        codes = np.append(values[:10] > 0, [0, 0, 1, 1]).astype(np.int64)
+        offset = 10.0 ** rng.integers(0, 13) * rng.normal()
+        features = (values[:, None] + offset) * 10.0 ** rng.integers(-6, 7)
+        with pytest.raises((InputError, NfsDaskError), match="ridge"):
+            fit_logistic(partial(derivatives, features, codes), np.bincount(codes), 1)
