@@ -16,7 +16,7 @@ import numpy as np
 
 from nfs_dask.solvers.naive_bayes.equal_columns import has_equal
 from nfs_dask.solvers.naive_bayes.found import Found, value_of
-from nfs_dask.solvers.naive_bayes.multinomial import GroupedCounts, all_classes, posed, solve, solve_problem
+from nfs_dask.solvers.naive_bayes.multinomial import SWAPPED, GroupedCounts, all_classes, posed, solve, solve_problem
 from nfs_dask.solvers.naive_bayes.nodes import Nodes
 from nfs_dask.solvers.naive_bayes.sieve import WIDE
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures
@@ -61,8 +61,8 @@ def solve_path(
 ) -> SolvedPath:
     """Solve for many k; all of 0 to m if ``ks`` is not given.
 
-    Bounds are within ``tolerance`` of the smallest ones, relatively. Where features share their counts, a support that
-    is not within ``tolerance`` of its bound is looked for among the ties too.
+    Bounds are within ``tolerance`` of the smallest ones, relatively. A support that is not within ``tolerance`` of its
+    bound is looked for as a fit of that k does where features share their counts, or k is small.
 
     >>> from nfs_dask.solvers.naive_bayes.multinomial import count
     >>> path = solve_path(count(np.array([[7, 7, 2, 6, 5, 6, 8], [1, 8, 1, 1, 7, 4, 0]])))
@@ -131,7 +131,7 @@ def _single(counted: GroupedCounts, k: int, start: Array | None = None) -> _Row:
     problem = posed(counted, k)
     if k == 0 or len(problem.classes) < 2:
         return _Row(problem.start, 0.0, 0.0, 0.0, problem.start, 0)
-    found: Found = solve_problem(problem, k, swaps=False, start=start)
+    found: Found = solve_problem(problem, k, swaps=k <= SWAPPED, start=start)
     return _Row(found.choice, found.value, found.bound, found.gap, found.point, found.n_evaluations)
 
 
@@ -144,7 +144,7 @@ def _with_ends(counted: GroupedCounts, ks: Array, nodes: Nodes, tolerance: float
         j = i - first
         if not 0 <= j < len(nodes.ks):
             rows.append(_single(counted, int(k)))
-        elif grouped and nodes.bound[j] - nodes.value[j] > tolerance * nodes.bound[j]:
+        elif (grouped or k <= SWAPPED) and nodes.bound[j] - nodes.value[j] > tolerance * nodes.bound[j]:
             rows.append(_single(counted, int(k), nodes.bound_point[j]))
         else:
             rows.append(_of_node(nodes, j, int(k)))

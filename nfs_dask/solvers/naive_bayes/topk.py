@@ -41,7 +41,7 @@ def top(gain: Array, sizes: Array, k: int) -> TopFeatures:
     ``sizes`` are at least 1.
 
     >>> top(np.array([1.0, 3.0, 1.0, 2.0]), np.array([2, 1, 1, 1]), 3)
-    Choice(cells=array([1, 3, 0]), counts=array([1, 1, 1]))
+    TopFeatures(cells=array([1, 3, 0]), counts=array([1, 1, 1]))
     """
     if k >= len(gain) + int(sizes.sum()) - len(sizes):
         return TopFeatures(np.arange(len(gain)), sizes)
