@@ -211,7 +211,7 @@ def test_a_method_from_the_future_is_named(tmp_path: Path) -> None:
     save_model(MODEL, {}, tmp_path / "m")
     edit(lambda h: h.update(method="cosine"))(tmp_path / "m")
     with pytest.raises(
-        StoreError, match=r"method 'cosine'; this version knows bernoulli, multinomial, error, .*upgrade"
+        StoreError, match=r"method 'cosine'; this version knows multinomial, bernoulli, .*error: upgrade"
     ):
         read_model(tmp_path / "m")
 
