@@ -210,7 +210,7 @@ PROGRAM = """
 import sys
 import numba
 import numpy as np
-from nfs_dask import kernels
+from nfs_dask.arrays import kernels
 {between}
 out, marks = np.zeros((2, 3), np.int64), np.full(3, -1, np.int32)
 indptr, indices = np.array([0, 2, 3]), np.array([0, 2, 2], np.int32)
