@@ -63,7 +63,7 @@ class SparseBernoulliNB(RankedNaiveBayes):
     feature_log_prob_ : (C, k) float64
         Log P(i|c) of the chosen features.
     objective_, upper_bound_, dual_gap_, certified_
-        Log likelihood of the model; no other choice of k features has a larger one.
+        Log likelihood of the model; no other choice of k features that occur has a larger one.
     n_iter_ : int
     provenance_ : dict
     model_ : nfs_dask.models.naive_bayes.NaiveBayesModel

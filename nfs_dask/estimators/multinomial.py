@@ -39,7 +39,7 @@ class SparseMultinomialNB(RankedNaiveBayes):
         Smoothing, added to the total of each feature in each class. With 0, a feature that is impossible in every class
         is skipped at prediction, one impossible in one class rules that class out.
     solver : {"cuts", "bisection"}, default="cuts"
-        "bisection" is the algorithm of the paper as printed, for two classes; kept as a reference.
+        "bisection" is the algorithm of the paper, its misprints set right, for two classes; kept as a reference.
     always : list of names or indices, optional
         Features that are chosen in any case; they count in k.
     fit_prior : bool, default=True
@@ -67,7 +67,7 @@ class SparseMultinomialNB(RankedNaiveBayes):
     objective_ : float
         Log likelihood of the model.
     upper_bound_ : float
-        No choice of k features has a larger one: rounded up, so that it holds whatever was rounded.
+        No choice of k features that occur has a larger one: rounded up, so that it holds whatever was rounded.
     dual_gap_ : float
         What the choice loses at most, 0 if it is proved to be the best. The bound is larger than the objective by this,
         and by rounding.
