@@ -56,4 +56,4 @@ def _of_commands(command: click.Command, place: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(public_names()))  # noqa: T201
+    print("\n".join(public_names()))
