@@ -21,13 +21,15 @@ def with_seal(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**plain, SEAL: _seal(plain)}
 
 
-def without_seal(found: Mapping[str, Any]) -> dict[str, Any]:
+def without_seal(found: Mapping[str, Any], *, since: str | None = None) -> dict[str, Any]:
     """The object without its checksum; a ValueError where it is not the one that was written.
 
-    One without a checksum is from before there were any.
+    One without a checksum is from before there were any, unless it has ``since``, a key that came later than they.
     """
     plain = dict(found)
     seal = plain.pop(SEAL, None)
+    if seal is None and since in plain:
+        raise ValueError("its checksum is missing")
     if seal is not None and seal != _seal(plain):
         raise ValueError("its checksum does not fit its content")
     return plain
@@ -38,12 +40,12 @@ def sealed(content: Mapping[str, Any]) -> bytes:
     return json.dumps(with_seal(content)).encode()
 
 
-def unsealed(content: bytes) -> dict[str, Any]:
+def unsealed(content: bytes, *, since: str | None = None) -> dict[str, Any]:
     """The object of such a file; a ValueError where it holds none, or not the one that was written."""
     found = json.loads(content)
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object")
-    return without_seal(found)
+    return without_seal(found, since=since)
 
 
 def _seal(plain: dict[str, Any]) -> str:

@@ -89,7 +89,7 @@ class Header:
         try:
             if type(version) is not int or version < 1:
                 raise ValueError(f"format {version!r}")
-            found = without_seal(found)
+            found = without_seal(found, since="pointer_type")
             if version == 1:
                 found = {"pointer_type": "int64", "narrow_type": found["value_type"], "editions": {}, **found}
             found = {"annotations": [], "named": False, **found}  # these were dropped at first

@@ -140,7 +140,7 @@ def _read_header(folder: Folder) -> dict[str, Any]:
     if folder.size(MODEL) > MOST_JSON:
         raise StoreError(f"{folder.path(MODEL)} is larger than any model of ours; it is not one")
     try:
-        header = unsealed(folder.read(MODEL))
+        header = unsealed(folder.read(MODEL), since="checksums")
         kind, version, place = header["kind"], header["format"], header["arrays_in"]
         vocabulary_folder(header.get("text"), folder)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
