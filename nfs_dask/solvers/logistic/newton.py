@@ -21,8 +21,9 @@ References: HYB (Raina et al. 2003) (10), (11); separable documents: docs/mathem
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,10 +37,11 @@ INDEPENDENT = 1e-12  # share of a direction in the curvature from which on it is
 SPREAD = 0.9  # separable data have a spread of more than 1 in exact arithmetic
 SHORTEST = 1e-12  # share of a step below which nothing can be gained along it
 NEARLY = 1e-6  # negative margins, relative to spreads, that are taken for rounding once the gradient has vanished
-
 ROUNDED = 16.0  # how many times what rounding may take a curvature has to be, to be told from nothing
 
+T = TypeVar("T")
 Evaluate = Callable[[Array, Array], Derivatives]
+Steps = Generator[tuple[Array, Array], Derivatives, T]  # yields (theta, step), and is sent the sums there
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,31 @@ def fit_logistic(
     >>> fit.theta.round(6).tolist()
     [-0.466229, 1.465869]
     """
+    return solve(newton_steps(class_weight, n_features, ridge=ridge, intercepts=intercepts), evaluate)
+
+
+def solve(steps: Steps[T], evaluate: Evaluate) -> T:
+    """Take steps to their end, with sums that are at hand."""
+    try:
+        at = next(steps)
+        while True:
+            at = steps.send(evaluate(*at))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def newton_steps(
+    class_weight: Array, n_features: int, *, ridge: float = 0.0, intercepts: bool = True
+) -> Steps[LogisticFit]:
+    """The fit of `fit_logistic` in steps, for sums that take a pass each."""
     _check(class_weight, ridge)
-    search = _NewtonSearch(evaluate, class_weight, n_features, ridge, intercepts)
+    search = _NewtonSearch(class_weight, n_features, ridge)
+    yield from search.begin(intercepts)
     for _ in range(MOST):
-        if search.is_done():
+        if (yield from search.is_done()):
             return search.result()
-        search.advance()
+        yield from search.advance()
     raise NfsDaskError(
         f"the fit has not settled after {MOST} steps: {search.size:.1e} of its gradient is left, {TOLERANCE:.0e} is "
         "allowed; a larger ridge is easier to fit"
@@ -123,11 +144,8 @@ def _check(class_weight: Array, ridge: float) -> None:
 class _NewtonSearch:
     """Where Newton's method is, and what it knows."""
 
-    def __init__(
-        self, evaluate: Evaluate, class_weight: Array, n_features: int, ridge: float, intercepts: bool
-    ) -> None:
+    def __init__(self, class_weight: Array, n_features: int, ridge: float) -> None:
         first = len(class_weight) - 1  # parameter of the first slope
-        self.evaluate = evaluate
         self.n_features = n_features
         self.ridge = ridge
         self.weight = float(np.sum(class_weight))
@@ -136,28 +154,31 @@ class _NewtonSearch:
         self.bounded = ridge > 0  # whether a maximum is known to exist
         self.n_evaluations = 0
         self.theta = np.zeros(first + n_features)
-        self.at = self._sum(self.theta, self.theta)
-        free = np.arange(first + n_features) >= (0 if intercepts else first)
+
+    def begin(self, intercepts: bool) -> Steps[None]:
+        """Sum up at 0, and choose the coordinates."""
+        self.at = yield from self._sum(self.theta, self.theta)
+        free = np.arange(len(self.theta)) >= (0 if intercepts else len(self.theta) - self.n_features)
         self.axes, dependent = _unit_axes(self._curvature() / self.weight * np.outer(free, free))  # (P, rank)
         if not self.bounded:
-            self._refuse_nearly_dependent(dependent)
+            yield from self._refuse_nearly_dependent(dependent)
         self.place = np.zeros(self.axes.shape[1])  # theta in the coordinates, so theta = axes @ place
         self.size = np.inf
         self._aim()
 
-    def is_done(self) -> bool:
+    def is_done(self) -> Steps[bool]:
         """Whether theta is the maximum; refuses data that have none."""
         small = np.linalg.norm(self.step) <= TOLERANCE * (1 + np.linalg.norm(self.place))
         if self.size > TOLERANCE or not (small or self.at_rest):
             return False
         if not self.bounded:
-            self.at = self._sum(self.theta, self.axes @ self.step)
+            self.at = yield from self._sum(self.theta, self.axes @ self.step)
             self._learn(self.is_newtons)
         if not self.bounded:
             raise _separable("so close to separable that they do not determine theta")
         return True
 
-    def advance(self) -> None:
+    def advance(self) -> Steps[None]:
         """Take a step along Newton's direction that gains about as much as it promises."""
         origin, length = self.place, 1.0
         direction, is_newtons = self.axes @ self.step, self.is_newtons
@@ -167,7 +188,7 @@ class _NewtonSearch:
         while True:
             self.place = origin + length * self.step
             self.theta = self.axes @ self.place
-            self.at = self._sum(self.theta, direction)
+            self.at = yield from self._sum(self.theta, direction)
             if self._objective() >= enough + 1e-4 * length * promised or length < SHORTEST:
                 break
             # Try where the slope would vanish if it were linear.
@@ -189,17 +210,20 @@ class _NewtonSearch:
             n_evaluations=self.n_evaluations,
         )
 
-    def _refuse_nearly_dependent(self, directions: Array) -> None:
+    def _refuse_nearly_dependent(self, directions: Array) -> Steps[None]:
         """Directions (P, ...) without curvature have to change no document, or documents might be separable in them."""
-        if any(self._sum(self.theta, direction).step_spread > INDEPENDENT for direction in directions.T):
-            raise InputError(
-                "some features hardly differ beside their size, or from others, so whether the fit has a solution is "
-                "lost in rounding; give ridge > 0, such as 1e-3, or take off each feature what all documents have"
-            )
+        for direction in directions.T:
+            at = yield from self._sum(self.theta, direction)
+            if at.step_spread > INDEPENDENT:
+                raise InputError(
+                    "some features hardly differ beside their size, or from others, so whether the fit has a solution "
+                    "is lost in rounding; give ridge > 0, such as 1e-3, or take off each feature what all documents "
+                    "have"
+                )
 
-    def _sum(self, theta: Array, step: Array) -> Derivatives:
+    def _sum(self, theta: Array, step: Array) -> Steps[Derivatives]:
         self.n_evaluations += 1
-        at = self.evaluate(theta, step)
+        at = yield theta, step
         if not np.all(np.isfinite(at.hessian)):
             raise InputError("some features are not finite, or too large to be squared; scale them down")
         return at
