@@ -82,14 +82,23 @@ class Dataset:
         inside = f"{self.location}/nfs_dask/statistics" if self.source.trusted else f"{self.location}.nfs_statistics"
         return Kept(Folder(inside), self.fingerprint)
 
+    @property
+    def kept(self) -> Kept | None:
+        """The same, unless nothing is to be reused."""
+        return self.statistics if self.reuse else None
+
+    @property
+    def beside(self) -> Folder | None:
+        """The folder that the data lie in, where that is known; workers are likely to reach it."""
+        return None if self.location is None else Folder(self.location.rsplit("/", 1)[0])
+
     def plan(self, statistic: Statistic, engine: Engine | None = None) -> Plan:
         """What `reduce` would do, and what it would take; nothing is read."""
-        return choose_engine(engine, self.source).plan(statistic, self.source, beside=self._beside)
+        return choose_engine(engine, self.source).plan(statistic, self.source, beside=self.beside)
 
     def reduce(self, statistic: Statistic, engine: Engine | None = None) -> Reduction:
         """One pass over the data, or none where the statistic was kept."""
-        kept = self.statistics if self.reuse else None
-        return choose_engine(engine, self.source).reduce(statistic, self.source, kept=kept, beside=self._beside)
+        return choose_engine(engine, self.source).reduce(statistic, self.source, kept=self.kept, beside=self.beside)
 
     def known_classes(self, least: int = 2) -> Array:
         """The classes, for a method that needs so many of them."""
@@ -109,10 +118,6 @@ class Dataset:
     def class_counts(self, **parameters: Any) -> ClassCounts:
         """The description of this dataset's class counts."""
         return ClassCounts(len(self.known_classes()), **parameters)
-
-    @property
-    def _beside(self) -> Folder | None:
-        return None if self.location is None else Folder(self.location.rsplit("/", 1)[0])
 
 
 def open_dataset(store: Any, *, labels: Any = None, layer: str | None = None, reuse: bool = True) -> Dataset:

@@ -38,6 +38,7 @@ from nfs_dask.methods.centers import (
     COVARIANCES,
     METHODS,
     CenterSettings,
+    about_means,
     fit_gram,
     fit_medians,
     fit_moments,
@@ -52,10 +53,10 @@ from nfs_dask.methods.class_medians import ClassMedians, class_medians, median_p
 from nfs_dask.methods.model_errors import centers_error
 from nfs_dask.methods.number_of_features import number_to_keep
 from nfs_dask.methods.recipes import GramRecipe, MediansRecipe, MomentsRecipe
-from nfs_dask.methods.shift import about_means
 from nfs_dask.methods.supports import Ranking
 from nfs_dask.models.centers import CentersModel
 from nfs_dask.sources.source import Source
+from nfs_dask.sources.views import some_blocks
 from nfs_dask.statistics.gram import Gram
 from nfs_dask.statistics.moments import ClassMoments, moments, take_away
 from nfs_dask.statistics.panels import MemoryPanels, Panels
@@ -384,7 +385,8 @@ class SparseCentroid(AddingClassifier):
         if not first:
             return Gram(n_classes, self._state.arrays["shift"])
         _refuse_wide(dataset)
-        return Gram(n_classes, about_means(dataset, self.engine))
+        start = Dataset(some_blocks(dataset.source, np.zeros(1, np.int64)), reuse=False)
+        return Gram(n_classes, about_means(start.reduce(ClassMoments(n_classes), self.engine).state))
 
     def _refuse_other_sums(self) -> None:
         """Documents are added to sums of the same kind, whatever was made of these."""

@@ -18,7 +18,6 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,8 @@ from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.plan import Plan
 from nfs_dask.methods.cached_medians import ClassMedians
-from nfs_dask.methods.memory_budget import Room
-from nfs_dask.methods.passes import Pass, Passes
+from nfs_dask.methods.memory_budget import MemoryBudget
+from nfs_dask.methods.procedure import Measure, Pass, Passes, Procedure, Supplier, run
 from nfs_dask.solvers.medians.column_medians import ColumnMedians, Medians, assemble, from_pinned, from_sample
 from nfs_dask.solvers.medians.edges import Brackets, find_brackets, refined_edges, sample_edges
 from nfs_dask.sources.source import Source
@@ -40,7 +39,7 @@ from nfs_dask.statistics.medians.cells import ClassCells
 from nfs_dask.statistics.medians.pinned import Pinned
 from nfs_dask.statistics.medians.sample import RowSample, is_complete
 from nfs_dask.statistics.medians.signs import ClassSigns, unsettled_columns
-from nfs_dask.statistics.statistic import State, Statistic
+from nfs_dask.statistics.statistic import Statistic
 
 logger = logging.getLogger("nfs_dask")
 
@@ -90,18 +89,22 @@ def class_medians(dataset: Dataset, engine: Engine | None = None) -> MedianResul
     MedianResult
         The same to the last bit for every engine and partition. Kept beside the data, if the dataset reuses.
     """
+    return run(median_procedure(dataset), dataset, engine)
+
+
+def median_procedure(dataset: Dataset) -> Procedure[MedianResult]:
+    """The passes that `class_medians` takes, or none where the medians are kept."""
     started = time.perf_counter()
     what = ClassMedians(len(dataset.known_classes(1)))
-    kept = dataset.statistics if dataset.reuse else None
+    kept = dataset.kept
     if kept is not None and (found := what.find(kept)) is not None:
         logger.info("reusing the medians kept in %s", kept.folder.location)
         return MedianResult(found, (), time.perf_counter() - started)
-    with choose_engine(engine, dataset.source).session() as session:
-        search = _MedianSearch(Passes(dataset, session), what.n_classes)
-        medians = _all_columns(search)
+    passes = Passes(dataset)
+    medians = yield from _all_columns(passes, what.n_classes)
     if kept is not None:
         what.keep(kept, medians)
-    return MedianResult(medians, tuple(search.passes.done), time.perf_counter() - started)
+    return MedianResult(medians, tuple(passes.done), time.perf_counter() - started)
 
 
 def median_plans(dataset: Dataset, engine: Engine | None = None) -> list[Plan]:
@@ -112,65 +115,40 @@ def median_plans(dataset: Dataset, engine: Engine | None = None) -> list[Plan]:
     n_classes, source = len(dataset.known_classes(1)), dataset.source
     with choose_engine(engine, source).session() as session:
         planning: Any = session
-        search = _MedianSearch(
-            Passes(dataset, replace(planning, run=None)), n_classes
-        )  # no run is begun by planning one
+        supplier = Supplier(dataset, replace(planning, run=None))  # no run is begun by planning one
         if _is_sparse(source):
-            return [search.passes.plan(ClassSigns(n_classes), source)]
-        groups = _groups(search, source, np.arange(source.n_features, dtype=np.int64))
-        return [plan for group in groups for plan in _plans_of_group(search, some_columns(source, group))]
+            return [supplier.plan(ClassSigns(n_classes), source)]
+        resources = supplier.answer(_measure(n_classes, source))
+        columns = np.arange(source.n_features, dtype=np.int64)
+        groups = _groups(source, columns, n_classes, resources)
+        return [supplier.plan(*one) for _, view, budget in groups for one in _foreseen(n_classes, view, budget)]
 
 
-def _plans_of_group(search: _MedianSearch, source: Source) -> Iterator[Plan]:
-    n_classes, n_columns, room = search.n_classes, source.n_features, search.room(source)
-    rows, pilot = room.sample_of(source)
-    plan = search.passes.plan
-    yield plan(RowSample(n_classes, rows), pilot)
+def _foreseen(n_classes: int, source: Source, budget: MemoryBudget) -> Iterator[tuple[Statistic, Source]]:
+    """Statistics like those of one group of columns, and what they are about."""
+    n_columns, (rows, pilot) = source.n_features, budget.sample_of(source)
+    yield RowSample(n_classes, rows), pilot
     if rows < source.n_rows or source.n_rows < 0:
-        edges = np.zeros((n_classes + 1, room.sample_edges(source), n_columns))
-        yield plan(ClassCells(n_classes, edges), source)
+        yield ClassCells(n_classes, np.zeros((n_classes + 1, budget.sample_edges(source), n_columns))), source
         bracket, capacities = np.zeros((n_classes + 1, n_columns)), np.zeros((2, n_classes, n_columns), np.int64)
-        capacities[0, 0] = room.values(n_columns)
-        yield plan(Pinned(n_classes, bracket, bracket, capacities), source)
+        capacities[0, 0] = budget.values(n_columns)
+        yield Pinned(n_classes, bracket, bracket, capacities), source
 
 
-@dataclass(frozen=True)
-class _MedianSearch:
-    """The passes of one search, and what they may take."""
-
-    passes: Passes
-    n_classes: int
-
-    @property
-    def source(self) -> Source:
-        return self.passes.dataset.source
-
-    def state(self, name: str, statistic: Statistic, source: Source) -> State:
-        """The result of one pass over a view of the data, in memory."""
-        return self.passes.reduce(name, statistic, source).state
-
-    def room(self, source: Source) -> Room:
-        """What the states of passes over a source or some of its columns may take."""
-        return Room.of(self.n_classes, source, self._resources)
-
-    @cached_property
-    def _resources(self) -> Resources:
-        return self.passes.resources(RowSample(self.n_classes, 1), self.source)
-
-
-def _all_columns(search: _MedianSearch) -> Medians:
-    """Leave out the columns that are mostly zero, and take as many of the others at a time as there is room for."""
-    source, signs = search.source, None
+def _all_columns(passes: Passes, n_classes: int) -> Procedure[Medians]:
+    """Leave out the columns that are mostly zero, and take as many of the others at a time as memory allows."""
+    source, signs = passes.dataset.source, None
+    columns = np.arange(source.n_features, dtype=np.int64)
     if _is_sparse(source):
-        panels = search.passes.reduce("signs", ClassSigns(search.n_classes), source).panels
+        panels = (yield from passes.sum("signs", ClassSigns(n_classes), source)).panels
         columns, signs = unsettled_columns(panels), panels.totals
         settled = source.n_features - len(columns)
         logger.info("%d of %d columns are mostly zero in every class", settled, source.n_features)
-    else:
-        columns = np.arange(source.n_features, dtype=np.int64)
     parts = []
-    for group in _groups(search, source, columns):
-        parts.append((group, _one_group(search, some_columns(source, group), signs)))
+    if len(columns):
+        resources = yield _measure(n_classes, source)
+        for group, view, budget in _groups(source, columns, n_classes, resources):
+            parts.append((group, (yield from _one_group(passes, n_classes, view, budget, signs))))
     return assemble(source.n_features, parts, signs)
 
 
@@ -183,33 +161,43 @@ def _is_sparse(source: Source) -> bool:
     return SPARSE * entries < cells
 
 
-def _groups(search: _MedianSearch, source: Source, columns: Array) -> Iterator[Array]:
-    if len(columns):
-        width = search.room(some_columns(source, columns)).columns
-        yield from np.array_split(columns, -(-len(columns) // width))
+def _measure(n_classes: int, source: Source) -> Measure:
+    return Measure(RowSample(n_classes, 1), source, lasting=True)
 
 
-def _one_group(search: _MedianSearch, source: Source, signs: Mapping[str, Array] | None) -> ColumnMedians:
+def _groups(
+    source: Source, columns: Array, n_classes: int, resources: Resources
+) -> Iterator[tuple[Array, Source, MemoryBudget]]:
+    """Columns that are worked on at a time, the view that has them alone, and what its states may take."""
+    width = MemoryBudget.of(n_classes, some_columns(source, columns), resources).columns
+    for group in np.array_split(columns, -(-len(columns) // width)):
+        view = some_columns(source, group)
+        yield group, view, MemoryBudget.of(n_classes, view, resources)
+
+
+def _one_group(
+    passes: Passes, n_classes: int, source: Source, budget: MemoryBudget, signs: Mapping[str, Array] | None
+) -> Procedure[ColumnMedians]:
     """The medians of a source's columns, all of them at once; ``signs`` are the totals of a pass that was before."""
-    n_classes, room = search.n_classes, search.room(source)
-    rows, pilot = room.sample_of(source, None if signs is None else int(signs["rows"].max()))
-    sample = search.state("sample", RowSample(n_classes, rows), pilot)
+    rows, pilot = budget.sample_of(source, None if signs is None else int(signs["rows"].max()))
+    sample = (yield from passes.sum("sample", RowSample(n_classes, rows), pilot)).state
     if pilot is source and is_complete(sample.totals):
         return from_sample(sample.arrays, sample.totals)
-    edges = sample_edges(sample.arrays, sample.totals, room.sample_edges(source))
+    edges = sample_edges(sample.arrays, sample.totals, budget.sample_edges(source))
     del sample
-    brackets = _brackets(search, source, edges)
-    most = room.values(source.n_features)
+    brackets = yield from _brackets(passes, n_classes, source, edges)
+    most = budget.values(source.n_features)
     while (open_ := brackets.open(most)).any():
         some = np.flatnonzero(open_)
-        edges = refined_edges(brackets.take(some), room.edges(len(some)))
-        brackets = brackets.put(some, _brackets(search, some_columns(source, some), edges))
+        edges = refined_edges(brackets.take(some), budget.edges(len(some)))
+        found = yield from _brackets(passes, n_classes, some_columns(source, some), edges)
+        brackets = brackets.put(some, found)
     statistic = Pinned(n_classes, brackets.lows, brackets.highs, brackets.capacities, signs is not None)
-    state = search.state("pinned", statistic, source)
+    state = (yield from passes.sum("pinned", statistic, source)).state
     return from_pinned(state.arrays, state.totals, brackets)
 
 
-def _brackets(search: _MedianSearch, source: Source, edges: Array) -> Brackets:
+def _brackets(passes: Passes, n_classes: int, source: Source, edges: Array) -> Procedure[Brackets]:
     """Which of the cells between edges hold the medians: one pass."""
-    state = search.state("cells", ClassCells(search.n_classes, edges), source)
+    state = (yield from passes.sum("cells", ClassCells(n_classes, edges), source)).state
     return find_brackets(state.arrays, state.totals, edges)

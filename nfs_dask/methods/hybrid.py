@@ -22,20 +22,21 @@ from typing import Any, Literal
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.cluster.resources import Resources
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError
-from nfs_dask.methods.passes import Pass, Passes
+from nfs_dask.methods.procedure import Measure, Pass, Passes, Procedure, Supplier, run
 from nfs_dask.methods.slopes import Slopes
 from nfs_dask.methods.word_tables import check_held, make_table
 from nfs_dask.models.model import Evidence
 from nfs_dask.solvers.logistic.newton import LogisticFit, nothing_to_fit
 from nfs_dask.sources.class_rows import some_classes
+from nfs_dask.sources.source import Source
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.leave_one_out import RegionTable
-from nfs_dask.statistics.panels import Panels
 
 Prior = Literal["fitted", "fixed"]
 Tables = Literal["shared", "separate"]
@@ -159,24 +160,32 @@ def fit_hybrid(dataset: Dataset, settings: HybridSettings, engine: Engine | None
         The same up to rounding for every engine and partition, and its counts to the last bit where they are whole
         numbers. The counts of columns are kept beside the data, if the dataset reuses.
     """
+    return run(hybrid_procedure(dataset, settings), dataset, engine)
+
+
+def hybrid_procedure(dataset: Dataset, settings: HybridSettings) -> Procedure[HybridFit]:
+    """The passes that `fit_hybrid` takes."""
     started = time.perf_counter()
     classes, n_words = _checked(dataset, settings)
-    with choose_engine(engine, dataset.source).session() as session:
-        passes = Passes(dataset, session)
-        panels = passes.reduce("counts", ClassCounts(len(classes))).panels
-        class_weight, rows = panels.totals["weight"], int(panels.totals["rows"].sum())
-        seen = np.flatnonzero(class_weight > 0)
-        if len(seen) < len(classes):
-            passes, panels = _counts_of(seen, passes)
-        separate = settings.tables == "separate"
-        words = make_table(
-            classes[seen], panels, settings.n_regions, alpha=settings.alpha, k=settings.k, separate=separate
-        )
-        del panels
-        if len(seen) > 1:
-            fit = _slopes(passes, settings, words.table, class_weight[seen]).fit(words.counts, rows)
-        else:
-            fit = nothing_to_fit(settings.n_regions, settings.ridge)
+    passes, source = Passes(dataset), dataset.source
+    panels = (yield from passes.sum("counts", ClassCounts(len(classes)))).panels
+    class_weight, rows = panels.totals["weight"], int(panels.totals["rows"].sum())
+    seen = np.flatnonzero(class_weight > 0)
+    if not len(seen):
+        raise InputError("all documents have weight zero; give at least one of them more")
+    if len(seen) < len(classes):  # others have no say in the fit
+        source = some_classes(source, seen)
+        counting = passes.sum("counts of the classes with documents", ClassCounts(len(seen)), source)
+        panels = (yield from counting).panels
+    separate = settings.tables == "separate"
+    words = make_table(classes[seen], panels, settings.n_regions, alpha=settings.alpha, k=settings.k, separate=separate)
+    del panels
+    if len(seen) > 1:
+        resources = yield Measure(ClassCounts(len(seen)), source)
+        slopes = _slopes(source, resources, settings, words.table, class_weight[seen])
+        fit = yield from slopes.fit(words.counts, rows, passes)
+    else:
+        fit = nothing_to_fit(settings.n_regions, settings.ridge)
     return HybridFit(
         settings=settings,
         classes=classes,
@@ -192,15 +201,6 @@ def fit_hybrid(dataset: Dataset, settings: HybridSettings, engine: Engine | None
         passes=tuple(passes.done),
         seconds=time.perf_counter() - started,
     )
-
-
-def _counts_of(seen: Array, passes: Passes) -> tuple[Passes, Panels]:
-    """Passes over the documents of some classes alone, and what they count; other classes have no say in the fit."""
-    if not len(seen):
-        raise InputError("all documents have weight zero; give at least one of them more")
-    dataset = Dataset(some_classes(passes.dataset.source, seen), passes.dataset.location, reuse=False)
-    narrower = Passes(dataset, passes.engine, passes.done)
-    return narrower, narrower.reduce("counts of the classes with documents", ClassCounts(len(seen))).panels
 
 
 def _theta(fit: LogisticFit, settings: HybridSettings, class_weight: Array, seen: Array) -> Array:
@@ -238,16 +238,18 @@ def hybrid_plans(dataset: Dataset, settings: HybridSettings, engine: Engine | No
     words = None if settings.k is None else np.arange(settings.k)
     table = RegionTable(settings.n_regions, n_words, np.zeros(shape), settings.alpha, words)
     with choose_engine(engine, dataset.source).session() as session:
-        passes = Passes(dataset, session)
-        counts = passes.plan(ClassCounts(len(classes)))
-        slopes = _slopes(passes, settings, table, np.ones(len(classes)))
-        return [counts, slopes.plan(dataset.n_rows if dataset.n_rows >= 0 else MANY)]
+        supplier = Supplier(dataset, session)
+        counts = supplier.plan(ClassCounts(len(classes)))
+        slopes = _slopes(dataset.source, counts.resources, settings, table, np.ones(len(classes)))
+        return [counts, supplier.plan(*slopes.first(dataset.n_rows if dataset.n_rows >= 0 else MANY))]
 
 
-def _slopes(passes: Passes, settings: HybridSettings, table: RegionTable, class_weight: Array) -> Slopes:
+def _slopes(
+    source: Source, resources: Resources, settings: HybridSettings, table: RegionTable, class_weight: Array
+) -> Slopes:
     return Slopes(
-        passes,
-        passes.plan(ClassCounts(table.n_classes)).resources,
+        source,
+        resources,
         table,
         settings.normalize,
         settings.ridge,

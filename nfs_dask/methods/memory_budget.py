@@ -29,7 +29,7 @@ PILOT_BLOCKS = 16  # or this many, where all are fewer than would be enough
 
 
 @dataclass(frozen=True)
-class Room:
+class MemoryBudget:
     """Bytes that one state may take, and what that is enough for."""
 
     n_classes: int
@@ -37,15 +37,15 @@ class Room:
     weighted: bool
 
     @classmethod
-    def of(cls, n_classes: int, source: Source, resources: Resources) -> Room:
+    def of(cls, n_classes: int, source: Source, resources: Resources) -> MemoryBudget:
         """The most that the plan of a pass still admits."""
         nbytes, resources = STATE_NBYTES, replace(resources, warm=resources.warm + GROWTH)
         while nbytes > LEAST_STATE:
-            room = cls(n_classes, nbytes, source.weighted)
-            width = min(room.columns, source.n_features)
-            sample = RowSample(n_classes, room.sample_rows(width))
+            budget = cls(n_classes, nbytes, source.weighted)
+            width = min(budget.columns, source.n_features)
+            sample = RowSample(n_classes, budget.sample_rows(width))
             if make_plan(sample, some_columns(source, np.arange(width)), resources).fits:
-                return room
+                return budget
             nbytes = nbytes * 7 // 8
         return cls(n_classes, nbytes, source.weighted)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
-from nfs_dask.engine.engine import Engine
+from nfs_dask.methods.procedure import Procedure
 from nfs_dask.models.model import Model
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.statistic import Statistic
@@ -39,7 +39,11 @@ class Grid:
 
     def models(self, fit: Fit) -> tuple[Model, ...]:
         """All of them, by alpha, then k."""
-        return tuple(fit(k, alpha) for alpha in self.alphas for k in self.ks.tolist())
+        return tuple(fit(k, alpha) for k, alpha in self.pairs())
+
+    def pairs(self) -> list[tuple[int, float | None]]:
+        """Every k and alpha, in the same order."""
+        return [(k, alpha) for alpha in self.alphas for k in self.ks.tolist()]
 
     def cells(self) -> list[Grid]:
         """Grids of one k and one alpha each, in the same order."""
@@ -55,6 +59,6 @@ class LongRecipe(Protocol):
         """Whether each k and alpha takes passes of its own."""
         ...
 
-    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, tuple[Model, ...]]]:
         """The documents of each class under their weights, (C,), and the models of a grid; none without documents."""
         ...

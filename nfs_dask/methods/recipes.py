@@ -11,19 +11,26 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
-from nfs_dask.engine.engine import Engine
-from nfs_dask.methods.centers import CenterSettings, fit_gram, fit_medians, fit_moments, gram_path, moment_path
-from nfs_dask.methods.class_medians import class_medians
-from nfs_dask.methods.hybrid import HybridFit, HybridSettings, fit_hybrid
+from nfs_dask.methods.centers import (
+    CenterSettings,
+    about_means,
+    fit_gram,
+    fit_medians,
+    fit_moments,
+    gram_path,
+    moment_path,
+)
+from nfs_dask.methods.class_medians import median_procedure
+from nfs_dask.methods.hybrid import HybridFit, HybridSettings, hybrid_procedure
 from nfs_dask.methods.naive_bayes import Counts, Settings
+from nfs_dask.methods.procedure import Procedure, Sum
 from nfs_dask.methods.recipe import Fit, Grid
-from nfs_dask.methods.shift import about_means
 from nfs_dask.models.centers import CentersModel
 from nfs_dask.models.model import Model
 from nfs_dask.solvers.centers.best_features import Ranked
 from nfs_dask.solvers.naive_bayes.directory import Directory
 from nfs_dask.solvers.naive_bayes.equal_columns import Cells
-from nfs_dask.sources.views import View
+from nfs_dask.sources.views import View, some_blocks
 from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals, Pick
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.gram import Gram
@@ -82,8 +89,8 @@ class MediansRecipe:
 
     one_by_one = False
 
-    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
-        classes, medians = dataset.known_classes(), class_medians(dataset, engine).medians
+    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, tuple[Model, ...]]]:
+        classes, medians = dataset.known_classes(), (yield from median_procedure(dataset)).medians
         if not medians.weight.any():
             return medians.weight, ()
         return medians.weight, grid.models(lambda k, _: fit_medians(classes, medians, replace(self.settings, k=k)))
@@ -97,12 +104,12 @@ class GramRecipe:
 
     one_by_one = False
 
-    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
+    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, tuple[Model, ...]]]:
         classes, source = dataset.known_classes(), dataset.source
         # About which point does not matter, so it may be one of all folds: the first block may have no other rows.
-        everything = Dataset(source.underlying if isinstance(source, View) else source, reuse=False)
-        gram = Gram(len(classes), about_means(everything, engine))
-        state = Dataset(source, dataset.location, reuse=False).reduce(gram, engine).state
+        first = some_blocks(source.underlying if isinstance(source, View) else source, np.zeros(1, np.int64))
+        shift = about_means((yield Sum("shift", ClassMoments(len(classes)), first)).state)
+        state = (yield Sum("gram", Gram(len(classes), shift), source)).state
         if not state.totals["weight"].any():
             return state.totals["weight"], ()
         whole = fit_gram(classes, state, replace(self.settings, k=dataset.n_features))
@@ -125,18 +132,14 @@ class HybridRecipe:
 
     one_by_one = True
 
-    def learn(self, dataset: Dataset, grid: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
-        weights: list[Array] = []
-
-        def fit(k: int, alpha: float | None) -> Model:
+    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, tuple[Model, ...]]]:
+        words, models = dataset.n_features // self.settings.n_regions, []
+        for k, alpha in grid.pairs():
             assert alpha is not None, "hybrid naive Bayes smooths"
-            words = dataset.n_features // self.settings.n_regions
-            found = fit_hybrid(dataset, replace(self.settings, k=None if k == words else k, alpha=alpha), engine)
-            weights.append(found.class_weight)
-            return self.model_of(found, dataset.n_features)
-
-        models = grid.models(fit)
-        return weights[0], models
+            settings = replace(self.settings, k=None if k == words else k, alpha=alpha)
+            found = yield from hybrid_procedure(dataset, settings)
+            models.append(self.model_of(found, dataset.n_features))
+        return found.class_weight, tuple(models)
 
 
 def _chosen(whole: CentersModel, ranked: Ranked, k: int) -> CentersModel:

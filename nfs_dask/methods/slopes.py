@@ -11,10 +11,9 @@ References: HYB (Raina et al. 2003) (9), (11).
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,12 +22,12 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.cluster.resources import Resources
-from nfs_dask.engine.plan import Plan, make_plan
+from nfs_dask.engine.plan import make_plan
 from nfs_dask.files.folder import Folder
-from nfs_dask.methods.passes import Passes
+from nfs_dask.methods.procedure import Passes, Procedure, Write
 from nfs_dask.methods.word_tables import ForeseenPanels, store_table
-from nfs_dask.solvers.logistic.likelihood import Derivatives, derivatives
-from nfs_dask.solvers.logistic.newton import LogisticFit, fit_logistic
+from nfs_dask.solvers.logistic.likelihood import derivatives
+from nfs_dask.solvers.logistic.newton import LogisticFit, Steps, newton_steps, solve
 from nfs_dask.sources.region_features import (
     BATCH_NBYTES,
     PANEL_NBYTES,
@@ -38,7 +37,6 @@ from nfs_dask.sources.region_features import (
     n_columns,
     table_nbytes,
 )
-from nfs_dask.sources.row_files import write_row_files
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.collected_rows import CollectedRows, row_nbytes
 from nfs_dask.statistics.leave_one_out import RegionTable
@@ -57,7 +55,7 @@ CUTS = ((PANEL_NBYTES, BATCH_NBYTES), (PANEL_NBYTES, BATCH_NBYTES // 4), (PANEL_
 class Slopes:
     """What to fit, and to which documents."""
 
-    passes: Passes
+    source: Source
     resources: Resources  # of the engine
     table: RegionTable
     normalize: bool
@@ -65,25 +63,28 @@ class Slopes:
     class_weight: Array  # (C,)
     fixed: bool  # whether the prior is
 
-    def fit(self, counts: Array, rows: int) -> LogisticFit:
+    def fit(self, counts: Array, rows: int, passes: Passes) -> Procedure[LogisticFit]:
         """The fit to all ``rows`` documents, by a table of these counts."""
         way = self._way(rows)
-        with self._features(counts, way) as view:
+        with self._temporary("table") if way.stored else nullcontext() as folder:
+            panels = TablePanels(counts, way.bounds) if folder is None else store_table(folder, counts, way.bounds)
+            view = self._view(panels, way.batch)
             if isinstance(way.first, CollectedRows):
-                return self._fit_collected(self.passes.reduce("features", way.first, view).state)
-            with self._stored(view) as features:
-                return self._solve(partial(self._sum, features))
+                return self._fit_collected((yield from passes.sum("features", way.first, view)).state)
+            with self._temporary("features") as place:
+                written = yield from passes.write(Write("features", view, place))
+                return (yield from self._fit_in_passes(view if written is None else written.rows, passes))
 
-    def plan(self, rows: int) -> Plan:
+    def first(self, rows: int) -> tuple[Statistic, Source]:
         """The pass over the features; where they are not collected, the first of those, without storing any."""
         way = self._way(rows)
-        return self.passes.plan(way.first, self._foreseen(way))
+        return way.first, self._foreseen(way)
 
     def _way(self, rows: int) -> _Way:
         """The first that fits the workers: features are collected if that can be, and tables come in large pieces."""
         zero = np.zeros(self.table.n_classes - 1 + self.table.n_regions)
         firsts: list[Statistic] = [self._sums(zero, zero)]
-        if rows * row_nbytes(n_columns(self.table), self.passes.dataset.source.weighted) <= HELD:
+        if rows * row_nbytes(n_columns(self.table), self.source.weighted) <= HELD:
             firsts.insert(0, CollectedRows(self.table.n_classes, rows))
         ways = [_Way(first, *placing) for first in firsts for placing in self._placings()]
         for way in ways:
@@ -94,22 +95,21 @@ class Slopes:
     def _placings(self) -> list[tuple[bool, tuple[int, ...], int]]:
         """Where the table may lie: whether it is stored, the bounds of its panels, and the batches they go by for."""
         n_words = self.table.n_kept
-        ships = self.resources.remote and not self.passes.dataset.source.in_memory
+        ships = self.resources.remote and not self.source.in_memory
         stored = ships and self.resources.spool is not None and table_nbytes(self.table, n_words) > SHIPPED
         return [(stored, cut(n_words, table_nbytes(self.table, 1), most), batch) for most, batch in CUTS]
 
     # Features
 
     @contextmanager
-    def _features(self, counts: Array, way: _Way) -> Iterator[Source]:
-        """The view of the documents; its table lies where workers reach it, or travels with the view."""
-        if not way.stored:
-            yield self._view(TablePanels(counts, way.bounds), way.batch)
+    def _temporary(self, what: str) -> Iterator[Folder | None]:
+        """A folder that all workers reach, for as long as the fit takes; None where there is none."""
+        if self.resources.spool is None:
+            yield None
             return
-        assert self.resources.spool is not None
-        folder = Folder(self.resources.spool) / f".nfs-table-{uuid.uuid4().hex[:12]}"
+        folder = Folder(self.resources.spool) / f".nfs-{what}-{uuid.uuid4().hex[:12]}"
         try:
-            yield self._view(store_table(folder, counts, way.bounds), way.batch)
+            yield folder
         finally:
             folder.remove()
 
@@ -121,54 +121,33 @@ class Slopes:
         return self._view(ForeseenPanels(way.bounds) if way.stored else TablePanels(nothing, way.bounds), way.batch)
 
     def _view(self, counts: Panels, batch: int) -> Source:
-        source = self.passes.dataset.source
         view: Any = FeatureView(  # some of its sizes are read-only
-            source, self.table, counts, normalize=self.normalize, leave_out=True, batch_nbytes=batch
+            self.source, self.table, counts, normalize=self.normalize, leave_out=True, batch_nbytes=batch
         )
         return view
 
-    # A few: in memory
+    # The fit
 
     def _fit_collected(self, state: State) -> LogisticFit:
         features = features_of(state.arrays["rows"], self.table.n_classes, self.table.n_regions)
         codes, weights = state.totals["codes"].astype(np.int64), state.totals.get("weights")
         offsets = fixed_offsets(self.class_weight, codes, weights) if self.fixed else None
-        return self._solve(partial(derivatives, features, codes, weights=weights, offsets=offsets))
+        return solve(self._steps(), partial(derivatives, features, codes, weights=weights, offsets=offsets))
 
-    # Many: in files
+    def _fit_in_passes(self, features: Source, passes: Passes) -> Procedure[LogisticFit]:
+        """A pass over the features for each step."""
+        steps = self._steps()
+        try:
+            at = next(steps)
+            while True:
+                found = yield from passes.sum("fit", self._sums(*at), features)
+                at = steps.send(derivatives_of(found.panels.totals))
+        except StopIteration as end:
+            fit: LogisticFit = end.value
+            return fit
 
-    @contextmanager
-    def _stored(self, view: Source) -> Iterator[Source]:
-        """The features in files, in the run folder or a temporary one; where there is neither, as they are."""
-        run = self.passes.engine.run
-        if run is not None:
-            yield self._write(view, Folder.of(run) / f"features-{str(view.fingerprint)[:12]}")
-        elif self.resources.spool is not None:
-            folder = Folder(self.resources.spool) / f".nfs-features-{uuid.uuid4().hex[:12]}"
-            try:
-                yield self._write(view, folder)
-            finally:
-                folder.remove()
-        else:
-            yield view
-
-    def _write(self, view: Source, folder: Folder) -> Source:
-        started, before = time.perf_counter(), folder.names()
-        with self.passes.engine.executor() as executor:
-            files: Any = write_row_files(view, folder, executor)
-        share = 1 - len(before) / len(folder.names())  # that an earlier process of the run had not written
-        self.passes.record("features", None, time.perf_counter() - started, share)
-        return files
-
-    # The fit
-
-    def _solve(self, evaluate: Callable[[Array, Array], Derivatives]) -> LogisticFit:
-        return fit_logistic(
-            evaluate, self.class_weight, self.table.n_regions, ridge=self.ridge, intercepts=not self.fixed
-        )
-
-    def _sum(self, features: Source, theta: Array, step: Array) -> Derivatives:
-        return derivatives_of(self.passes.reduce("fit", self._sums(theta, step), features).panels.totals)
+    def _steps(self) -> Steps[LogisticFit]:
+        return newton_steps(self.class_weight, self.table.n_regions, ridge=self.ridge, intercepts=not self.fixed)
 
     def _sums(self, theta: Array, step: Array) -> FitSums:
         prior = tuple(self.class_weight.tolist()) if self.fixed else None

@@ -11,36 +11,34 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.folds import Folds, by_fold, without_fold
+from nfs_dask.sources.source import Source
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.statistic import State, Statistic
 from nfs_dask.store.cache import Described, Kept
 from nfs_dask.store.states import StoredPanels
 
 
-class DatasetByFold(Dataset):
-    """A dataset under the classes of each fold, whose statistics are kept beside the others."""
+class FoldedDataset(Dataset):
+    """A view of a dataset by its folds, whose statistics are kept beside those of all documents, under more words."""
 
-    def __init__(self, dataset: Dataset, folds: Folds, *, reuse: bool | None = None) -> None:
-        super().__init__(
-            by_fold(dataset.source, folds), dataset.location, reuse=dataset.reuse if reuse is None else reuse
-        )
-        self._kept = _kept(dataset, folds.describe())
-
-    @property
-    def statistics(self) -> Kept | None:
-        return self._kept
-
-
-class DatasetWithoutFold(Dataset):
-    """The documents outside of a fold, whose statistics are kept beside those of all."""
-
-    def __init__(self, dataset: Dataset, folds: Folds, fold: int) -> None:
-        super().__init__(without_fold(dataset.source, folds, fold), dataset.location, reuse=dataset.reuse)
-        self._kept = _kept(dataset, {**folds.describe(), "without": fold})
+    def __init__(self, dataset: Dataset, source: Source, words: dict[str, Any]) -> None:
+        super().__init__(source, dataset.location, reuse=dataset.reuse)
+        kept = dataset.statistics
+        self._kept = None if kept is None else KeptByFold(kept.folder, kept.fingerprint, words)
 
     @property
     def statistics(self) -> Kept | None:
         return self._kept
+
+
+def dataset_by_fold(dataset: Dataset, folds: Folds) -> Dataset:
+    """The documents under the classes of each fold."""
+    return FoldedDataset(dataset, by_fold(dataset.source, folds), folds.describe())
+
+
+def dataset_without_fold(dataset: Dataset, folds: Folds, fold: int) -> Dataset:
+    """The documents outside of a fold."""
+    return FoldedDataset(dataset, without_fold(dataset.source, folds, fold), {**folds.describe(), "without": fold})
 
 
 class TrainingPanels(Panels):
@@ -84,11 +82,6 @@ class TrainingPanels(Panels):
         if "mass" in self._panels.totals:
             totals["mass"] = self._panels.totals["mass"] * 0
         return State({name: values[rows] for name, values in arrays.items()}, totals)
-
-
-def _kept(dataset: Dataset, folds: dict[str, Any]) -> Kept | None:
-    kept = dataset.statistics
-    return None if kept is None else KeptByFold(kept.folder, kept.fingerprint, folds)
 
 
 @dataclass(frozen=True)

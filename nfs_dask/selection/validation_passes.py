@@ -15,21 +15,19 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
-from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import DataWarning, InputError, PlanError, warn
-from nfs_dask.methods.passes import Passes
+from nfs_dask.methods.procedure import Passes, Procedure, Sum, run
 from nfs_dask.methods.recipe import Grid, LongRecipe, Recipe
 from nfs_dask.models.model import Model
-from nfs_dask.selection.lockstep import together
-from nfs_dask.selection.training import DatasetByFold, DatasetWithoutFold, TrainingPanels
+from nfs_dask.selection.lockstep import in_lockstep
+from nfs_dask.selection.training import TrainingPanels, dataset_by_fold, dataset_without_fold
 from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.sources.folds import Folds, by_fold
 from nfs_dask.statistics.held_out import HeldOut, losses, right_answers
@@ -60,14 +58,16 @@ def cross_validation(
     engine
         Where the passes run.
     """
-    started = time.perf_counter()
-    with choose_engine(engine, dataset.source).session() as session:
-        passes = Passes(dataset, session)
-        if isinstance(recipe, LongRecipe):
-            models = _learn(passes, folds, recipe, grid)
-        else:
-            models = _count(passes, folds, recipe, grid)
-        totals = judge(passes, folds, models)
+    return run(_validate(dataset, folds, recipe, grid), dataset, engine)
+
+
+def _validate(dataset: Dataset, folds: Folds, recipe: Recipe | LongRecipe, grid: Grid) -> Procedure[CrossValidation]:
+    started, passes = time.perf_counter(), Passes(dataset)
+    if isinstance(recipe, LongRecipe):
+        models = yield from _learn(passes, folds, recipe, grid)
+    else:
+        models = yield from _count(passes, folds, recipe, grid)
+    totals = yield from _judge(passes, folds, models)
     check_rows(totals["rows"])
     return table_of(dataset, folds, grid, totals, passes, time.perf_counter() - started)
 
@@ -75,14 +75,13 @@ def cross_validation(
 Models = tuple[tuple[Model, ...], ...]  # of each fold
 
 
-def _count(passes: Passes, folds: Folds, recipe: Recipe, grid: Grid) -> Models:
+def _count(passes: Passes, folds: Folds, recipe: Recipe, grid: Grid) -> Procedure[Models]:
     """Models of what one pass counts by fold, or none where it had been kept."""
     classes = passes.dataset.known_classes()
     statistic = recipe.statistic(len(classes))
     counted: Any = replace(statistic, n_classes=folds.count * len(classes))  # type: ignore[type-var]
-    reduction = DatasetByFold(passes.dataset, folds).reduce(counted, passes.engine)
-    passes.record("counts", reduction.plan, reduction.seconds, 0.0 if reduction.reused else 1.0)
-    panels = reduction.panels
+    folded = dataset_by_fold(passes.dataset, folds)
+    panels = (yield from passes.carry_out(Sum("counts", counted, folded.source, folded.kept))).panels
     check_rows(panels.totals["rows"].reshape(folds.count, len(classes)))
     present = panels.totals["weight"].reshape(folds.count, len(classes)) > 0
     check_present(classes, present.sum(axis=0) - present > 0)
@@ -90,10 +89,10 @@ def _count(passes: Passes, folds: Folds, recipe: Recipe, grid: Grid) -> Models:
     return tuple(grid.models(recipe.fitting(classes, training)) for training in _trainings(panels, statistic, folds))
 
 
-def _learn(passes: Passes, folds: Folds, recipe: LongRecipe, grid: Grid) -> Models:
-    """Models of all folds in the passes of one; where each cell of the grid has its own, of as many as there is room.
+def _learn(passes: Passes, folds: Folds, recipe: LongRecipe, grid: Grid) -> Procedure[Models]:
+    """Models of all folds in the passes of one; where each cell of the grid has its own, of as many as memory allows.
 
-    A procedure may hold counts of all features; procedures that run together hold as many of them.
+    A procedure may hold counts of all features; procedures in lockstep hold as many of them.
     """
     dataset = passes.dataset
     cells = grid.cells() if recipe.one_by_one else [grid]
@@ -102,24 +101,21 @@ def _learn(passes: Passes, folds: Folds, recipe: LongRecipe, grid: Grid) -> Mode
     models: list[tuple[Model, ...]] = [()] * folds.count
     for first in range(0, len(cells), at_once):
         batch = [(fold, cell) for cell in cells[first : first + at_once] for fold in range(folds.count)]
-
-        def learn(fold: int, cell: Grid, engine: Engine) -> tuple[Array, tuple[Model, ...]]:
-            return recipe.learn(DatasetWithoutFold(dataset, folds, fold), cell, engine)
-
-        found = together([partial(learn, fold, cell) for fold, cell in batch], passes)
+        learning = [recipe.learn(dataset_without_fold(dataset, folds, fold), cell) for fold, cell in batch]
+        found = yield from in_lockstep(learning, passes)
         check_present(dataset.known_classes(), np.array([weight > 0 for weight, _ in found[: folds.count]]))
         for (fold, _), (_, made) in zip(batch, found, strict=True):
             models[fold] += made
     return tuple(models)
 
 
-def judge(passes: Passes, folds: Folds, models: Models) -> Mapping[str, Array]:
+def _judge(passes: Passes, folds: Folds, models: Models) -> Procedure[Mapping[str, Array]]:
     """What is right of what the models of each fold say of its rows: one pass."""
     source = passes.dataset.source
     held_out = HeldOut(folds.count * len(passes.dataset.known_classes()), models)
     view = by_fold(source, folds, held_out.carried_nbytes)
     try:
-        return passes.reduce("scores", held_out, view).state.totals
+        return (yield from passes.sum("scores", held_out, view)).state.totals
     except PlanError as error:
         n = sum(map(len, held_out.models))
         raise PlanError(

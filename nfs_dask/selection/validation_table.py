@@ -14,7 +14,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
-from nfs_dask.methods.passes import Pass
+from nfs_dask.methods.procedure import Pass
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.tabular import Tabular, several
 

@@ -20,9 +20,10 @@ from nfs_dask.dataset import Dataset, open_dataset
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError
-from nfs_dask.methods import memory_budget as room
+from nfs_dask.methods import memory_budget
 from nfs_dask.methods.cached_medians import ClassMedians
 from nfs_dask.methods.class_medians import MedianResult, class_medians, median_plans
+from nfs_dask.methods.memory_budget import MemoryBudget
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
@@ -33,12 +34,12 @@ SMALL = Layout(chunk=256, shard=1024, row_chunk=8, row_shard=32, block=200)
 
 @pytest.fixture
 def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So little room that all passes are needed: few rows in samples, few edges, few values, blocks of few rows."""
-    monkeypatch.setattr(room, "MOST_ROWS", 12)
-    monkeypatch.setattr(room, "MOST_ALL", 12)
-    monkeypatch.setattr(room, "LEAST_EDGES", 4)
-    monkeypatch.setattr(room, "MOST_EDGES", 5)
-    monkeypatch.setattr(room, "PILOT_BLOCKS", 3)
+    """So little memory that all passes are needed: few rows in samples, few edges, few values, blocks of few rows."""
+    monkeypatch.setattr(memory_budget, "MOST_ROWS", 12)
+    monkeypatch.setattr(memory_budget, "MOST_ALL", 12)
+    monkeypatch.setattr(memory_budget, "LEAST_EDGES", 4)
+    monkeypatch.setattr(memory_budget, "MOST_EDGES", 5)
+    monkeypatch.setattr(memory_budget, "PILOT_BLOCKS", 3)
     monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 20 * M * 20)
 
 
@@ -209,7 +210,7 @@ def test_a_sample_that_misleads_only_costs_passes(offset: int) -> None:
     rng = np.random.default_rng(4)
     X, y = normal(rng, N, M) + offset, labels(rng, N, 2)
     source = open_source(X, y)
-    pilot = room.Room(2, room.STATE_NBYTES, False).sample_of(source)[1]
+    pilot = MemoryBudget(2, memory_budget.STATE_NBYTES, False).sample_of(source)[1]
     for block in pilot.blocks(0, pilot.n_blocks):
         X[block.first_row : block.first_row + block.n_rows, :3] += 1e6
     result = class_medians(dataset_of(X, y))
@@ -221,12 +222,12 @@ def test_a_sample_that_misleads_only_costs_passes(offset: int) -> None:
 
 
 @pytest.mark.usefixtures("cramped")
-def test_columns_are_done_in_groups_where_there_is_no_room_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_are_done_in_groups_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(6)
     X, y = normal(rng, N, M), labels(rng, N, 2)
     once = class_medians(dataset_of(X, y))
-    monkeypatch.setattr(room, "LEAST_ROWS", 12)
-    monkeypatch.setattr(room, "STATE_NBYTES", 2 * 2 * 12 * 8 * 2)
+    monkeypatch.setattr(memory_budget, "LEAST_ROWS", 12)
+    monkeypatch.setattr(memory_budget, "STATE_NBYTES", 2 * 2 * 12 * 8 * 2)
     result = class_medians(dataset_of(X, y))
     assert sum(one.name.startswith("sample") for one in result.passes) == 3
     assert_same(result, once)
@@ -329,8 +330,8 @@ def test_an_engine_without_a_client_starts_one_cluster_for_all_passes(
     monkeypatch.setattr(cluster, "start_cluster", counted)
     monkeypatch.setattr(cluster, "current_client", lambda: None)
     monkeypatch.setattr("nfs_dask.engine.distributed.current_client", lambda: None)
-    monkeypatch.setattr(room, "MOST_ROWS", 12)
-    monkeypatch.setattr(room, "MOST_ALL", 12)
+    monkeypatch.setattr(memory_budget, "MOST_ROWS", 12)
+    monkeypatch.setattr(memory_budget, "MOST_ALL", 12)
     X, y = measured
     result = class_medians(dataset_of(X, y), DaskEngine())
     assert_true(result, X, y)

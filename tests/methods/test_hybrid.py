@@ -22,7 +22,7 @@ from nfs_dask.methods import slopes
 from nfs_dask.methods import word_tables as regions
 from nfs_dask.methods.hybrid import HybridFit, HybridSettings, fit_hybrid, hybrid_plans
 from nfs_dask.methods.naive_bayes import Counts, Settings, fit_multinomial
-from nfs_dask.methods.passes import Passes
+from nfs_dask.methods.procedure import Passes
 from nfs_dask.solvers.logistic.likelihood import class_scores
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.statistics.counts import ClassCounts

@@ -18,9 +18,9 @@ from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.run_folder import read_run
 from nfs_dask.engine.serial import SerialEngine, SerialExecutor
 from nfs_dask.errors import ResumeError
-from nfs_dask.methods import memory_budget as room
+from nfs_dask.methods import memory_budget
 from nfs_dask.methods.class_medians import MedianResult, class_medians, median_plans
-from nfs_dask.methods.memory_budget import Room
+from nfs_dask.methods.memory_budget import MemoryBudget
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
@@ -48,10 +48,10 @@ class Later(Misbehaving):
 
 @pytest.fixture(autouse=True)
 def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "MOST_ROWS", 40)
-    monkeypatch.setattr(room, "MOST_ALL", 40)
-    monkeypatch.setattr(room, "PILOT_BLOCKS", 3)
-    monkeypatch.setattr(room, "PILOT_SHARE", 1000)
+    monkeypatch.setattr(memory_budget, "MOST_ROWS", 40)
+    monkeypatch.setattr(memory_budget, "MOST_ALL", 40)
+    monkeypatch.setattr(memory_budget, "PILOT_BLOCKS", 3)
+    monkeypatch.setattr(memory_budget, "PILOT_SHARE", 1000)
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_run_goes_on_in_the_pass_that_was_interrupted(
     assert_same(again, undisturbed)
 
 
-def test_a_run_goes_on_with_as_much_room_as_it_began_with(
+def test_a_run_goes_on_with_as_much_memory_as_it_began_with(
     source: Any, marks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The memory that is free is never the same twice, and how many rows are drawn depends on it."""
@@ -125,13 +125,13 @@ def test_a_run_goes_on_with_as_much_room_as_it_began_with(
     def less_each_time(self: SerialExecutor, *args: Any, **options: Any) -> Resources:
         return replace(measure(self, *args, **options), warm=next(free))
 
-    def of_what_is_free(n_classes: int, source: Any, resources: Resources) -> Room:
-        return Room(n_classes, resources.warm, source.weighted)
+    def of_what_is_free(n_classes: int, source: Any, resources: Resources) -> MemoryBudget:
+        return MemoryBudget(n_classes, resources.warm, source.weighted)
 
-    monkeypatch.setattr(room, "LEAST_ROWS", 4)
-    monkeypatch.setattr(room, "MOST_ROWS", 100)
+    monkeypatch.setattr(memory_budget, "LEAST_ROWS", 4)
+    monkeypatch.setattr(memory_budget, "MOST_ROWS", 100)
     monkeypatch.setattr(SerialExecutor, "resources", less_each_time)
-    monkeypatch.setattr(Room, "of", of_what_is_free)
+    monkeypatch.setattr(MemoryBudget, "of", of_what_is_free)
     engine = SerialEngine(run=str(tmp_path / "run"))
     bad = Later(source, "raise", at_block=12, marks=marks, occasion=3)
     with pytest.raises(OSError, match="enough"):

@@ -285,6 +285,21 @@ def test_long_methods_take_three_passes(method: str, kind: str, store: Path, clu
             np.testing.assert_allclose(table.scores(k=k, alpha=alpha), expected, atol=1e-12)
 
 
+def test_features_of_all_folds_may_be_in_files(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are too many to be held, those of each fold are written once, and every step of a fit reads them."""
+    dataset, alphas = nfs.open_dataset(store / "plain.zarr", reuse=False), [0.5, 1.0]
+    options: dict[str, Any] = {"method": "hybrid", "ks": [3], "alphas": alphas, "folds": 3, "regions": 2}
+    held = nfs.cross_validate(dataset, **options)
+    monkeypatch.setattr("nfs_dask.methods.slopes.HELD", 0)
+    table = nfs.cross_validate(dataset, **options, engine=nfs.SerialEngine(spool=str(tmp_path / "spool")))
+    np.testing.assert_array_equal(table.right, held.right)
+    np.testing.assert_allclose(table.losses, held.losses, rtol=1e-9)
+    names = [one.name for one in table.passes]
+    assert (names[:2], names[-1]) == (["class_counts", "features"], "scores")
+    assert "features 6" in names  # of three folds and two alphas
+    assert list((tmp_path / "spool").glob(".nfs-*")) == []
+
+
 def test_regions_may_come_as_matrices() -> None:
     parts = [X[:, : WIDTH // 2], X[:, WIDTH // 2 :]]
     one, other = (

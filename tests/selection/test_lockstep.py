@@ -1,9 +1,8 @@
-"""Procedures that run together find what they find alone, and read the data no more often than the longest of them."""
+"""Procedures in lockstep find what they find alone, and read the data no more often than the longest of them."""
 
 from __future__ import annotations
 
-import threading
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,21 @@ from scipy import sparse
 
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.distributed import DaskEngine
-from nfs_dask.engine.engine import Engine
+from nfs_dask.engine.engine import Engine, Reduction
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError, PlanError
-from nfs_dask.methods import memory_budget as room
-from nfs_dask.methods.class_medians import class_medians
-from nfs_dask.methods.passes import Passes
+from nfs_dask.methods import memory_budget
+from nfs_dask.methods.class_medians import class_medians, median_procedure
+from nfs_dask.methods.procedure import Measure, Pass, Passes, Procedure, Sum, run
 from nfs_dask.selection.joint import Joint, JointMember
-from nfs_dask.selection.lockstep import together
+from nfs_dask.selection.lockstep import in_lockstep
 from nfs_dask.sources.folds import Folds, without_fold
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.views import some_blocks, some_columns
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.gram import Gram
 from nfs_dask.statistics.medians.sample import RowSample
+from nfs_dask.statistics.panels import MemoryPanels
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 from nfs_dask.testing import assert_same, check_statistic
@@ -50,12 +50,21 @@ def store(tmp_path_factory: Any) -> Path:
     return path
 
 
-def passes_over(source: Any, engine: Engine | None = None) -> Passes:
-    return Passes(Dataset(source, reuse=False), engine or SerialEngine())
+def together(
+    procedures: Sequence[Procedure[Any]], source: Any, engine: Engine | None = None
+) -> tuple[list[Any], list[Pass]]:
+    """What all procedures find, and the passes over the source."""
+    passes = Passes(Dataset(source, reuse=False))
+    return run(in_lockstep(procedures, passes), passes.dataset, engine or SerialEngine()), passes.done
 
 
-def state_of(statistic: Any, source: Any, engine: Engine) -> Any:
-    return Dataset(source, reuse=False).reduce(statistic, engine).state
+def state_of(statistic: Any, source: Any) -> Procedure[Any]:
+    found: Reduction = yield Sum("some", statistic, source)
+    return found.state
+
+
+def alone(statistic: Any, source: Any) -> Any:
+    return Dataset(source, reuse=False).reduce(statistic, SerialEngine()).state
 
 
 def test_different_statistics_share_a_pass(store: Path) -> None:
@@ -68,44 +77,45 @@ def test_different_statistics_share_a_pass(store: Path) -> None:
         (Gram(CLASSES, np.zeros(3)), some_columns(some_blocks(source, numbers), columns)),
         (RowSample(CLASSES, 5), some_blocks(without_fold(source, FOLDED, 0), numbers)),
     ]
-    passes = passes_over(source)
-    found = together([partial(state_of, statistic, view) for statistic, view in views], passes)
-    assert [(one.name, one.share) for one in passes.done] == [("class_counts, row_sample, gram", 1.0)]
+    found, done = together([state_of(statistic, view) for statistic, view in views], source)
+    assert [(one.name, one.share) for one in done] == [("class_counts, row_sample, gram", 1.0)]
     for (statistic, view), state in zip(views, found, strict=True):
-        assert_same(state, state_of(statistic, view, SerialEngine()), exact=not isinstance(statistic, Gram))
+        assert_same(state, alone(statistic, view), exact=not isinstance(statistic, Gram))
 
 
 def test_only_blocks_that_somebody_wants_are_read(store: Path) -> None:
     source = open_source(store)
     numbers = [np.arange(0, 4), np.arange(2, 6)]
-    passes = passes_over(source)
     views = [some_blocks(some_blocks(source, own), np.array([1, 2])) for own in numbers]
-    found = together([partial(state_of, RowSample(CLASSES, 400), view) for view in views], passes)
-    assert passes.done[0].plan is not None
-    assert passes.done[0].plan.n_blocks == 4  # 1 and 2, 3 and 4
-    assert passes.done[0].share == pytest.approx(4 / source.n_blocks, rel=0.1)
+    found, done = together([state_of(RowSample(CLASSES, 400), view) for view in views], source)
+    assert done[0].plan is not None
+    assert done[0].plan.n_blocks == 4  # 1 and 2, 3 and 4
+    assert done[0].share == pytest.approx(4 / source.n_blocks, rel=0.1)
     for view, state in zip(views, found, strict=True):
-        assert_same(state, state_of(RowSample(CLASSES, 400), view, SerialEngine()), exact=True)
+        assert_same(state, alone(RowSample(CLASSES, 400), view), exact=True)
 
 
 def test_those_with_more_passes_go_on(store: Path) -> None:
     source = open_source(store)
 
-    def some(n: int, engine: Engine) -> list[int]:
-        return [int(state_of(RowSample(CLASSES, 2 + i), source, engine).totals["rows"].sum()) for i in range(n)]
+    def some(n: int) -> Procedure[list[int]]:
+        states = []
+        for i in range(n):
+            states.append((yield from state_of(RowSample(CLASSES, 2 + i), source)))
+        return [int(state.totals["rows"].sum()) for state in states]
 
-    passes = passes_over(source)
-    assert together([partial(some, n) for n in (0, 3, 1, 2)], passes) == [[], [ROWS] * 3, [ROWS], [ROWS] * 2]
-    assert len(passes.done) == 3
+    found, done = together([some(n) for n in (0, 3, 1, 2)], source)
+    assert found == [[], [ROWS] * 3, [ROWS], [ROWS] * 2]
+    assert len(done) == 3
 
 
 def test_counts_outside_of_each_fold_come_from_counts_of_each(store: Path, tmp_path: Path) -> None:
     source = open_source(store)
     views = [without_fold(source, FOLDED, f) for f in range(FOLDS)]
-    passes = passes_over(source, SerialEngine(panels=3, spool=str(tmp_path)))
-    found = together([partial(state_of, ClassCounts(CLASSES), view) for view in views], passes)
-    assert passes.done[0].plan is not None
-    assert (passes.done[0].plan.strategy, passes.done[0].plan.statistic["n_classes"]) == ("scatter", FOLDS * CLASSES)
+    engine = SerialEngine(panels=3, spool=str(tmp_path))
+    found, done = together([state_of(ClassCounts(CLASSES), view) for view in views], source, engine)
+    assert done[0].plan is not None
+    assert (done[0].plan.strategy, done[0].plan.statistic["n_classes"]) == ("scatter", FOLDS * CLASSES)
     for f, state in enumerate(found):
         rows = f != FOUND
         expected = np.array([SPARSE[rows & (c == Y)].sum(axis=0) for c in range(CLASSES)])
@@ -113,11 +123,28 @@ def test_counts_outside_of_each_fold_come_from_counts_of_each(store: Path, tmp_p
         np.testing.assert_array_equal(state.totals["rows"], np.bincount(Y[rows]))
 
 
+def test_nothing_is_read_where_sums_are_invented(store: Path) -> None:
+    """The combination is a procedure itself: what it wants is one sum, in whose parts each finds its own."""
+    source = open_source(store)
+    passes = Passes(Dataset(source, reuse=False))
+    views = [without_fold(source, FOLDED, f) for f in range(2)]
+    both = in_lockstep([state_of(RowSample(CLASSES, 2 + f), view) for f, view in enumerate(views)], passes)
+    want = next(both)
+    assert isinstance(want, Sum)
+    assert isinstance(want.statistic, Joint)
+    assert (want.name, want.lasting, want.kept) == ("row_sample", False, None)
+    state = want.statistic.zero()
+    state.totals["member1_rows"] += 7
+    with pytest.raises(StopIteration) as end:
+        both.send(Reduction(MemoryPanels(state, WIDTH), None, 0.0))
+    assert [found.totals["rows"].tolist() for found in end.value.value] == [[0] * CLASSES, [7] * CLASSES]
+
+
 # Medians
 
 
-def medians_of(source: Any, engine: Engine) -> Any:
-    return class_medians(Dataset(source, reuse=False), engine).medians
+def medians_of(source: Any) -> Procedure[Any]:
+    return (yield from median_procedure(Dataset(source, reuse=False))).medians
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -125,9 +152,9 @@ def medians_of(source: Any, engine: Engine) -> Any:
 def test_medians_of_all_training_sets(
     kind: str, weighted: bool, store: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
 ) -> None:
-    monkeypatch.setattr(room, "MOST_ROWS", 20)  # so that it takes all kinds of passes
-    monkeypatch.setattr(room, "MOST_EDGES", 16)
-    monkeypatch.setattr(room, "PILOT_BLOCKS", 2)
+    monkeypatch.setattr(memory_budget, "MOST_ROWS", 20)  # so that it takes all kinds of passes
+    monkeypatch.setattr(memory_budget, "MOST_EDGES", 16)
+    monkeypatch.setattr(memory_budget, "PILOT_BLOCKS", 2)
     monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 40 * WIDTH * 12)
     weights = WEIGHTS if weighted else None
     matrix = DENSE if kind in ("dense", "delayed") else SPARSE
@@ -138,19 +165,19 @@ def test_medians_of_all_training_sets(
         source = open_source(open_source(store), None, weights)
     else:
         source = open_source(matrix if kind == "dense" else sparse.csr_array(matrix), Y, weights)
-    passes = passes_over(source, DaskEngine() if kind in ("store", "delayed") else SerialEngine())
     views = [without_fold(source, FOLDED, f) for f in range(FOLDS)]
-    found = together([partial(medians_of, view) for view in views], passes)
+    engine = DaskEngine() if kind in ("store", "delayed") else SerialEngine()
+    found, done = together([medians_of(view) for view in views], source, engine)
     for f in range(FOLDS):
         rows = f != FOUND
-        alone = open_source(matrix[rows], Y[rows], None if weights is None else weights[rows])
-        result = class_medians(Dataset(alone, reuse=False), SerialEngine())
+        own = open_source(matrix[rows], Y[rows], None if weights is None else weights[rows])
+        result = class_medians(Dataset(own, reuse=False), SerialEngine())
         same = medians_values(result.medians)
         for name, value in medians_values(found[f]).items():
             np.testing.assert_array_equal(value, same[name], err_msg=name)
     longest = max(len(class_medians(Dataset(view, reuse=False), SerialEngine()).passes) for view in views)
-    assert len(passes.done) <= longest + 1
-    names = [one.name.split()[0] for one in passes.done]
+    assert len(done) <= longest + 1
+    names = [one.name.split()[0] for one in done]
     assert names[0] == ("class_signs" if kind in ("sparse", "store") else "row_sample")
 
 
@@ -167,27 +194,23 @@ def medians_values(medians: Any) -> dict[str, Any]:
 def test_memory_is_shared(store: Path) -> None:
     source = open_source(store)
 
-    def budget(engine: Engine) -> float:
-        return engine.plan(RowSample(CLASSES, 3), source).resources.task_budget
+    def budget() -> Procedure[float]:
+        return (yield Measure(RowSample(CLASSES, 3), source)).task_budget  # type: ignore[no-any-return]
 
-    def alone() -> float:
-        return SerialEngine().plan(RowSample(CLASSES, 3), source).resources.task_budget
-
-    four = together([budget] * 4, passes_over(source))
+    four, done = together([budget() for _ in range(4)], source)
+    whole = SerialEngine().plan(RowSample(CLASSES, 3), source).resources.task_budget
     for share in four:
-        assert 0.15 * alone() < share < 0.35 * alone()
+        assert 0.15 * whole < share < 0.35 * whole
+    assert not done
 
 
 def test_states_that_do_not_fit_together_are_refused(store: Path, cluster: Any) -> None:
     views = [without_fold(open_source(store), FOLDED, f) for f in range(FOLDS)]
     source = views[0].underlying  # type: ignore[attr-defined]
     size = (150 << 20) // (CLASSES * 8 * WIDTH)
-    state_of(RowSample(CLASSES, 10), source, DaskEngine())
+    Dataset(source, reuse=False).reduce(RowSample(CLASSES, 10), DaskEngine())
     with pytest.raises(PlanError, match="Give each worker"):
-        together(
-            [partial(state_of, RowSample(CLASSES, size), without_fold(source, FOLDED, f)) for f in range(FOLDS)],
-            passes_over(source, DaskEngine()),
-        )
+        together([state_of(RowSample(CLASSES, size), view) for view in views], source, DaskEngine())
 
 
 # Faults
@@ -197,32 +220,29 @@ def test_the_first_error_is_raised_and_nobody_is_left_waiting(store: Path) -> No
     source = open_source(store)
     ended: list[str] = []
 
-    def fails(engine: Engine) -> None:
-        state_of(RowSample(CLASSES, 3), source, engine)
+    def fails() -> Procedure[None]:
+        yield from state_of(RowSample(CLASSES, 3), source)
         raise InputError("this is not what was wanted")
 
-    def waits(engine: Engine) -> None:
+    def waits() -> Procedure[None]:
         try:
             for i in range(3):
-                state_of(RowSample(CLASSES, 4 + i), source, engine)
+                yield from state_of(RowSample(CLASSES, 4 + i), source)
         finally:
             ended.append("waits")
 
-    before = threading.active_count()
     with pytest.raises(InputError, match="not what was wanted"):
-        together([waits, fails, waits], passes_over(source))
+        together([waits(), fails(), waits()], source)
     assert ended == ["waits", "waits"]
-    assert threading.active_count() == before
 
 
 def test_an_error_of_the_pass_is_raised_here() -> None:
     bad = np.where(np.arange(WIDTH) == 3, np.nan, DENSE)
     source = open_source(bad, Y)
-    views = [without_fold(source, FOLDED, f) for f in range(FOLDS)]
-    before = threading.active_count()
+    procedures = [medians_of(without_fold(source, FOLDED, f)) for f in range(FOLDS)]
     with pytest.raises(InputError, match="NaN value nan in block 0, row 0, column 3"):
-        together([partial(medians_of, view) for view in views], passes_over(source))
-    assert threading.active_count() == before
+        together(procedures, source)
+    assert all(next(procedure, "ended") == "ended" for procedure in procedures)
 
 
 def test_an_interrupt_ends_all(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,19 +252,18 @@ def test_an_interrupt_ends_all(store: Path, monkeypatch: pytest.MonkeyPatch) -> 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(SerialEngine, "reduce", interrupted)
-    before = threading.active_count()
+    procedures = [state_of(RowSample(CLASSES, 3), source) for _ in range(3)]
     with pytest.raises(KeyboardInterrupt):
-        together([partial(state_of, RowSample(CLASSES, 3), source)] * 3, passes_over(source))
-    assert threading.active_count() == before
+        together(procedures, source)
+    assert all(next(procedure, "ended") == "ended" for procedure in procedures)
 
 
 def test_passes_over_other_data_are_not_shared(store: Path) -> None:
     sources = [open_source(store), open_source(DENSE, Y), open_source(store)]
-    passes = passes_over(sources[0])
-    found = together([partial(state_of, RowSample(CLASSES, 3), one) for one in sources], passes)
-    assert [one.name for one in passes.done] == ["row_sample", "row_sample 2", "row_sample 3"]
+    found, done = together([state_of(RowSample(CLASSES, 3), one) for one in sources], sources[0])
+    assert [one.name for one in done] == ["row_sample", "row_sample 2", "row_sample 3"]
     for source, state in zip(sources, found, strict=True):
-        assert_same(state, state_of(RowSample(CLASSES, 3), source, SerialEngine()), exact=True)
+        assert_same(state, alone(RowSample(CLASSES, 3), source), exact=True)
 
 
 def test_a_joint_statistic_obeys_the_laws() -> None:
