@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.helpers.clusters import TwoWorkers, environment_of_workers
 from tests.helpers.places import GOLDEN
 
 # A deadline would measure the machine; compiled kernels make the first example slow anyway.
@@ -85,20 +86,38 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     file_system.clear_instance_cache()
 
 
-@pytest.fixture(scope="module")
-def two_workers() -> Iterator[Any]:
-    """A client of two worker processes of 1 GiB, that nannies restart when they die."""
-    from distributed import Client, LocalCluster
+@pytest.fixture(scope="session")
+def shared_workers() -> Iterator[TwoWorkers]:
+    """Of all tests that leave workers as they were."""
+    workers = TwoWorkers("2GiB")
+    yield workers
+    workers.close()
 
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None) as local,
-        Client(local) as client,
-    ):
+
+@pytest.fixture
+def cluster(shared_workers: TwoWorkers) -> Iterator[Any]:
+    """A client of two worker processes, the default while the test lasts."""
+    with shared_workers.client() as client:
         yield client
 
 
 @pytest.fixture
-def cluster(two_workers: Any) -> Any:
-    """The two workers, both present, whatever the last test did to them."""
-    two_workers.wait_for_workers(2, timeout=30)
-    return two_workers
+def s3_cluster(cluster: Any, s3: str) -> Iterator[Any]:
+    """The same, whose workers have the credentials of the bucket."""
+    with environment_of_workers(cluster, {name: value for name, value in os.environ.items() if name[:4] == "AWS_"}):
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def own_workers() -> Iterator[TwoWorkers]:
+    """Of a module that kills them."""
+    workers = TwoWorkers("1GiB")
+    yield workers
+    workers.close()
+
+
+@pytest.fixture
+def mortal_cluster(own_workers: TwoWorkers) -> Iterator[Any]:
+    """A client of two worker processes of 1 GiB that may die."""
+    with own_workers.client() as client:
+        yield client

@@ -117,7 +117,7 @@ def test_lazy_values_are_computed_alone_and_in_lists():
     assert lazy_tasks("sum", [(operator.add, other, parts[3])], [other, parts[0]])[0].compute(scheduler="sync") == 14
 
 
-def test_an_array_of_tasks_on_a_cluster(two_workers):
+def test_an_array_of_tasks_on_a_cluster(cluster):
     rows = lazy_array("rows", [(np.full, (2, 3), n) for n in range(3)], [], ((2, 2, 2), (3,)), np.zeros((0, 0), int))
     assert rows.sum().compute() == 6 * (0 + 1 + 2)
 

@@ -50,6 +50,12 @@ def truth(corpus: GeneratedCorpus = CORPUS) -> State:
 TRUTH = truth()
 
 
+@pytest.fixture
+def cluster(mortal_cluster: Client) -> Client:
+    """Workers of this module alone, as some tests kill them."""
+    return mortal_cluster
+
+
 @pytest.mark.parametrize("panels", [None, 1, 7])
 @pytest.mark.parametrize("block_rows", [100, 6000])
 def test_serial_equals_numpy(panels: int | None, block_rows: int) -> None:

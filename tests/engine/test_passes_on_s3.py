@@ -6,14 +6,13 @@ import gc
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.distributed import DaskEngine
@@ -26,16 +25,6 @@ from nfs_dask.testing import Misbehaving, assert_same
 
 CORPUS = GeneratedCorpus(1000, 900, 3, words_per_document=20, block_rows=250)
 COUNTS = ClassCounts(3, with_documents=True)
-
-
-@pytest.fixture
-def workers(s3: str) -> Iterator[Client]:
-    """Two worker processes that inherit the credentials."""
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None) as local,
-        Client(local) as client,
-    ):
-        yield client
 
 
 class Negative(GeneratedCorpus):
@@ -57,7 +46,7 @@ def uploads(url: str) -> Any:
     return boto3.client("s3").list_multipart_uploads(Bucket=url.split("/")[2]).get("Uploads", [])
 
 
-def test_a_scatter_pass_and_its_kept_statistics(workers: Client, s3: str) -> None:
+def test_a_scatter_pass_and_its_kept_statistics(s3_cluster: Client, s3: str) -> None:
     want = SerialEngine(panels=1).reduce(COUNTS, CORPUS).state
     result = DaskEngine(panels=5, spool=f"{s3}/spool").reduce(COUNTS, CORPUS)
     assert result.plan is not None

@@ -85,7 +85,7 @@ def dying(mail: Path, tmp_path: Path, small: None) -> Callable[[int], Fatal]:
 
 
 def test_a_worker_killed_while_it_counts(
-    cluster: Client, dying: Callable[[int], Fatal], undisturbed: Path, tmp_path: Path
+    mortal_cluster: Client, dying: Callable[[int], Fatal], undisturbed: Path, tmp_path: Path
 ) -> None:
     documents = dying(1)
     assert documents.n_pieces > 20
@@ -97,7 +97,7 @@ def test_a_worker_killed_while_it_counts(
 
 
 def test_workers_that_die_each_time_leave_what_the_others_finished(
-    cluster: Client, dying: Callable[[int], Fatal], undisturbed: Path, tmp_path: Path
+    mortal_cluster: Client, dying: Callable[[int], Fatal], undisturbed: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ClusterError, match="workers died"):
         ingest(dying(99), tmp_path / "mail.zarr", engine=DaskEngine(), **SETTINGS)
@@ -110,7 +110,7 @@ def test_workers_that_die_each_time_leave_what_the_others_finished(
 
 @pytest.mark.usefixtures("small")
 def test_every_task_run_twice_at_once(
-    cluster: Client, mail: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mortal_cluster: Client, mail: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = ClusterExecutor.map_items
 

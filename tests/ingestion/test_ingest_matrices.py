@@ -28,7 +28,7 @@ def many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("many_runs")
-def test_a_cluster_writes_the_bytes_that_one_process_writes(cluster: Client, tmp_path: Path) -> None:
+def test_a_cluster_writes_the_bytes_that_one_process_writes(mortal_cluster: Client, tmp_path: Path) -> None:
     one = ingest(CORPUS, tmp_path / "one.zarr", engine=SerialEngine())
     many = ingest(CORPUS, tmp_path / "many.zarr", engine=DaskEngine())
     assert many.fingerprint == one.fingerprint
@@ -37,7 +37,7 @@ def test_a_cluster_writes_the_bytes_that_one_process_writes(cluster: Client, tmp
 
 
 @pytest.mark.usefixtures("many_runs")
-def test_a_worker_killed_while_it_writes(cluster: Client, tmp_path: Path) -> None:
+def test_a_worker_killed_while_it_writes(mortal_cluster: Client, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
     source = Misbehaving(CORPUS, "kill", at_block=13, marks=str(marks))
@@ -47,7 +47,7 @@ def test_a_worker_killed_while_it_writes(cluster: Client, tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["killed.zarr", "marks", "one.zarr"]
 
 
-def test_a_large_job_is_shipped_once_to_each_worker(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_job_is_shipped_once_to_each_worker(mortal_cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nfs_dask.engine.distributed.SMALL_JOB", 0)
     replicated = []
     replicate = Client.replicate

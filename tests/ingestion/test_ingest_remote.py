@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import boto3
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from nfs_dask import DaskEngine, ResumeError, SerialEngine, ingest, open_dataset
@@ -23,16 +23,6 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 WORDS = ["alpha", "Beta", "gamma", "don't", "été", "日本語", "the", "of", "ﬁn", *(f"word{i}" for i in range(200))]
-
-
-@pytest.fixture
-def workers(s3: str) -> Iterator[Client]:
-    """Two worker processes that inherit the credentials."""
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None) as local,
-        Client(local) as client,
-    ):
-        yield client
 
 
 @pytest.fixture
@@ -61,7 +51,7 @@ def tops(url: str) -> set[str]:
 
 
 @pytest.mark.parametrize("tfidf", [False, True])
-def test_from_files_on_s3_to_a_store_on_s3(workers: Client, s3: str, mail: Any, tfidf: bool) -> None:
+def test_from_files_on_s3_to_a_store_on_s3(s3_cluster: Client, s3: str, mail: Any, tfidf: bool) -> None:
     settings: dict[str, Any] = {"label_column": "label", "ngrams": (1, 2), "tfidf": tfidf}
     dataset = ingest(f"{s3}/mail/*.parquet", f"{s3}/mail.zarr", engine=DaskEngine(), **settings)
     vectorizer = (TfidfVectorizer if tfidf else CountVectorizer)(ngram_range=(1, 2)).fit(mail["text"])
@@ -90,7 +80,7 @@ def test_the_store_does_not_depend_on_where_it_is(s3: str, mail: Any, tmp_path: 
 
 
 @pytest.fixture
-def interrupted(workers: Client, s3: str, mail: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+def interrupted(s3_cluster: Client, s3: str, mail: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     """The ingest, which was stopped when all was counted, to be called again."""
     run = ClusterExecutor.map_items
 

@@ -80,7 +80,7 @@ def assert_same(left: MedianResult, right: MedianResult) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("occasion", [1, 2, 3])
-def test_a_killed_worker_changes_nothing(occasion: int, source: Any, marks: str, cluster: Any) -> None:
+def test_a_killed_worker_changes_nothing(occasion: int, source: Any, marks: str, mortal_cluster: Any) -> None:
     undisturbed = class_medians(Dataset(source))
     bad = Later(source, "kill", at_block=12, marks=marks, occasion=occasion)
     result = class_medians(Dataset(bad), DaskEngine())

@@ -447,7 +447,7 @@ def test_a_splitter_needs_data_in_memory(store: Path) -> None:
         nfs.cross_validate(nfs.open_dataset(store / "plain.zarr"), method="l2", ks=[2], folds=KFold(3))
 
 
-def test_models_that_do_not_fit_are_refused_with_their_number(store: Path, two_workers: Any) -> None:
+def test_models_that_do_not_fit_are_refused_with_their_number(store: Path, cluster: Any) -> None:
     dataset = nfs.open_dataset(store / "plain.zarr", reuse=False)
     from nfs_dask.statistics import held_out
 
