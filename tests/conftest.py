@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import resource
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +20,8 @@ from hypothesis import settings
 from tests.helpers.clusters import TwoWorkers, environment_of_workers
 from tests.helpers.places import GOLDEN
 
+STARTED = time.monotonic()
+
 # A deadline would measure the machine; compiled kernels make the first example slow anyway.
 settings.register_profile("quick", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
@@ -28,6 +32,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make warnings that lines of these tests cause errors; what pyproject.toml excepts is said behind this."""
     names = "|".join(sorted(path.stem for path in Path(__file__).parent.rglob("*.py")))
     config.getini("filterwarnings").insert(1, rf"error:::(.*\.)?({names})$")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests there were, and how long they took; of processes, those that have ended count."""
+    reports = itertools.chain.from_iterable(terminalreporter.stats.values())
+    tests = {report.nodeid for report in reports if isinstance(report, pytest.TestReport)}
+    used = sum(os.times()[:4])
+    terminalreporter.write_sep("=", f"{len(tests)} tests in {time.monotonic() - STARTED:.0f} s, {used:.0f} s of CPU")
 
 
 @pytest.fixture

@@ -60,10 +60,15 @@ INSIDE = [path for path in FILES if path != PACKAGE / "__init__.py"]
 
 
 @functools.cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@functools.cache
 def imports_of(path):
     """Every module a file imports, at its top or inside functions, with its line."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -109,7 +114,7 @@ def test_modules_have_names_of_their_own():
 
 def test_classes_have_names_of_their_own():
     names = collections.Counter(
-        node.name for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+        node.name for path in FILES for node in nodes_of(path) if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in names.items() if count > 1] == []
 
@@ -162,27 +167,38 @@ HEAVY = ("distributed", "dask", "sklearn", "pandas", "pyarrow", "anndata", "spar
 LEAN = ("distributed", "sklearn", "pandas", "pyarrow", "anndata", "h5py", "sparse", "IPython")
 
 
-def loaded_by(statement):
-    code = f"{statement}\nimport json, sys\nprint(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
-    return set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
+LIGHT = ["import nfs_dask", "dir(nfs_dask)", "import nfs_dask.cli.main"]
+WORKERS = [
+    "import nfs_dask.engine.serial",
+    "import nfs_dask.statistics.counts",
+    "import nfs_dask.dataset",
+    "import nfs_dask.prediction.scoring",
+    "import nfs_dask.prediction.column_selection",
+    "import nfs_dask.prediction.reader",
+    "import nfs_dask.prediction.vectorizing",
+]
+SCRIPT = """
+import json, sys
+for statement in json.loads(sys.argv[1]):
+    exec(statement)
+    print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))
+"""
 
 
-@pytest.mark.parametrize("statement", ["import nfs_dask", "import nfs_dask; dir(nfs_dask)", "import nfs_dask.cli.main"])
-def test_importing_the_package_loads_nothing_heavy(statement):
-    assert not loaded_by(statement) & set(HEAVY)
+@pytest.fixture(scope="module")
+def loaded():
+    """What is loaded after each statement, and those before it, in one new interpreter."""
+    statements = [*LIGHT, *WORKERS]
+    command = [sys.executable, "-c", SCRIPT, json.dumps(statements)]
+    lines = subprocess.run(command, capture_output=True, check=True).stdout.splitlines()
+    return {statement: set(json.loads(line)) for statement, line in zip(statements, lines, strict=True)}
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import nfs_dask.engine.serial",
-        "import nfs_dask.statistics.counts",
-        "import nfs_dask.dataset",
-        "import nfs_dask.prediction.scoring",
-        "import nfs_dask.prediction.column_selection",
-        "import nfs_dask.prediction.reader",
-        "import nfs_dask.prediction.vectorizing",
-    ],
-)
-def test_what_runs_on_workers_is_lean(statement):
-    assert not loaded_by(statement) & set(LEAN)
+@pytest.mark.parametrize("statement", LIGHT)
+def test_importing_the_package_loads_nothing_heavy(statement, loaded):
+    assert not loaded[statement] & set(HEAVY)
+
+
+@pytest.mark.parametrize("statement", WORKERS)
+def test_what_runs_on_workers_is_lean(statement, loaded):
+    assert not loaded[statement] & set(LEAN)

@@ -58,7 +58,17 @@ def test_the_readme_has_a_row_for_every_method(name: str) -> None:
 # A method that is added
 
 
-PRELUDE = "import tests.helpers.toy_method; "
+SCRIPT = """
+import json, sys
+import tests.helpers.toy_method
+from click.testing import CliRunner
+from nfs_dask.cli.main import cli
+
+for line in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(cli, line)
+    assert done.exit_code == 0, done.output
+    print(json.dumps(done.stdout))
+"""
 
 
 @pytest.fixture
@@ -71,11 +81,12 @@ def mail(tmp_path: Any) -> tuple[Any, Any, str]:
     return X, y, str(tmp_path / "mail.zarr")
 
 
-def command(*arguments: Any) -> Any:
-    code = f"{PRELUDE}from nfs_dask.cli.main import cli; cli({[str(a) for a in arguments]!r})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+def commands(*lines: tuple[Any, ...]) -> list[str]:
+    """What some commands print, one after another in a process that has the method before it has the commands."""
+    given = json.dumps([[str(word) for word in line] for line in lines])
+    done = subprocess.run([sys.executable, "-c", SCRIPT, given], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_an_added_method_is_everywhere(mail: tuple[Any, Any, str], tmp_path: Any) -> None:
@@ -104,8 +115,8 @@ def test_an_added_method_is_everywhere(mail: tuple[Any, Any, str], tmp_path: Any
         assert isinstance(again, FrequentNB)
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
-        fitted = json.loads(command("fit", store, tmp_path / "by.model", "--method", "frequent", "-k", 5, "--json"))
-        assert fitted["method"] == "frequent"
+        (fitted,) = commands(("fit", store, tmp_path / "by.model", "--method", "frequent", "-k", 5, "--json"))
+        assert json.loads(fitted)["method"] == "frequent"
         assert nfs.load_model(tmp_path / "by.model").predict(X).tolist() == model.predict(X).tolist()
     finally:
         METHODS.clear()
@@ -114,18 +125,26 @@ def test_an_added_method_is_everywhere(mail: tuple[Any, Any, str], tmp_path: Any
 
 def test_an_added_method_has_options_help_a_path_and_a_plan(mail: tuple[Any, Any, str]) -> None:
     _, _, store = mail
-    for name in ("fit", "path", "plan"):
-        assert re.search(r"--method \[[^]]*frequent", command(name, "--help"))
-    assert json.loads(command("path", store, "--method", "frequent", "--ks", "1,5", "--json"))["method"] == "frequent"
-    assert json.loads(command("plan", store, "--method", "frequent", "-k", "5", "--json"))["k"] == 5
+    *helps, path, plan = commands(
+        *((name, "--help") for name in ("fit", "path", "plan")),
+        ("path", store, "--method", "frequent", "--ks", "1,5", "--json"),
+        ("plan", store, "--method", "frequent", "-k", "5", "--json"),
+    )
+    assert all(re.search(r"--method \[[^]]*frequent", text) for text in helps)
+    assert json.loads(path)["method"] == "frequent"
+    assert json.loads(plan)["k"] == 5
 
 
 def test_an_added_option_is_taken(mail: tuple[Any, Any, str], tmp_path: Any) -> None:
     X, _, store = mail
-    assert "--rarest" in command("fit", "--help")
-    command("fit", store, tmp_path / "m", "--method", "frequent", "-k", 3, "--rarest")
-    parameters = json.loads(command("info", tmp_path / "m", "--json"))["parameters"]
+    text, _, told = commands(
+        ("fit", "--help"),
+        ("fit", store, tmp_path / "m", "--method", "frequent", "-k", 3, "--rarest"),
+        ("info", tmp_path / "m", "--json"),
+    )
+    assert "--rarest" in text
+    parameters = json.loads(told)["parameters"]
     assert (parameters["rarest"], parameters["k"]) == (True, 3)
     rarest = np.sort(np.argsort(X.sum(axis=0), kind="stable")[:3])
-    shown = json.loads(command("info", tmp_path / "m", "--json"))["top_features"]
+    shown = json.loads(told)["top_features"]
     assert {name for pairs in shown.values() for name, _ in pairs} <= {f"x{i}" for i in rarest}

@@ -71,7 +71,7 @@ def test_processes_equal_numpy(cluster: Client, panels: int | None) -> None:
     assert_same(result.state, TRUTH, exact=True)
 
 
-@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])  # two of them are above
 @pytest.mark.parametrize("workers", [1, 4])
 def test_workers_of_threads_and_of_processes_equal_numpy(workers: int, processes: bool) -> None:
     threads = 1 if processes else 2
