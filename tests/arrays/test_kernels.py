@@ -206,12 +206,19 @@ def test_gathering_puts_pieces_side_by_side_in_each_bucket() -> None:
 
 # The cache of compiled code
 
-PROGRAM = """
+PREFACE = """
 import sys
 import numba
 import numpy as np
 from nfs_dask.arrays import kernels
 {between}
+"""
+TWO_KERNELS = """
+assert kernels.first_refused(np.array([1.0, -2.0]), True) == 1
+assert kernels.about_sum(np.array([1, 2])) == 3.0
+"""
+ALL_KERNELS = f"""
+{TWO_KERNELS}
 out, marks = np.zeros((2, 3), np.int64), np.full(3, -1, np.int32)
 indptr, indices = np.array([0, 2, 3]), np.array([0, 2, 2], np.int32)
 kernels.add_integers(indptr, indices, np.array([1, 2, 3], np.uint8), np.array([0, 1], np.int32), out)
@@ -219,18 +226,20 @@ assert out.tolist() == [[1, 0, 2], [0, 0, 3]], out
 assert kernels.integer_range(np.array([1.0, 2.0])) == (0, 2, True)
 assert kernels.is_canonical(indptr, indices)
 assert not kernels.has_duplicates(indptr, indices, marks)
-assert kernels.first_refused(np.array([1.0, -2.0]), True) == 1
-assert kernels.about_sum(np.array([1, 2])) == 3.0
 """
 N_KERNELS = 6
 
+some = pytest.mark.parametrize(
+    "calls", [TWO_KERNELS, pytest.param(ALL_KERNELS, marks=pytest.mark.slow)], ids=["two", "all"]
+)
 
-def start(cache: Path | None, *, between: str = "", package: Path | None = None) -> subprocess.Popen[str]:
+
+def start(cache: Path | None, calls: str, *, between: str = "", package: Path | None = None) -> subprocess.Popen[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/none"}
     environment |= {"PYTHONPATH": str(package or Path(nfs_dask.__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = str(cache)
-    command = [sys.executable, "-W", "error", "-c", PROGRAM.format(between=between)]
+    command = [sys.executable, "-W", "error", "-c", PREFACE.format(between=between) + calls]
     return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -245,24 +254,26 @@ def finish(process: subprocess.Popen[str]) -> str:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that one process has filled."""
     cache = tmp_path_factory.mktemp("filled")
-    assert finish(start(cache)) == ""
+    assert finish(start(cache, ALL_KERNELS)) == ""
     assert len(list(cache.rglob("*.nbi"))) == N_KERNELS
     return cache
 
 
-def test_compiles_where_nothing_is_writable(tmp_path: Path) -> None:
+@some
+def test_compiles_where_nothing_is_writable(tmp_path: Path, calls: str) -> None:
     """Folders that even root cannot make: where they would be, there is a file."""
     source = Path(nfs_dask.__file__).parent
     shutil.copytree(source, tmp_path / "nfs_dask", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "nfs_dask" / "__pycache__").touch()
-    assert finish(start(None, package=tmp_path)) == ""
-    assert finish(start(Path("/dev/null/cache"), package=tmp_path)) == ""
+    assert finish(start(None, calls, package=tmp_path)) == ""
+    assert finish(start(Path("/dev/null/cache"), calls, package=tmp_path)) == ""
 
 
-def test_compiles_where_the_cache_vanished(tmp_path: Path) -> None:
+@some
+def test_compiles_where_the_cache_vanished(tmp_path: Path, calls: str) -> None:
     cache = tmp_path / "cache"
     vanish = f"import shutil; shutil.rmtree({str(cache)!r}); open({str(cache)!r}, 'w').close()"
-    assert "compiling in memory" in finish(start(cache, between=vanish))
+    assert "compiling in memory" in finish(start(cache, calls, between=vanish))
 
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
@@ -272,10 +283,10 @@ def test_a_damaged_cache_heals(filled: Path, tmp_path: Path, suffix: str) -> Non
     files = sorted(cache.rglob(f"*.{suffix}"))
     for file, damage in zip(files, DAMAGES, strict=True):
         file.write_bytes(damage(file.read_bytes()))
-    assert "compiling in memory" in finish(start(cache))
-    finish(start(cache))  # fills the gaps
+    assert "compiling in memory" in finish(start(cache, ALL_KERNELS))
+    finish(start(cache, ALL_KERNELS))  # fills the gaps
     assert len(list(cache.rglob("*.nbc"))) == N_KERNELS
-    assert finish(start(cache)) == ""
+    assert finish(start(cache, ALL_KERNELS)) == ""
 
 
 DAMAGES: list[Callable[[bytes], bytes]] = [
@@ -288,10 +299,11 @@ DAMAGES: list[Callable[[bytes], bytes]] = [
 ]
 
 
-def test_racing_first_compilations(tmp_path: Path) -> None:
-    for errors in [finish(p) for p in [start(tmp_path) for _ in range(4)]]:
+@some
+def test_racing_first_compilations(tmp_path: Path, calls: str) -> None:
+    for errors in [finish(p) for p in [start(tmp_path, calls) for _ in range(4)]]:
         assert errors == ""
-    assert finish(start(tmp_path)) == ""
+    assert finish(start(tmp_path, calls)) == ""
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
