@@ -120,16 +120,16 @@ def s3_cluster(cluster: Any, s3: str) -> Iterator[Any]:
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def own_workers() -> Iterator[TwoWorkers]:
-    """Of a module that kills them."""
+@pytest.fixture(scope="session")
+def mortal_workers() -> Iterator[TwoWorkers]:
+    """Of all modules that kill them."""
     workers = TwoWorkers("1GiB")
     yield workers
     workers.close()
 
 
 @pytest.fixture
-def mortal_cluster(own_workers: TwoWorkers) -> Iterator[Any]:
+def mortal_cluster(mortal_workers: TwoWorkers) -> Iterator[Any]:
     """A client of two worker processes of 1 GiB that may die."""
-    with own_workers.client() as client:
+    with mortal_workers.client() as client:
         yield client

@@ -16,6 +16,7 @@ from nfs_dask import SparseCentroid
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
+from tests.helpers.clusters import TwoWorkers
 from tests.helpers.commands import as_json, run
 
 N, M = 240, 20
@@ -284,8 +285,8 @@ def test_a_run_is_resumed_or_refused(store: Path, tmp_path: Path, name: str, mon
     run(*fit, "--resume", tmp_path / "nowhere", code=3)
 
 
-def test_medians_are_the_same_on_workers(store: Path, tmp_path: Path) -> None:
+def test_medians_are_the_same_on_workers(store: Path, tmp_path: Path, shared_workers: TwoWorkers) -> None:
     here = as_json("fit", store, tmp_path / "here", *options("l1"), "--no-cache")
-    cluster = ("--workers", 1, "--threads", 2, "--memory-limit", "1GiB")
+    cluster = ("--scheduler", shared_workers.whole().scheduler_address)
     there = as_json("fit", store, tmp_path / "there", *options("l1"), "--no-cache", *cluster)
     assert (here["objective"], here["top_features"]) == (there["objective"], there["top_features"])

@@ -12,7 +12,6 @@ import sys
 import time
 
 import click
-import distributed
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -320,8 +319,10 @@ def test_demo_keeps_its_dataset_where_told(tmp_path):
 
 
 def test_demo_on_processes():
-    values = run_json("demo", "--documents", 2000, "--features", 500, "--workers", 1, "--memory-limit", "1GiB")
-    here = run_json("demo", "--documents", 2000, "--features", 500)
+    values = run_json(
+        "demo", "--documents", 2000, "--features", 500, "--workers", 1, "--threads", 2, "--memory-limit", "1GiB"
+    )
+    here = run_json("demo", *size)
     for name in ("words", "objective", "gap", "accuracy"):
         assert values[name] == here[name]
 
@@ -456,17 +457,9 @@ def test_ingest_replaces_nothing(store, tmp_path, matrix):
     assert str(store) in result.stderr
 
 
-@pytest.fixture(scope="module")
-def scheduler():
-    with distributed.LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        memory_limit="1GiB",
-        dashboard_address="127.0.0.1:0",
-        scheduler_kwargs={"dashboard": False},
-        silence_logs=50,
-    ) as cluster:
-        yield cluster.scheduler_address
+@pytest.fixture
+def scheduler(shared_workers):
+    return shared_workers.whole().scheduler_address
 
 
 def test_doctor_of_this_machine():
@@ -478,9 +471,9 @@ def test_doctor_of_this_machine():
 
 def test_doctor_of_a_cluster(scheduler, store):
     values = run_json("doctor", "--scheduler", scheduler, "--store", store)
-    assert [node["role"] for node in values["nodes"]] == ["client", "scheduler", "worker"]
+    assert [node["role"] for node in values["nodes"]] == ["client", "scheduler", "worker", "worker"]
     text = run("doctor", "--scheduler", scheduler).stdout
-    assert "1.0 GiB" in text
+    assert "2.0 GiB" in text
     assert "workers" in text
 
 
@@ -503,7 +496,7 @@ def test_a_pass_refuses_a_cluster_of_other_versions(scheduler, store, monkeypatc
 
 def test_commands_run_on_a_cluster_that_is_there(scheduler, store, tmp_path):
     plan = run_json("plan", store, "--scheduler", scheduler)
-    assert plan["resources"]["memory_limit"] == 2**30
+    assert plan["resources"]["memory_limit"] == 2**31
     values = run_json(
         "demo", "--scheduler", scheduler, "--documents", 1000, "--features", 400, "--keep", tmp_path / "d"
     )

@@ -16,6 +16,7 @@ import nfs_dask as nfs
 from nfs_dask import HybridNB, SparseMultinomialNB
 from nfs_dask.prediction.coverage import Reliability
 from nfs_dask.store.layout import Layout
+from tests.helpers.clusters import TwoWorkers
 from tests.helpers.commands import as_json, run
 
 N, WORDS = 240, 40
@@ -335,9 +336,9 @@ def test_a_run_is_resumed_or_refused(
 
 
 @pytest.mark.parametrize("n_classes", [2], indirect=True)
-def test_it_is_the_same_on_workers(store: Path, tmp_path: Path) -> None:
+def test_it_is_the_same_on_workers(store: Path, tmp_path: Path, shared_workers: TwoWorkers) -> None:
     here = as_json("fit", store, tmp_path / "here", "--method", "hybrid", "--no-cache")
-    cluster = ("--workers", 1, "--threads", 2, "--memory-limit", "1GiB")
+    cluster = ("--scheduler", shared_workers.whole().scheduler_address)
     there = as_json("fit", store, tmp_path / "there", "--method", "hybrid", "--no-cache", *cluster)
     assert there["theta"] == pytest.approx(here["theta"], rel=1e-9)
     judged = as_json("evaluate", tmp_path / "there", store, *cluster)

@@ -23,12 +23,9 @@ from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.sources.matrix_source import MatrixSource
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None, silence_logs=50
-    ) as cluster:
-        yield cluster
+@pytest.fixture
+def cluster(shared_workers):
+    return shared_workers.whole()
 
 
 @pytest.fixture
@@ -99,7 +96,7 @@ def test_a_sound_cluster(cluster, store):
         report = examine(client, str(store))
     assert report.problems == []
     assert [n.role for n in report.nodes] == ["client", "scheduler", "worker", "worker"]
-    assert {n.memory_limit for n in report.nodes if n.role == "worker"} == {2**30}
+    assert {n.memory_limit for n in report.nodes if n.role == "worker"} == {2**31}
     assert report.nodes[2].versions == report.nodes[0].versions
     assert set(report.nodes[2].versions) == {*MUST_AGREE, *MAY_DIFFER}
     assert report.encrypted is False

@@ -52,7 +52,7 @@ TRUTH = truth()
 
 @pytest.fixture
 def cluster(mortal_cluster: Client) -> Client:
-    """Workers of this module alone, as some tests kill them."""
+    """Workers that may be killed, as some of these tests do."""
     return mortal_cluster
 
 

@@ -1,4 +1,4 @@
-"""Clusters that tests share; whoever kills workers, or changes them for good, has one alone."""
+"""Clusters that tests share: one for those that kill workers, and one for all others."""
 
 from __future__ import annotations
 

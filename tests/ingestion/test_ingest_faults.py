@@ -34,6 +34,7 @@ from tests.helpers.commands import as_json
 from tests.helpers.fatal import Fatal
 
 SETTINGS: dict[str, Any] = {"ngrams": (1, 2), "min_df": 2, "tfidf": True}
+WORKERS = ("--workers", "2")
 OPTIONS = ("--label-column", "label", "--ngrams", "1,2", "--min-df", "2", "--tfidf")
 
 
@@ -178,7 +179,9 @@ def manifests(times: dict[str, int]) -> list[str]:
     return [name for name in times if name.endswith(".json")]
 
 
-@pytest.mark.parametrize("where", [(), ("--workers", "2")], ids=["here", "workers"])
+@pytest.mark.parametrize(
+    "where", [pytest.param((), id="here", marks=pytest.mark.slow), pytest.param(WORKERS, id="workers")]
+)
 def test_a_killed_command_goes_on(mail: Path, undisturbed: Path, tmp_path: Path, where: tuple[str, ...]) -> None:
     store, log = tmp_path / "mail.zarr", tmp_path / "log"
     command = ("ingest", mail, store, *OPTIONS, *where)
@@ -202,7 +205,9 @@ def test_a_killed_command_goes_on(mail: Path, undisturbed: Path, tmp_path: Path,
     assert sorted(os.listdir(tmp_path)) == ["log", "mail.jsonl", "mail.zarr", "note"]
 
 
-@pytest.mark.parametrize("where", [(), ("--workers", "2")], ids=["here", "workers"])
+@pytest.mark.parametrize(
+    "where", [pytest.param((), id="here"), pytest.param(WORKERS, id="workers", marks=pytest.mark.slow)]
+)
 def test_an_interrupted_command_says_how_to_go_on(mail: Path, tmp_path: Path, where: tuple[str, ...]) -> None:
     store, log = tmp_path / "mail.zarr", tmp_path / "log"
     with halted("ingest", mail, store, *OPTIONS, *where, store=store, log=log, seconds=1) as process:

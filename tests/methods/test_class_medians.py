@@ -27,6 +27,7 @@ from nfs_dask.methods.memory_budget import MemoryBudget
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
+from tests.helpers.grids import each_once
 
 N, M = 400, 6
 SMALL = Layout(chunk=256, shard=1024, row_chunk=8, row_shard=32, block=200)
@@ -182,8 +183,7 @@ def test_small_data_take_one_pass(seed: int, kind: Any, weights: str, n_classes:
 
 
 @pytest.mark.usefixtures("cramped")
-@pytest.mark.parametrize("weights", [*WEIGHTS])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "weights"), each_once(KINDS, WEIGHTS))
 def test_all_passes_give_the_same_medians(kind: Any, weights: str) -> None:
     rng = np.random.default_rng(5)
     for n_classes, as_sparse in ((2, False), (3, True)):
