@@ -319,9 +319,8 @@ def test_demo_keeps_its_dataset_where_told(tmp_path):
 
 
 def test_demo_on_processes():
-    values = run_json(
-        "demo", "--documents", 2000, "--features", 500, "--workers", 1, "--threads", 2, "--memory-limit", "1GiB"
-    )
+    size = ("--documents", 2000, "--features", 500)
+    values = run_json("demo", *size, "--workers", 1, "--threads", 2, "--memory-limit", "1GiB")
     here = run_json("demo", *size)
     for name in ("words", "objective", "gap", "accuracy"):
         assert values[name] == here[name]

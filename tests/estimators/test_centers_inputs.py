@@ -18,6 +18,7 @@ from nfs_dask import DaskEngine, InputError, PlanError, SerialEngine, SparseCent
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 from tests.helpers.centers_by_hand import HIDDEN, METHODS, M, assert_same, data, each_method, each_of_columns, new
+from tests.helpers.grids import each_once
 
 NAMES = [f"w{i}" for i in range(M)]
 SMALL = Layout(chunk=64, shard=256, row_chunk=8, row_shard=32, block=120)
@@ -60,8 +61,7 @@ def exact():
     return X.astype(np.float32).astype(np.float64), y
 
 
-@pytest.mark.parametrize("kind", IN_MEMORY)
-@each_method
+@pytest.mark.parametrize(("method", "kind"), each_once(METHODS, IN_MEMORY))
 def test_all_kinds_in_memory_agree(kind, method, exact):
     X, y = exact
     fitted, given = new(method).fit(X, y), IN_MEMORY[kind](X)
@@ -78,8 +78,7 @@ def test_all_kinds_in_memory_agree(kind, method, exact):
     np.testing.assert_allclose(np.asarray(dense, float), expected, rtol=1e-9 if method == "full" else 0, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", LAZY)
-@each_method
+@pytest.mark.parametrize(("method", "kind"), each_once(METHODS, LAZY))
 def test_lazy_input_stays_lazy_and_agrees(kind, method, exact):
     X, y = exact
     lazy = LAZY[kind](X)

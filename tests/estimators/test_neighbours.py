@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 import nfs_dask as nfs
 from nfs_dask import ErrorRateSelector, HybridNB, SparseBernoulliNB, SparseCentroid, SparseMultinomialNB, TextVectorizer
 from nfs_dask.prediction.counted_rows import as_scipy
+from tests.helpers.grids import each_once
 
 SELECTORS = {
     "multinomial": SparseMultinomialNB(3),
@@ -82,8 +83,7 @@ def fitted(corpus):
     return {name: clone(selector).fit(*corpus) for name, selector in SELECTORS.items()}
 
 
-@each_selector
-@pytest.mark.parametrize("neighbour", NEIGHBOURS)
+@pytest.mark.parametrize(("neighbour", "selector"), each_once(NEIGHBOURS, SELECTORS))
 def test_neighbours_take_the_selected_columns(selector, neighbour, corpus):
     X, y = corpus
     for kind in (sparse.csr_array, sparse.csr_matrix):

@@ -22,6 +22,7 @@ from nfs_dask import (
     TextVectorizer,
     load_model,
 )
+from tests.helpers.grids import each_once
 
 RNG = np.random.default_rng(0)
 Y = np.arange(40) % 2
@@ -39,10 +40,10 @@ ESTIMATORS = {
 each = pytest.mark.parametrize("name", ESTIMATORS)
 
 
-@each
-@pytest.mark.parametrize(
-    "k", [np.int32(4), np.uint8(4), np.int64(4), np.float64(0.5), np.float32(0.5), np.float16(0.5), np.str_("all")]
-)
+KS = [np.int32(4), np.uint8(4), np.int64(4), np.float64(0.5), np.float32(0.5), np.float16(0.5), np.str_("all")]
+
+
+@pytest.mark.parametrize(("k", "name"), each_once(KS, ESTIMATORS))
 def test_k_is_any_number(name, k, tmp_path):
     model = clone(ESTIMATORS[name]).set_params(k=k).fit(X, Y)
     expected = clone(ESTIMATORS[name]).set_params(k="all" if isinstance(k, str) else 4).fit(X, Y)
@@ -116,8 +117,7 @@ def test_parameters_of_texts_are_any_numbers(numpys, pythons, tmp_path):
 # Weights
 
 
-@each
-@pytest.mark.parametrize("weight", [2, 2.0, 0.5, np.int64(3), np.float32(1.5)])
+@pytest.mark.parametrize(("weight", "name"), each_once([2, 2.0, 0.5, np.int64(3), np.float32(1.5)], ESTIMATORS))
 def test_one_weight_is_that_of_each_document(name, weight):
     found = clone(ESTIMATORS[name]).fit(X, Y, sample_weight=weight)
     expected = clone(ESTIMATORS[name]).fit(X, Y, sample_weight=np.full(40, weight))

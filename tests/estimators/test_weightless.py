@@ -29,6 +29,7 @@ from nfs_dask import (
     SparseMultinomialNB,
     load_model,
 )
+from tests.helpers.grids import each_once
 
 ESTIMATORS = {
     "multinomial": SparseMultinomialNB(4),
@@ -58,8 +59,7 @@ def new(name):
     return clone(ESTIMATORS[name])
 
 
-@each
-@pytest.mark.parametrize("gone", [[0], [1], [2], [0, 1], [1, 2]])
+@pytest.mark.parametrize(("gone", "name"), each_once([[0], [1], [2], [0, 1], [1, 2]], ESTIMATORS))
 def test_a_class_without_weight_is_as_if_it_were_not_there(name, gone):
     there = ~np.isin(Y, gone)
     kept = np.setdiff1d(np.arange(3), gone)

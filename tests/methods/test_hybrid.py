@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, replace
 from functools import partialmethod
@@ -29,6 +30,7 @@ from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.leave_one_out import region_features
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
+from tests.helpers.grids import each_once
 
 N, R, V = 120, 2, 30
 SMALL = Layout(chunk=64, shard=256, row_chunk=8, row_shard=32, block=150)
@@ -143,20 +145,18 @@ def by_scipy(c: Corpus, settings: HybridSettings, words: np.ndarray) -> tuple[np
 SETTINGS = HybridSettings(R, ridge=0.1)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("weights", [None, "whole", "real"])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"normalize": False},
-        {"prior": "fixed", "alpha": 0.3},
-        {"tables": "separate", "ridge": 0.0},
-        {"k": 12},
-        {"k": 12, "tables": "separate", "prior": "fixed"},
-        {"n_regions": 1},
-    ],
-)
+CHANGES: list[dict[str, Any]] = [
+    {},
+    {"normalize": False},
+    {"prior": "fixed", "alpha": 0.3},
+    {"tables": "separate", "ridge": 0.0},
+    {"k": 12},
+    {"k": 12, "tables": "separate", "prior": "fixed"},
+    {"n_regions": 1},
+]
+
+
+@pytest.mark.parametrize(("changes", "weights", "n_classes"), each_once(CHANGES, [None, "whole", "real"], [2, 3]))
 def test_theta_is_that_of_a_plain_fit(n_classes: int, weights: str | None, changes: dict[str, Any]) -> None:
     c, settings = corpus(n_classes, weights), replace(SETTINGS, **changes)
     fit = fit_hybrid(c.dataset, settings)
@@ -274,14 +274,14 @@ def test_every_way_of_reading_gives_the_same(
     assert not list((tmp_path / "spool").glob(".nfs-*"))
 
 
-@pytest.mark.parametrize("held", [True, False])
-@pytest.mark.parametrize(
-    ("kind", "cut"),
-    [("memory", "whole"), *((kind, cut) for kind in ("store", "delayed") for cut in ("whole", "panels", "shipped"))],
-)
+PLACES = [("memory", "whole"), *itertools.product(("store", "delayed"), ("whole", "panels", "shipped"))]
+
+
+@pytest.mark.parametrize(("place", "held"), each_once(PLACES, [True, False]))
 def test_workers_give_the_same(
-    cluster: Any, kind: str, held: bool, cut: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, place: tuple[str, str], held: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kind, cut = place
     c = corpus(3, "whole")
     settings = replace(TOGETHER, tables="separate")
     want = fit_hybrid(c.dataset, settings)
@@ -297,9 +297,7 @@ def test_workers_give_the_same(
     assert not list((tmp_path / "spool").glob(".nfs-*"))
 
 
-@pytest.mark.parametrize("k", [None, 9])
-@pytest.mark.parametrize("tables", ["shared", "separate"])
-@pytest.mark.parametrize("weights", [None, "real"])
+@pytest.mark.parametrize(("weights", "tables", "k"), each_once([None, "real"], ["shared", "separate"], [9, None]))
 def test_counts_in_panels_give_the_same(
     weights: str | None, tables: Any, k: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

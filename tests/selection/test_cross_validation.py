@@ -28,6 +28,7 @@ from nfs_dask.statistics.panels import MemoryPanels
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 from nfs_dask.testing import fold
+from tests.helpers.grids import each_once
 
 RNG = np.random.default_rng(7)
 ROWS, WIDTH, CLASSES, FOLDS = 200, 60, 2, 4
@@ -106,8 +107,7 @@ def store(tmp_path_factory: Any) -> Path:
 # In memory
 
 
-@EACH
-@pytest.mark.parametrize("kind", ["dense", "sparse", "real"])
+@pytest.mark.parametrize(("kind", "method"), each_once(["dense", "sparse", "real"], METHODS))
 def test_scores_are_those_of_cross_val_score(method: str, kind: str) -> None:
     matrix = {"dense": X, "sparse": sparse.csr_array(X), "real": REAL}[kind]
     table = validated(matrix, Y, method, folds=FOLDS)
@@ -117,8 +117,9 @@ def test_scores_are_those_of_cross_val_score(method: str, kind: str) -> None:
         np.testing.assert_allclose(table.scores(k=k, alpha=alpha), expected, atol=1e-12)
 
 
-@EACH
-@pytest.mark.parametrize("weights", [None, WEIGHTS, WEIGHTS + 0.1 * np.arange(ROWS) % 1])
+@pytest.mark.parametrize(
+    ("weights", "method"), each_once([None, WEIGHTS, WEIGHTS + 0.1 * np.arange(ROWS) % 1], METHODS)
+)
 def test_each_fold_is_judged_by_a_model_of_the_others(method: str, weights: Any) -> None:
     found = np.arange(ROWS) % 3
     table = validated(X, Y, method, folds=found, sample_weight=weights)
@@ -180,8 +181,7 @@ def test_losses_are_those_of_scikit_learn_where_it_does_not_clip() -> None:
 # Stores, Dask, clusters
 
 
-@EACH
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("weighted", "method"), each_once([False, True], METHODS))
 def test_a_store_is_validated_by_the_hash_of_its_rows(method: str, weighted: bool, store: Path) -> None:
     dataset = nfs.open_dataset(store / ("weighted.zarr" if weighted else "plain.zarr"), reuse=False)
     assert dataset.source.n_blocks > 3
@@ -214,8 +214,7 @@ def test_folds_may_be_a_dask_array() -> None:
     check_against_refitting(table, "l2", X, found)
 
 
-@EACH
-@pytest.mark.parametrize("kind", ["store", "delayed", "in memory"])
+@pytest.mark.parametrize(("kind", "method"), each_once(["store", "delayed", "in memory"], METHODS))
 def test_a_cluster_says_the_same(method: str, kind: str, store: Path, cluster: Any) -> None:
     serial, remote = nfs.SerialEngine(), nfs.DaskEngine()
     if kind == "store":

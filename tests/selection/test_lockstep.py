@@ -31,6 +31,7 @@ from nfs_dask.statistics.panels import MemoryPanels
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 from nfs_dask.testing import assert_same, check_statistic
+from tests.helpers.grids import each_once
 
 RNG = np.random.default_rng(3)
 ROWS, WIDTH, CLASSES, FOLDS = 300, 40, 3, 3
@@ -147,8 +148,7 @@ def medians_of(source: Any) -> Procedure[Any]:
     return (yield from median_procedure(Dataset(source, reuse=False))).medians
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", ["dense", "sparse", "store", "delayed"])
+@pytest.mark.parametrize(("kind", "weighted"), each_once(["dense", "sparse", "store", "delayed"], [False, True]))
 def test_medians_of_all_training_sets(
     kind: str, weighted: bool, store: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
 ) -> None:
