@@ -18,6 +18,7 @@ import pytest
 
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.folder import Folder, is_url
+from tests.helpers.grids import each_once
 
 TEN = b"0123456789"
 ODD_NAMES = ["a b", "ü☃", "a#b", "a%20b", "a?b", "a[1]", "a*", "a&b+c", "~x", "[!a]b", "a{1}", "a;b=c"]
@@ -97,8 +98,7 @@ def test_a_created_object_appears_at_the_end(folder: Folder, size: int) -> None:
     assert folder.names() == ["x"]
 
 
-@pytest.mark.parametrize("size", [0, 10, 6 << 20])
-@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, OSError])
+@pytest.mark.parametrize(("error", "size"), each_once([KeyError, KeyboardInterrupt, OSError], [0, 10, 6 << 20]))
 def test_a_creation_that_fails_leaves_nothing(folder: Folder, size: int, error: type[BaseException]) -> None:
     folder.write("x", TEN)
     with pytest.raises(error, match="enough"), folder.create("x") as file:

@@ -73,7 +73,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_scanpy_finds_what_it_finds_in_floats(opened, truth, sc, step):
+def test_scanpy_finds_what_it_finds_in_floats(sc, opened, truth, step):
     with warnings.catch_warnings(action="ignore"):
         for data in (opened, truth):
             STEPS[step](sc, data)

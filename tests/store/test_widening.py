@@ -23,6 +23,7 @@ from nfs_dask.store.header import read_header
 from nfs_dask.store.publish import clean_up
 from nfs_dask.store.receipts import serial_map, verify
 from nfs_dask.store.writer import write_store
+from tests.helpers.grids import each_once
 from tests.helpers.toys import SMALL, assert_same_matrix, contents, example
 
 OLD = Path(__file__).with_name("format-1.zip")  # `example(weights=range)` in two appends, as format 1 was written
@@ -61,9 +62,7 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("runs", [1, 3])
-@pytest.mark.parametrize("n_rows", [60, 200, 500])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("step", "n_rows", "runs"), each_once(STEPS, [60, 200, 500], [1, 3]))
 def test_a_store_takes_the_type_that_holds_all_rows(tmp_path, step, n_rows, runs):
     first_type, more, stored, kind = STEPS[step]
     parts = [example(n_rows)]

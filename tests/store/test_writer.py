@@ -25,6 +25,7 @@ from nfs_dask.store.publish import clean_up
 from nfs_dask.store.receipts import serial_map, verify
 from nfs_dask.store.shard_tasks import EntriesTask
 from nfs_dask.store.writer import write_store
+from tests.helpers.grids import each_once
 from tests.helpers.strategies import awkward_csr
 from tests.helpers.toys import SMALL, ToySource, assert_same_matrix, contents, example
 
@@ -248,8 +249,7 @@ def test_label_names_that_cannot_be_folders_are_refused(tmp_path, name):
 # Append
 
 
-@pytest.mark.parametrize("cuts", [[1], [37], [32, 64], [50, 51, 180]])
-@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize(("runs", "cuts"), each_once([3, 1], [[1], [37], [32, 64], [50, 51, 180]]))
 def test_appending_equals_writing_at_once(tmp_path, cuts, runs):
     source = example(weights=np.arange(200) / 3, names=[f"w{i}" for i in range(40)])
     write_store(source, tmp_path / "whole", layout=SMALL)
