@@ -28,6 +28,7 @@ from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
 from nfs_dask.store.cache import Kept
 from nfs_dask.testing import Misbehaving, assert_same, fold
+from tests.helpers.clusters import TwoWorkers
 
 CORPUS = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=250)
 COUNTS = ClassCounts(3, with_documents=True)
@@ -256,8 +257,7 @@ def test_no_scheduler_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
         DaskEngine("tcp://127.0.0.1:9").reduce(COUNTS, CORPUS)
 
 
-def test_workers_stay_lean(cluster: Client) -> None:
-    DaskEngine(panels=7).reduce(COUNTS, CORPUS)
+def test_workers_stay_lean(mortal_workers: TwoWorkers) -> None:
     heavy = ("sklearn", "pandas", "pyarrow", "anndata", "plotly", "h5py")
 
     def loaded() -> list[str]:
@@ -265,9 +265,10 @@ def test_workers_stay_lean(cluster: Client) -> None:
 
         return [name for name in heavy if name in sys.modules]
 
-    cluster.restart()
-    DaskEngine(panels=7).reduce(COUNTS, CORPUS)
-    assert all(not names for names in cluster.run(loaded).values())
+    mortal_workers.close()  # new ones have loaded nothing for other tests
+    with mortal_workers.client() as client:
+        DaskEngine(panels=7).reduce(COUNTS, CORPUS)
+        assert all(not names for names in client.run(loaded).values())
 
 
 SCRIPT = """

@@ -9,6 +9,7 @@ import pytest
 
 import nfs_dask as nfs
 from nfs_dask.errors import InputError
+from tests.helpers.grids import each_once
 
 MODELS = {
     "multinomial": lambda: nfs.SparseMultinomialNB(k=3),
@@ -46,8 +47,7 @@ def assert_like(model: Any, name: str, X: np.ndarray, y: np.ndarray) -> None:
     np.testing.assert_allclose(model.scores_, alone.scores_, rtol=1e-5, atol=1e-9 * np.max(alone.scores_))
 
 
-@pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "place"), each_once(MODELS, [0, 1]))
 def test_values_of_any_size_are_forgotten_or_not_at_all(name: str, place: int) -> None:
     refused = []
     for seed, power in enumerate([0, 3, 5, 7, 8, 9, 12, 16, 20, 30, 60, 140]):

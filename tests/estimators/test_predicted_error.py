@@ -27,6 +27,7 @@ from nfs_dask.solvers.predicted_error.searches import best_individual, floating,
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
+from tests.helpers.grids import each_once
 
 HEURISTICS = ("ranked", "best-individual", "forward", "plus-minus", "floating")
 SEARCHES = (*HEURISTICS, "bounded")
@@ -74,8 +75,7 @@ def error_with(X: Any, y: Any, features: Any, alpha: float = 1.0) -> float:
 # What is selected
 
 
-@each_search
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("n_classes", "search"), each_once([3, 2], SEARCHES))
 def test_the_error_is_predicted_of_the_features_it_selects(search: str, n_classes: int) -> None:
     X, y = corpus(n_classes)
     selector = ErrorRateSelector(4, search=search, alpha=0.5).fit(X, y)

@@ -22,6 +22,7 @@ from nfs_dask.files.spool import SpooledEntries, SpoolFile, SpoolWriter, Tiling,
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
 from nfs_dask.testing import assert_same, fold
+from tests.helpers.grids import each_once
 from tests.helpers.strategies import labelled_csr
 
 FACTS = {"coverage": [[0, 1]], "totals": {}, "mended": 0}
@@ -108,8 +109,9 @@ def random_block(n_rows: int, n_features: int, n_classes: int, dtype: str, seed:
     return Block(indptr, indices.astype(np.int32), data.astype(dtype), codes, n_features, **options)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint32", "int64", "float32", "float64"])
-@pytest.mark.parametrize("shift", [0, 5, 16, 17, 18])
+@pytest.mark.parametrize(
+    ("shift", "dtype"), each_once([0, 5, 16, 17, 18], ["uint8", "uint32", "int64", "float32", "float64"])
+)
 def test_any_width_of_tiles_and_panels_gives_the_same_bits(tmp_path: Path, dtype: str, shift: int) -> None:
     n_features = 600 if shift < 16 else 5 * (1 << shift) + 77
     tiling = Tiling(n_features, 4, shift)
