@@ -144,6 +144,16 @@ def _of_xarray(data: Any, name: str) -> Any:
     return unwrapped(data.data, name)
 
 
+def is_collection(data: Any) -> bool:
+    """Whether this is a Dask collection, told without importing Dask."""
+    return hasattr(type(data), "__dask_graph__")
+
+
+def is_bag(data: Any) -> bool:
+    """Whether this is a Dask bag."""
+    return is_collection(data) and type(data).__module__.startswith("dask.bag")
+
+
 def a_type(value: Any) -> str:
     """What a value is, with its article: "a list", "an Index"."""
     name = type(value).__name__

@@ -10,13 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from nfs_dask.containers import column_names, column_types, is_arrow, is_column, is_frame, iterated, type_of
+from nfs_dask.containers import (
+    column_names,
+    column_types,
+    is_arrow,
+    is_bag,
+    is_collection,
+    is_column,
+    is_frame,
+    iterated,
+    type_of,
+)
 from nfs_dask.documents.checking import is_missing
-from nfs_dask.documents.dask_documents import is_bag
 from nfs_dask.documents.document_source import BATCH_NBYTES
 from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.errors import InputError
-from nfs_dask.sources.dask_matrices import is_collection
 from nfs_dask.text.strings import Strings
 
 TEXT_NBYTES = 16  # that a text takes in a batch besides its bytes

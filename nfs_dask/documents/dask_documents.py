@@ -12,24 +12,19 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import Any, Literal, TypeAlias
 
-from nfs_dask.containers import a_type, is_frame
+from nfs_dask.containers import a_type, is_bag, is_frame
 from nfs_dask.documents.checking import MISSING_TEXT, Bad, Builder, check_columns, is_missing
 from nfs_dask.documents.document_source import Batch, TextColumns
 from nfs_dask.documents.texts_in_memory import MemoryRows, text_or_none
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks
-from nfs_dask.sources.dask_matrices import PANDAS_NBYTES, futures_in, is_collection
+from nfs_dask.sources.dask_matrices import PANDAS_NBYTES, futures_in
 
 TEXT = "text"  # the column that is meant when none is named
 LABEL = "label"  # stands for the column of labels, where these come in pairs
 Kind = Literal["rows", "texts", "pairs", "dicts"]
 Where: TypeAlias = Callable[[], str]
 Found: TypeAlias = tuple[list[str | None], Any, Any] | Bad  # texts, label and weight; or what is wrong
-
-
-def is_bag(data: Any) -> bool:
-    """Whether this is a Dask bag, told without importing Dask."""
-    return is_collection(data) and type(data).__module__.startswith("dask.bag")
 
 
 def as_bag(array: Any) -> Any:

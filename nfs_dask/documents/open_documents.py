@@ -13,16 +13,26 @@ from typing import Any, TypeGuard, get_args
 
 import numpy as np
 
-from nfs_dask.containers import a_type, column_names, is_column, is_frame, is_series, iterated, type_of, unwrapped
+from nfs_dask.containers import (
+    a_type,
+    column_names,
+    is_bag,
+    is_collection,
+    is_column,
+    is_frame,
+    is_series,
+    iterated,
+    type_of,
+    unwrapped,
+)
 from nfs_dask.documents.checking import is_missing
-from nfs_dask.documents.dask_documents import TEXT, DaskDocuments, as_bag, is_bag
+from nfs_dask.documents.dask_documents import TEXT, DaskDocuments, as_bag
 from nfs_dask.documents.decoding import check_encoding
 from nfs_dask.documents.document_source import DocumentSource, OnError, TextColumns
 from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.documents.locations import looks_like_path, open_places, place_is_matrix
 from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
-from nfs_dask.sources.dask_matrices import is_collection
 
 UTF8 = "utf-8"
 LOOKED_AT = 1_000  # values among which one is searched that is there

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import column_names, iterated, unwrapped
+from nfs_dask.containers import column_names, is_collection, iterated, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.textual import refuse_texts
 from nfs_dask.models.model import Model
-from nfs_dask.sources.dask_matrices import is_collection
 from nfs_dask.sources.matrices import as_numbers, as_rows
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source

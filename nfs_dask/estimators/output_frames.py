@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from nfs_dask.containers import is_collection
 from nfs_dask.errors import InputError
 from nfs_dask.prediction.column_selection import lazy_frame
-from nfs_dask.sources.dask_matrices import is_collection
 
 
 def contained(estimator: Any, selected: Any, X: Any) -> Any:

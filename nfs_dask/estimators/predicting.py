@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array
-from nfs_dask.containers import listed, unwrapped
+from nfs_dask.containers import is_collection, listed, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric, one_column
@@ -16,7 +16,6 @@ from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import as_scipy
 from nfs_dask.prediction.reader import Reader
 from nfs_dask.prediction.scoring import What, score, score_texts
-from nfs_dask.sources.dask_matrices import is_collection
 from nfs_dask.sources.labels import encode, sample_weights
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import a_type, is_frame, listed, unwrapped
+from nfs_dask.containers import a_type, is_collection, is_frame, listed, unwrapped
 from nfs_dask.documents.at_hand import holds_texts, text_columns
 from nfs_dask.engine.choose import choose_for_partitions
 from nfs_dask.engine.engine import Engine
@@ -22,7 +22,6 @@ from nfs_dask.prediction.counted_rows import as_scipy, no_rows
 from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals, Totals, merge_totals
 from nfs_dask.prediction.lazy_texts import fold_partitions, map_partitions
 from nfs_dask.prediction.vectorizing import KnownColumns, Splitter
-from nfs_dask.sources.dask_matrices import is_collection
 from nfs_dask.text.ordering import take
 from nfs_dask.text.settings import DEFAULT_PATTERN
 

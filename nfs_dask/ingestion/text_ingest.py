@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import a_type, unwrapped
+from nfs_dask.containers import a_type, is_collection, unwrapped
 from nfs_dask.documents.document_source import DocumentSource, shares
 from nfs_dask.engine.choose import choose_for_documents
 from nfs_dask.engine.engine import Engine, Executor
@@ -32,7 +32,6 @@ from nfs_dask.ingestion.merging import MergedRange, MergeTask, choose_bounds, ch
 from nfs_dask.ingestion.segments import Segment
 from nfs_dask.ingestion.text_options import TextOptions
 from nfs_dask.ingestion.text_plan import TextPlan, make_text_plan
-from nfs_dask.sources.dask_matrices import is_collection
 from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.labels import as_column
 from nfs_dask.store.header import read_header

@@ -9,7 +9,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, safe_to_compute
 from nfs_dask.arrays.lookup import Lookup
-from nfs_dask.containers import library_of
+from nfs_dask.containers import is_collection, library_of
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
@@ -19,7 +19,6 @@ from nfs_dask.prediction.counted_rows import Csr, as_scipy, joined, narrowed, no
 from nfs_dask.prediction.lazy_texts import map_partitions
 from nfs_dask.prediction.reader import Reader
 from nfs_dask.prediction.scoring import heights
-from nfs_dask.sources.dask_matrices import is_collection
 from nfs_dask.sources.matrix_source import MatrixSource
 from nfs_dask.sources.source import Source
 

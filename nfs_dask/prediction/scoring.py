@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
+from nfs_dask.containers import is_collection
 from nfs_dask.dataset import Dataset
 from nfs_dask.documents.document_source import DocumentProblem, DocumentSource, shares
 from nfs_dask.engine.choose import choose_engine, choose_for_documents
@@ -24,7 +25,7 @@ from nfs_dask.graphs import lazy_array, lazy_value
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.lazy_texts import map_partitions
 from nfs_dask.prediction.reader import Reader
-from nfs_dask.sources.dask_matrices import CollectionSource, is_collection
+from nfs_dask.sources.dask_matrices import CollectionSource
 from nfs_dask.sources.matrix_source import MatrixSource
 from nfs_dask.sources.source import Source
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import unwrapped
+from nfs_dask.containers import is_collection, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
-from nfs_dask.sources.dask_matrices import is_collection
 from nfs_dask.sources.folds import Folds, column_folds, labelled_folds
 from nfs_dask.sources.labels import as_column
 from nfs_dask.sources.source import Source, origin_of

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
-from nfs_dask.containers import a_type, text_names
+from nfs_dask.containers import a_type, is_collection, text_names
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_tree
 from nfs_dask.sources.chunks import height, make_block, merged, part_classes, weigh
@@ -33,11 +33,6 @@ FAN_IN = 16  # classes of that many parts of y are merged together
 DENSE_ENTRY_NBYTES = 24  # value and column of an entry, and the dense value it came from
 MARGIN = 2.0  # how much fuller than the block that was looked at another one may be
 PANDAS_NBYTES = 66 * MiB  # measured: what importing pandas takes
-
-
-def is_collection(X: Any) -> bool:
-    """Whether this is a Dask collection, told without importing Dask."""
-    return hasattr(type(X), "__dask_graph__")
 
 
 class CollectionSource:
