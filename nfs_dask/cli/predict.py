@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,13 @@ from nfs_dask.cli.texts import Location, document_options
 from nfs_dask.errors import DataWarning, warn
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from rich.console import Console
 
     from nfs_dask.documents.document_source import DocumentSource
+    from nfs_dask.engine.engine import Engine
+    from nfs_dask.prediction.model_rows import Asked
     from nfs_dask.prediction.scoring import Verdicts
 
 
@@ -44,14 +47,20 @@ def predict(
     nfs-dask predict spam.model new-mail.npz --out classes.csv --workers 2
     nfs-dask predict spam.model 'mail/*.jsonl.gz' --text-column body --on-error skip --out classes.csv
     """
+    from nfs_dask.dataset import Dataset
+    from nfs_dask.estimators.inputs import check_features
     from nfs_dask.estimators.loading import load_model
+    from nfs_dask.prediction.scoring import verdicts
 
     estimator = load_model(model)
     keeps("no predictions were written")
     measure = "probability" if estimator.model_.has_probabilities else "margin"
     tally = _Tally(estimator.classes_, measure)
-    with _verdicts(estimator, sources, columns, cluster) as verdicts:
-        parts = map(tally.add, verdicts)
+    asked = _opened(estimator, sources, columns)
+    if isinstance(asked, Dataset):
+        check_features(estimator, asked)
+    with _engine_for(asked, cluster) as engine:
+        parts = map(tally.add, verdicts(asked, estimator.model_, engine))
         if out is not None:
             _write_csv(out, tally.lines(parts))
         found = list(parts)  # empty where they have been written
@@ -66,31 +75,31 @@ def predict(
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
 
 
-@contextmanager
-def _verdicts(
-    estimator: Any, sources: tuple[str, ...], columns: dict[str, Any], cluster: ClusterOptions
-) -> Iterator[Iterator[Verdicts]]:
-    """What the model says of a dataset, or of documents that are read piece by piece."""
+def _opened(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -> Asked:
+    """What was named, as the model is asked about it: a dataset, or documents that are read piece by piece."""
     from nfs_dask.dataset import open_dataset
-    from nfs_dask.estimators.inputs import check_features
-    from nfs_dask.estimators.textual import reader_of
-    from nfs_dask.prediction.scoring import classify_documents, classify_rows
+    from nfs_dask.estimators.inputs import reader_of
+    from nfs_dask.prediction.model_rows import ReadDocuments
 
     documents = _documents(estimator, sources, columns)
     if documents is not None:
-        with cluster.engine_for_documents(documents) as engine:
-            yield classify_documents(documents, reader_of(estimator), engine)
-        return
-    dataset = open_dataset(_one_or_list(sources))
-    check_features(estimator, dataset)
-    with cluster.engine(dataset.source) as engine:
-        yield iter(classify_rows(dataset, estimator.model_, engine))
+        return ReadDocuments(documents, reader_of(estimator))
+    return open_dataset(_one_or_list(sources), labels=columns.get("label_column"))
+
+
+def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager[Engine]:
+    """The engine that was asked for, or suits what is read."""
+    from nfs_dask.dataset import Dataset
+
+    if isinstance(asked, Dataset):
+        return cluster.engine(asked.source)
+    return cluster.engine_for_documents(asked.documents)
 
 
 def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -> DocumentSource | None:
     """The documents that were named, with the columns of the training data where no others were; None for a matrix."""
     from nfs_dask.documents.open_documents import is_documents, open_documents
-    from nfs_dask.estimators.textual import reader_of
+    from nfs_dask.estimators.inputs import reader_of
 
     named = {"text_column": columns["text_column"], "regions": columns["regions"]}
     source = _one_or_list(sources)
@@ -180,20 +189,13 @@ def evaluate(model: str, sources: tuple[str, ...], columns: dict[str, Any], clus
     nfs-dask evaluate spam.model test-mail.zarr
     nfs-dask evaluate spam.model test.parquet --label-column folder --json
     """
-    from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.loading import load_model
-    from nfs_dask.estimators.textual import reader_of
-    from nfs_dask.prediction.evaluation import evaluate, evaluate_documents
+    from nfs_dask.prediction.evaluation import evaluate
 
     estimator = load_model(model)
-    documents = _documents(estimator, sources, columns)
-    if documents is not None:
-        with cluster.engine_for_documents(documents) as engine:
-            values = evaluate_documents(documents, reader_of(estimator), engine).to_json()
-    else:
-        dataset = open_dataset(_one_or_list(sources), labels=columns["label_column"])
-        with cluster.engine(dataset.source) as engine:
-            values = evaluate(estimator.model_, dataset, engine).to_json()
+    asked = _opened(estimator, sources, columns)
+    with _engine_for(asked, cluster) as engine:
+        values = evaluate(estimator.model_, asked, engine).to_json()
     answer(values, lambda console: _show_evaluation(values, console))
 
 

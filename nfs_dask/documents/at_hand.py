@@ -52,6 +52,13 @@ def holds_texts(X: Any, regions: Sequence[str] = PLAIN) -> bool:
     return isinstance(X, (list, tuple)) and _is_document(next((one for one in X if one is not None), None))
 
 
+def holds_no_text(X: Any) -> bool:
+    """Whether X is documents without a text: none, or beginning with None or bytes, which `batches` explains."""
+    if is_column(X):
+        return getattr(type_of(X), "kind", "") == "S" or (not len(X) and _may_be_text(type_of(X)))
+    return isinstance(X, (list, tuple)) and (not len(X) or X[0] is None or isinstance(X[0], (bytes, bytearray)))
+
+
 def text_columns(frame: Any) -> list[Any]:
     """Names of the columns of a DataFrame that may hold texts."""
     names, kinds = column_names(frame) or [], column_types(frame)

@@ -24,7 +24,7 @@ from nfs_dask.methods.number_of_features import number_to_keep
 from nfs_dask.methods.recipes import HybridRecipe
 from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.models.model import Evidence
-from nfs_dask.prediction.scoring import What
+from nfs_dask.prediction.model_rows import What
 from nfs_dask.statistics.counts import ClassCounts
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import column_names, is_collection, iterated, unwrapped
+from nfs_dask.containers import column_names, is_collection, is_frame, iterated, listed, unwrapped
 from nfs_dask.dataset import Dataset
+from nfs_dask.documents.at_hand import PLAIN, holds_no_text, holds_texts, text_columns
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.textual import refuse_texts
 from nfs_dask.models.model import Model
+from nfs_dask.prediction.reader import Reader, TextSource
 from nfs_dask.sources.matrices import as_numbers, as_rows
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
@@ -58,6 +59,8 @@ def one_column(y: Any) -> Any:
 
 def check_fitted(estimator: Any) -> None:
     """Refuse an estimator that has not been fitted."""
+    if hasattr(estimator, "model_"):
+        return
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(estimator, "model_")
@@ -118,6 +121,64 @@ def _named(X: Any) -> Any:
 
         return pd.DataFrame(columns=X.columns)
     return X
+
+
+def rows_of(estimator: Any, X: Any) -> Any:
+    """X as prediction and selection take it: rows with the features of the fit, or texts and who reads them."""
+    check_fitted(estimator)
+    X = listed(unwrapped(X))
+    if _is_text(X, estimator.model_):
+        return TextSource(reader_of(estimator), X)
+    X = numeric(X)
+    check_features(estimator, X)
+    return X
+
+
+def _is_text(X: Any, model: Model) -> bool:
+    """Whether X is raw text; that which a model of text cannot read is refused."""
+    text = model.text
+    if text is None:
+        return holds_texts(X)
+    if holds_texts(X, text.regions) or holds_no_text(X):
+        return True
+    if is_frame(X) and len(column_names(X) or ()) < model.n_features and text_columns(X):
+        raise InputError(
+            f"X has columns of texts, {', '.join(map(repr, text_columns(X)))}; give " + _wanted(text.regions)
+        )
+    return False
+
+
+def reader_of(estimator: Any) -> Reader:
+    """Who reads raw text for a fitted estimator; refused where nobody can."""
+    text = estimator.model_.text
+    if text is None:
+        raise InputError(
+            f"X holds texts, and this {type(estimator).__name__} was fitted to a matrix; give a matrix of "
+            f"{estimator.model_.n_features:,} features, fit it in a Pipeline after TextVectorizer(), or fit a Dataset "
+            "that nfs_dask.ingest made of texts"
+        )
+    reader: Reader = estimator.reader_
+    if text.settings.tokenizer is not None and reader.tokenizer is None:
+        raise InputError(
+            f"the model was made with the tokenizer {text.settings.tokenizer}, which is never stored; save the model "
+            "and load it with load_model(path, tokenizer=...)"
+        )
+    return reader
+
+
+def _wanted(regions: Sequence[str]) -> str:
+    if tuple(regions) == PLAIN:
+        return "the one that the model reads, such as X['text']"
+    return f"those that the model reads: {', '.join(map(repr, regions))}"
+
+
+def refuse_texts(X: Any) -> None:
+    """Texts where only numbers do."""
+    if not isinstance(X, str) and holds_texts(X):
+        raise InputError(
+            "X holds texts, and a fit takes numbers; put TextVectorizer() before the estimator in a Pipeline, or fit "
+            "the Dataset that nfs_dask.ingest(texts, store, labels=labels) makes"
+        )
 
 
 def check_alpha(alpha: Any) -> float:

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array
-from nfs_dask.containers import is_collection, listed, unwrapped
+from nfs_dask.containers import is_collection, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.inputs import check_features, check_fitted, numeric, one_column
-from nfs_dask.estimators.textual import texts_to_read
+from nfs_dask.estimators.inputs import check_fitted, one_column, rows_of
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import as_scipy
+from nfs_dask.prediction.model_rows import What
 from nfs_dask.prediction.reader import Reader
-from nfs_dask.prediction.scoring import What, score, score_texts
+from nfs_dask.prediction.scoring import score
 from nfs_dask.sources.labels import encode, sample_weights
 
 
@@ -86,14 +86,7 @@ class PredictingMixin:
         return float(accuracy_score(classes[codes], predicted, sample_weight=weights))
 
     def _score(self, X: Any, what: What) -> Array | Any:
-        check_fitted(self)
-        X = listed(unwrapped(X))
-        reader = texts_to_read(self, X)
-        if reader is not None:
-            return score_texts(X, reader, what)
-        X = numeric(X)
-        check_features(self, X)
-        return score(X, self.model_, what, self.engine)
+        return score(rows_of(self, X), self.model_, what, self.engine)
 
     @property
     def coef_(self) -> Any:

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import listed, unwrapped
+from nfs_dask.containers import unwrapped
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.inputs import check_features, check_fitted, numeric
+from nfs_dask.estimators.inputs import check_fitted, rows_of
 from nfs_dask.estimators.output_frames import contained
-from nfs_dask.estimators.textual import texts_to_read
 from nfs_dask.models.model import Model
-from nfs_dask.prediction.column_selection import restore, select, select_texts
+from nfs_dask.prediction.column_selection import restore, select
 
 
 class SelectingMixin:
@@ -87,13 +86,7 @@ class SelectingMixin:
 
     def _transformed(self, X: Any) -> Any:
         """The selected columns, in a container that is like X."""
-        X = listed(unwrapped(X))
-        reader = texts_to_read(self, X)
-        if reader is not None:
-            return select_texts(X, reader)
-        X = numeric(X)
-        check_features(self, X)
-        return select(X, self.model_.support, self.engine)
+        return select(rows_of(self, X), self.model_.support, self.engine)
 
     def inverse_transform(self, X: Any) -> Any:
         """Selected columns back in their places, (n, n_features_in_); the others are empty. The result is sparse.

@@ -1,4 +1,4 @@
-"""What estimators do about raw text: remember at the fit how to read it, and read it at prediction."""
+"""What estimators remember of raw text at the fit: how it is read at prediction."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeGuard
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import column_names, is_column, is_frame, type_of
-from nfs_dask.documents.at_hand import PLAIN, holds_texts, text_columns
-from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.reader import Reader
@@ -75,56 +72,3 @@ def reader_for(model: Model, tokenizer: Callable[..., Any] | None = None) -> Rea
         if given.rpartition(".")[2] != wanted.rpartition(":")[2].rpartition(".")[2]:
             warn(f"the model was made with the tokenizer {wanted}, and is given {given}", DataWarning)
     return None if model.text is None else Reader(model, tokenizer)
-
-
-def texts_to_read(estimator: Any, X: Any) -> Reader | None:
-    """Who reads X for a fitted estimator; None where X is not raw text."""
-    model: Model = estimator.model_
-    text = model.text
-    if not holds_texts(X, PLAIN if text is None else text.regions) and not (text is not None and _is_no_row(X)):
-        if text is not None and is_frame(X) and len(column_names(X) or ()) < model.n_features and text_columns(X):
-            raise InputError(
-                f"X has columns of texts, {', '.join(map(repr, text_columns(X)))}; give " + _wanted(text.regions)
-            )
-        return None
-    return reader_of(estimator)
-
-
-def _is_no_row(X: Any) -> bool:
-    """Whether X is what no matrix is: empty, or beginning with None or bytes, which readers of texts explain."""
-    if is_column(X):
-        return getattr(type_of(X), "kind", "") == "S" or (not len(X) and are_strings(type_of(X)) is not False)
-    return isinstance(X, (list, tuple)) and (not len(X) or X[0] is None or isinstance(X[0], (bytes, bytearray)))
-
-
-def reader_of(estimator: Any) -> Reader:
-    """Who reads raw text for a fitted estimator; refused where nobody can."""
-    text = estimator.model_.text
-    if text is None:
-        raise InputError(
-            f"X holds texts, and this {type(estimator).__name__} was fitted to a matrix; give a matrix of "
-            f"{estimator.model_.n_features:,} features, fit it in a Pipeline after TextVectorizer(), or fit a Dataset "
-            "that nfs_dask.ingest made of texts"
-        )
-    reader: Reader = estimator.reader_
-    if text.settings.tokenizer is not None and reader.tokenizer is None:
-        raise InputError(
-            f"the model was made with the tokenizer {text.settings.tokenizer}, which is never stored; save the model "
-            "and load it with load_model(path, tokenizer=...)"
-        )
-    return reader
-
-
-def _wanted(regions: Sequence[str]) -> str:
-    if tuple(regions) == PLAIN:
-        return "the one that the model reads, such as X['text']"
-    return f"those that the model reads: {', '.join(map(repr, regions))}"
-
-
-def refuse_texts(X: Any) -> None:
-    """Texts where only numbers do."""
-    if not isinstance(X, str) and holds_texts(X):
-        raise InputError(
-            "X holds texts, and a fit takes numbers; put TextVectorizer() before the estimator in a Pipeline, or fit "
-            "the Dataset that nfs_dask.ingest(texts, store, labels=labels) makes"
-        )

@@ -20,7 +20,7 @@ from nfs_dask.estimators.plain import plain, restored
 from nfs_dask.ingestion.text_options import TextOptions, make_terms
 from nfs_dask.prediction.counted_rows import as_scipy, no_rows
 from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals, Totals, merge_totals
-from nfs_dask.prediction.lazy_texts import fold_partitions, map_partitions
+from nfs_dask.prediction.lazy_chunks import fold_partitions, map_chunks, partitions
 from nfs_dask.prediction.vectorizing import KnownColumns, Splitter
 from nfs_dask.text.ordering import take
 from nfs_dask.text.settings import DEFAULT_PATTERN
@@ -167,7 +167,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         if not is_collection(X):
             return as_scipy(columns.matrix(X), columns.n_columns)
         meta = as_scipy(no_rows(columns.splitter.settings), columns.n_columns)
-        return map_partitions(X, vectorize_partition, columns, "vectors", meta=meta, width=columns.n_columns)
+        return map_chunks(partitions(X), vectorize_partition, columns, "vectors", meta=meta, width=columns.n_columns)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """`fit` and `transform` in one; in memory, texts are read once.

@@ -38,12 +38,14 @@ class Seen:
             if len(self.examples) < EXAMPLES:
                 self.examples.append(problem)
 
-    def add(self, other: Seen) -> None:
-        self.seen += other.seen
-        self.empty += other.empty
-        self.left_out += other.left_out
-        self.examples += other.examples[: EXAMPLES - len(self.examples)]
-        self.collisions += other.collisions
+    def __add__(self, other: Seen) -> Seen:
+        return Seen(
+            self.seen + other.seen,
+            self.empty + other.empty,
+            self.left_out + other.left_out,
+            [*self.examples, *other.examples][:EXAMPLES],
+            self.collisions + other.collisions,
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {

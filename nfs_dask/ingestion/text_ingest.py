@@ -142,7 +142,7 @@ def _merge_and_write(
 ) -> None:
     seen = Seen()
     for piece in pieces:
-        seen.add(piece.seen)
+        seen += piece.seen
     segments = [segment for piece in pieces for segment in piece.segments]
     if not segments:
         reason = f" ({seen})" if seen.left_out else ""

@@ -11,26 +11,25 @@ from nfs_dask.arrays.block import Array, Block, check_structure, check_values, s
 from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.containers import is_collection, library_of
 from nfs_dask.dataset import Dataset
-from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
-from nfs_dask.graphs import lazy_array, lazy_value
 from nfs_dask.prediction.counted_rows import Csr, as_scipy, joined, narrowed, no_rows
-from nfs_dask.prediction.lazy_texts import map_partitions
-from nfs_dask.prediction.reader import Reader
-from nfs_dask.prediction.scoring import heights
+from nfs_dask.prediction.lazy_chunks import heights, map_chunks, partitions
+from nfs_dask.prediction.model_rows import Asked, ModelRows, ReadDocuments, mapping_over, parts_of
+from nfs_dask.prediction.reader import Reader, TextSource, partition_source
 from nfs_dask.sources.matrix_source import MatrixSource
-from nfs_dask.sources.source import Source
 
 
 def select(X: Any, support: Array, engine: Engine | None = None) -> Any:
     """The columns ``support`` (ascending) of X.
 
     Sparse in, sparse out; numpy and data frames give numpy; a Dask collection stays one, lazily; a `Dataset` gives a
-    scipy CSR array.
+    scipy CSR array, and so do texts with a reader, of a Dask collection lazily.
     """
-    if isinstance(X, Dataset):
-        return _select_dataset(X, support, engine)
+    if isinstance(X, (Dataset, ReadDocuments)):
+        return _select_by_tasks(X, support, engine)
+    if isinstance(X, TextSource):
+        return _select_texts(X, support)
     if is_collection(X):
         return _select_lazily(X, support)
     return select_matrix(X, support)
@@ -41,7 +40,7 @@ def restore(Z: Any, support: Array, n_features: int) -> Any:
     if Z.shape[1] != len(support):
         raise InputError(f"X has a different shape than during fitting: {Z.shape[1]} columns, not {len(support)}")
     if is_collection(Z):
-        return _map_chunks(Z.rechunk({1: -1}), _restore_task, support, (n_features,), n_features)
+        return _map_chunks(Z.rechunk({1: -1}), _restore_task, (support, n_features), n_features)
     return _restore_matrix(Z, support, n_features)
 
 
@@ -75,23 +74,17 @@ def lazy_frame(Z: Any, names: Array) -> Any:
     return dd.from_dask_array(Z, columns=names.tolist())
 
 
-def select_texts(texts: Any, reader: Reader) -> Any:
-    """The selected columns of texts: a scipy CSR array, or of a Dask collection a lazy one of such chunks."""
-    if not is_collection(texts):
-        return _select_given(reader, texts, "document")
-    k = len(reader.model.support)
+def _select_texts(texts: TextSource, support: Array) -> Any:
+    if not is_collection(texts.given):
+        return as_scipy(_select_csr(texts, support), len(support))
+    reader, k = texts.reader.for_tasks(), len(support)
     meta = as_scipy(no_rows(reader.features.settings), k)
-    return map_partitions(texts, select_partition, reader.for_tasks(), "columns", meta=meta, width=k)
+    return map_chunks(partitions(texts.given), select_partition, reader, "columns", meta=meta, width=k)
 
 
 def select_partition(reader: Reader, partition: Any, number: int) -> Any:
     """One lazy chunk: the selected columns of the texts of a partition."""
-    return _select_given(reader, partition, f"partition {number:,}, document")
-
-
-def _select_given(reader: Reader, given: Any, where: str) -> Any:
-    lookup = reader.model.lookup
-    return as_scipy(joined([_chosen(block, lookup) for block in reader.blocks(given, where)]), len(lookup.columns))
+    return _select_texts(partition_source(reader, partition, number), reader.model.support)
 
 
 def select_matrix(X: Any, support: Array) -> Any:
@@ -99,20 +92,16 @@ def select_matrix(X: Any, support: Array) -> Any:
     return _like(X, _select_csr(MatrixSource(X), support), len(support))
 
 
-def _select_csr(source: Source, support: Array, start: int = 0, stop: int | None = None) -> Csr:
+def _select_csr(source: ModelRows, support: Array, start: int = 0, stop: int | None = None) -> Csr:
     """The selected columns of some blocks, all of them if not said otherwise."""
     lookup = Lookup.of(support, source.n_features)
     return joined([_taken(source, block, lookup) for block in source.blocks(start, stop or source.n_blocks)])
 
 
-def _taken(source: Source, block: Block, lookup: Lookup) -> Csr:
+def _taken(source: ModelRows, block: Block, lookup: Lookup) -> Csr:
     check_structure(block)
     if not source.trusted:
         check_values(block, "signed")
-    return _chosen(block, lookup)
-
-
-def _chosen(block: Block, lookup: Lookup) -> Csr:
     return narrowed(lookup.take(block), len(lookup.columns))
 
 
@@ -154,17 +143,15 @@ def _original(block: Block, support: Array) -> Csr:
     return block.indptr, support[block.indices], block.data
 
 
-def _select_dataset(dataset: Dataset, support: Array, engine: Engine | None) -> Any:
-    source = dataset.source
-    items = [(source, block, support) for block in range(source.n_blocks)]
-    with choose_engine(engine, source).mapping(source) as mapping:
-        return as_scipy(joined(mapping(select_block, items)), len(support))
+def _select_by_tasks(asked: Asked, support: Array, engine: Engine | None) -> Any:
+    with mapping_over(asked, engine) as mapping:
+        return as_scipy(joined(mapping(select_block, [(*part, support) for part in parts_of(asked)])), len(support))
 
 
-def select_block(item: tuple[Source, int, Array]) -> Csr:
-    """One task: the selected columns of one block of a dataset."""
-    source, number, support = item
-    indptr, indices, data = _select_csr(source, support, number, number + 1)
+def select_block(item: tuple[ModelRows, int, int, Array]) -> Csr:
+    """One task: the selected columns of some blocks."""
+    source, start, stop, support = item
+    indptr, indices, data = _select_csr(source, support, start, stop)
     return indptr, indices, safe_to_compute(data)
 
 
@@ -182,20 +169,18 @@ def _lazily_side_by_side(matrices: Sequence[Any]) -> Any:
 def _select_lazily(X: Any, support: Array) -> Any:
     if hasattr(X, "columns"):
         return X.iloc[:, support.tolist()]
-    return _map_chunks(X, _select_task, support, (), len(support))
+    return _map_chunks(X, _select_task, support, len(support))
 
 
-def _map_chunks(X: Any, task: Callable[..., Any], support: Array, rest: tuple[Any, ...], width: int) -> Any:
+def _map_chunks(X: Any, task: Callable[..., Any], shared: Any, width: int) -> Any:
     """A lazy array with one chunk for each row of chunks of X, of the type that its chunks have."""
     from dask.array.utils import meta_from_array
 
     parts = X.to_delayed(optimize_graph=False).tolist()  # optimisation would drop the futures of persisted chunks
-    columns = lazy_value("support", support)
-    tasks = [(task, row, columns, *rest) for row in parts]
-    return lazy_array("columns", tasks, [parts[0][0], columns], (heights(X), (width,)), meta_from_array(X))
+    return map_chunks(parts, task, shared, "columns", rows=heights(X), meta=meta_from_array(X), width=width)
 
 
-def _select_task(chunks: list[Any], support: Array) -> Any:
+def _select_task(support: Array, chunks: list[Any], number: int) -> Any:  # noqa: ARG001 - partitions have one
     """The selected columns of chunks that lie side by side."""
     if len(chunks) == 1:
         return select_matrix(chunks[0], support)
@@ -218,6 +203,6 @@ def _csr(chunk: Any, columns: Array) -> Any:
     return as_scipy(_select_csr(MatrixSource(chunk), columns), len(columns))
 
 
-def _restore_task(chunks: list[Any], support: Array, n_features: int) -> Any:
+def _restore_task(into: tuple[Array, int], chunks: list[Any], number: int) -> Any:  # noqa: ARG001 - as above
     assert len(chunks) == 1, "restore is given whole rows"
-    return _restore_matrix(chunks[0], support, n_features)
+    return _restore_matrix(chunks[0], *into)

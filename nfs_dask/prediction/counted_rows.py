@@ -89,6 +89,8 @@ def renumbered(rows: Csr, numbers: Array) -> Csr:
 
 def weighed(rows: Csr, settings: TextSettings, idf: Array | None) -> Csr:
     """Counts as the values that settings make of them; ``idf`` has one number for each column."""
+    if not (settings.binary or settings.tfidf):
+        return rows
     indptr, columns, counts = rows
     return indptr, columns, weigh(indptr, columns, counts, settings, idf)
 

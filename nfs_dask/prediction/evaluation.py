@@ -6,28 +6,22 @@ References: Wilson (1927), score interval; docs/mathematics.md 9.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.dataset import Dataset
-from nfs_dask.documents.document_source import DocumentSource, shares
-from nfs_dask.engine.choose import choose_engine, choose_for_documents
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.coverage import CoverageCounts, Reliability
 from nfs_dask.prediction.coverage import judge as judge_confidence
-from nfs_dask.prediction.reader import Reader
+from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, asked_in_turn
 from nfs_dask.sources.labels import encode, merge_classes
-from nfs_dask.sources.source import Source
 
 NORMAL_95 = 1.959963984540054
-TOGETHER = 64  # tasks whose counts are held at once
 
 
 @dataclass(frozen=True)
@@ -67,8 +61,27 @@ class Evaluation:
     labels: Array  # (L,) the labels of the documents
     classes: Array  # (C,) the classes of the model
     confusion: Array  # (L, C) int64, documents with a label that were given a class
-    left_out: int = 0  # bad documents, which nothing was predicted of
+    seen: Seen = field(default_factory=Seen)  # of documents that were read: which were bad, and left out
     confidence: Confidence | None = None  # of models that have probabilities
+
+    @classmethod
+    def nothing(cls, model: Model) -> Evaluation:
+        """Of no documents."""
+        return cls(np.zeros(0, np.int64), model.classes, np.zeros((0, model.n_classes), np.int64))
+
+    def __add__(self, other: Evaluation) -> Evaluation:
+        same = self.labels.dtype == other.labels.dtype and np.array_equal(self.labels, other.labels)
+        labels = self.labels if same else merge_classes([self.labels, other.labels])
+        confusion = np.zeros((len(labels), len(self.classes)), np.int64)
+        for one in (self, other):
+            confusion[np.searchsorted(labels, one.labels)] += one.confusion
+        confidence = _sum(self.confidence, other.confidence)
+        return Evaluation(labels, self.classes, confusion, self.seen + other.seen, confidence)
+
+    @property
+    def left_out(self) -> int:
+        """Bad documents, which nothing was predicted of."""
+        return self.seen.left_out.total()
 
     @property
     def n(self) -> int:
@@ -138,60 +151,42 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     return max(0.0, (center - width) / (n + z2)), min(1.0, (center + width) / (n + z2))
 
 
-def evaluate(model: Model, dataset: Dataset, engine: Engine | None = None) -> Evaluation:
+def evaluate(model: Model, asked: Asked, engine: Engine | None = None) -> Evaluation:
     """Compare what a model says of documents with their labels. Nothing grows with the documents.
 
     Parameters
     ----------
     model
-        Of as many features as the dataset has.
-    dataset
-        With labels; those the model does not know count as mistakes.
+        Of as many features as the dataset has, or that which reads the documents.
+    asked
+        A dataset, or documents, with labels; those the model does not know count as mistakes.
     engine
-        Where the blocks are read.
+        Where they are read.
     """
-    if dataset.classes is None:
-        raise InputError(f"{dataset!r} has no labels to compare with; name the column that holds them")
-    if dataset.n_features != model.n_features:
+    _check_labelled(asked, model)
+    found = sum(asked_in_turn(judge, asked, model, engine, together=TOGETHER), Evaluation.nothing(model))
+    if not len(found.labels):
+        raise InputError("there are no documents to compare with; give at least one")
+    _check_comparable(found.labels, model.classes)
+    if found.left_out:
+        warn(str(found.seen), DataWarning)
+    return found
+
+
+def _check_labelled(asked: Asked, model: Model) -> None:
+    """Refuse what cannot be compared, as far as that is known before it is read."""
+    if isinstance(asked, ReadDocuments):
+        if not asked.documents.labelled:
+            raise InputError("the documents have no labels to compare with; name the column that holds them")
+        return
+    if asked.classes is None:
+        raise InputError(f"{asked!r} has no labels to compare with; name the column that holds them")
+    if asked.n_features != model.n_features:
         raise InputError(
-            f"{dataset!r} has {dataset.n_features} features, the model was fitted to {model.n_features}; documents "
+            f"{asked!r} has {asked.n_features} features, the model was fitted to {model.n_features}; documents "
             "need the features of the training data, in the same order"
         )
-    _check_comparable(dataset.classes, model.classes)
-    source = dataset.source
-    runs = [Judging(source, model, block, block + 1) for block in range(source.n_blocks)]
-    confusion, confidence = np.zeros((len(dataset.classes), model.n_classes), np.int64), None
-    with choose_engine(engine, source).mapping(source) as mapping:
-        for first in range(0, len(runs), TOGETHER):
-            for counts, sure in mapping(judge, runs[first : first + TOGETHER]):
-                confusion += counts
-                confidence = _sum(confidence, sure)
-    return Evaluation(dataset.classes, model.classes, confusion, 0, confidence)
-
-
-def evaluate_documents(documents: DocumentSource, reader: Reader, engine: Engine | None = None) -> Evaluation:
-    """As `evaluate`, for documents that are read piece by piece."""
-    if not documents.labelled:
-        raise InputError("the documents have no labels to compare with; name the column that holds them")
-    tasks = [JudgedPieces(own, pieces, reader) for own, pieces in shares(documents)]
-    found: list[tuple[Array, Array]] = []
-    seen, confidence = Seen(), None
-    with choose_for_documents(engine, documents).executor() as executor:
-        for first in range(0, len(tasks), TOGETHER):
-            for labels, counts, met, sure in executor.map_items(judge_pieces, tasks[first : first + TOGETHER]):
-                found.append((labels, counts))
-                seen.add(met)
-                confidence = _sum(confidence, sure)
-    labels = merge_classes([own for own, _ in found])
-    if not len(labels):
-        raise InputError("there are no documents to compare with; give at least one")
-    _check_comparable(labels, reader.model.classes)
-    confusion = np.zeros((len(labels), reader.model.n_classes), np.int64)
-    for own, counts in found:
-        confusion[np.searchsorted(labels, own)] += counts
-    if seen.left_out:
-        warn(str(seen), DataWarning)
-    return Evaluation(labels, reader.model.classes, confusion, seen.left_out.total(), confidence)
+    _check_comparable(asked.classes, model.classes)
 
 
 def _sum(one: Confidence | None, other: Confidence | None) -> Confidence | None:
@@ -218,29 +213,20 @@ def _check_comparable(labels: Array, classes: Array) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedPieces:
-    """Pieces of documents that one task reads, predicts and compares."""
-
-    documents: DocumentSource
-    pieces: range
-    reader: Reader
-
-
-def judge_pieces(task: JudgedPieces) -> tuple[Array, Array, Seen, Confidence | None]:
-    """Labels of some pieces, (L,), their confusion counts, (L, C), what was left out, and how sure the model was."""
-    model = task.reader.model
-    labels, scores, seen = [], [np.zeros((0, model.n_classes))], Seen()
-    for batch in chain.from_iterable(map(task.documents.batches, task.pieces)):
-        seen.note(batch)
-        labels.append(encode(batch.labels, batch.n_documents))
-        for block in task.reader.blocks_of([batch.document_by_document()]):
-            scores.append(model.scores(block, trusted=True))
-    classes = merge_classes([own for own, _ in labels])
-    codes = np.concatenate([np.zeros(0, np.int64), *(np.searchsorted(classes, own)[codes] for own, codes in labels)])
-    found = np.concatenate(scores)
-    counts = _confusion(codes, found, len(classes))
-    return classes, counts, seen, Confidence.of(model, found, _positions(classes, model.classes)[codes])
+def judge(task: ModelTask) -> Evaluation:
+    """One task: what the model says of some rows, beside their labels. Rows without a label do not count."""
+    model, found = task.model, Evaluation.nothing(task.model)
+    for block, batch in task.read():
+        labels, codes, seen = task.rows.classes, block.codes, Seen()
+        if batch is not None:
+            labels, codes = encode(batch.labels, batch.n_documents)
+            seen.note(batch)
+        assert labels is not None, "what is compared has labels"
+        labelled = codes >= 0
+        scores, codes = model.scores(block, task.rows.trusted)[labelled], codes[labelled]
+        confidence = Confidence.of(model, scores, _positions(labels, model.classes)[codes])
+        found += Evaluation(labels, model.classes, _confusion(codes, scores, len(labels)), seen, confidence)
+    return found
 
 
 def _confusion(codes: Array, scores: Array, n_labels: int) -> Array:
@@ -248,30 +234,6 @@ def _confusion(codes: Array, scores: Array, n_labels: int) -> Array:
     counts = np.zeros((n_labels, scores.shape[1]), np.int64)
     np.add.at(counts, (codes, np.argmax(scores, axis=1)), 1)
     return counts
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """Blocks that one task predicts and compares."""
-
-    source: Source
-    model: Model
-    start: int
-    stop: int
-
-
-def judge(task: Judging) -> tuple[Array, Confidence | None]:
-    """The confusion counts of some blocks, (L, C), and how sure the model was."""
-    labels, model = task.source.classes, task.model
-    assert labels is not None
-    counts, confidence = np.zeros((len(labels), model.n_classes), np.int64), None
-    positions = _positions(labels, model.classes)
-    for block in task.source.blocks(task.start, task.stop):
-        labelled = np.asarray(block.codes) >= 0
-        scores, codes = model.scores(block, task.source.trusted)[labelled], block.codes[labelled]
-        counts += _confusion(codes, scores, len(labels))
-        confidence = _sum(confidence, Confidence.of(model, scores, positions[codes]))
-    return counts, confidence
 
 
 def _share(part: Array, whole: Array) -> Array:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.settings import Tokenizer
-from nfs_dask.text.strings import Strings
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,10 @@ class Reader:
         """Without what is worked out where it is used."""
         return {"model": self.model, "tokenizer": self.tokenizer}
 
+    def counter(self) -> TermCounter:
+        """Counts the terms of texts, which `block` then makes rows of."""
+        return TermCounter(self.features.settings, known=self.terms.counted, tokenizer=self.tokenizer)
+
     def blocks(self, given: Any, where: str = "document") -> Iterator[Block]:
         """Rows of texts in memory: at least one block, also of no documents.
 
@@ -60,48 +64,63 @@ class Reader:
         where
             What to call a document in messages; its number follows.
         """
-        return self.blocks_of(batches(given, self.features.regions, where))
-
-    def blocks_of(self, parts: Iterable[Strings]) -> Iterator[Block]:
-        """Rows of texts that come in parts; in each, the regions of a document follow one another."""
-        counter = TermCounter(self.features.settings, known=self.terms.counted, tokenizer=self.tokenizer)
-        first = 0
-        for texts in parts:
+        counter, first = self.counter(), 0
+        for texts in batches(given, self.features.regions, where):
             counter.add(texts)
-            block = self._block(counter.finish(), first)
+            block = self.block(counter.finish(), first)
             first += block.n_rows
             yield block
         if not first:
-            yield self._block(counter.finish(), first)
+            yield self.block(counter.finish())
 
-    def _block(self, counted: TermCounts, first_row: int) -> Block:
-        indptr, positions, values = self._selected(counted, self.terms.look_up(counted.terms))
+    def block(self, counted: TermCounts, first_row: int = 0, weights: Array | None = None) -> Block:
+        """Rows of counted texts, in which the regions of a document follow one another."""
+        indptr, columns, values = self._chosen(counted, self.terms.look_up(counted.terms))
         codes = np.full(len(indptr) - 1, UNLABELLED, np.int8)
-        columns = positions if self.features.lengths else self.model.support[positions]
-        return Block(indptr, columns, values, codes, self.model.n_features, first_row=first_row)
+        return Block(indptr, columns, values, codes, self.model.n_features, weights, first_row)
 
-    def _selected(self, counted: TermCounts, known: Known) -> Csr:
-        """The entries of documents in the wanted columns, as `_places` numbers them."""
-        settings, n_regions = self.features.settings, self.features.n_regions
-        places = self._places(known.columns)
+    def _chosen(self, counted: TermCounts, known: Known) -> Csr:
+        """The entries of documents in the selected columns; where lengths matter, in all of them."""
+        features, n_regions = self.features, self.features.n_regions
+        firsts = np.arange(n_regions, dtype=np.int64) * features.n_terms
+        columns = np.where(known.columns >= 0, firsts[:, None] + known.columns, -1).ravel()  # region after region
+        there = columns >= 0
+        places = np.full(len(columns), -1, np.int64)  # in the support
+        places[there] = self.model.lookup.positions(columns[there])
+        wanted = there if features.lengths else places >= 0
         if known.idf is None:
-            rows = documents(counted, known.ranks, places >= 0, n_regions)
-            return weighed(renumbered(rows, places), settings, self.features.idf)
-        rows = documents(counted, known.ranks, np.tile(known.columns >= 0, n_regions), n_regions)
-        rows = weighed(rows, settings, np.tile(known.idf, n_regions))
-        return renumbered(chosen(rows, places[rows[1]] >= 0), places)
+            rows = documents(counted, known.ranks, wanted, n_regions)
+            rows = weighed(rows, features.settings, None if features.idf is None else features.idf[places])
+        else:  # whose rows are normed as wholes
+            rows = documents(counted, known.ranks, there, n_regions)
+            rows = weighed(rows, features.settings, np.tile(known.idf, n_regions))
+            rows = rows if features.lengths else chosen(rows, wanted[rows[1]])
+        return renumbered(rows, columns)
 
-    def _places(self, columns: Array) -> Array:
-        """Where some columns of each region are in the support, region after region; -1 for those not selected.
 
-        Where lengths matter, all are wanted, and keep their numbers.
-        """
-        features = self.features
-        firsts = np.arange(features.n_regions, dtype=np.int64) * features.n_terms
-        everywhere = np.where(columns >= 0, firsts[:, None] + columns, -1).ravel()
-        if features.lengths:
-            return everywhere
-        places = np.full(len(everywhere), -1, np.int64)
-        inside = everywhere >= 0
-        places[inside] = self.model.lookup.positions(everywhere[inside])
-        return places
+@dataclass(frozen=True)
+class TextSource:
+    """Texts at hand and who reads them: rows over the columns of a model, as other sources have them.
+
+    In one block, which comes in pieces of some megabytes of text. Values of counted texts need no checks.
+    """
+
+    reader: Reader
+    given: Any  # documents, as `nfs_dask.documents.at_hand` knows them; of a Dask collection a partition at a time
+    where: str = "document"  # what one is called in messages
+
+    n_blocks: ClassVar[int] = 1
+    trusted: ClassVar[bool] = True
+    classes: ClassVar[Array | None] = None
+
+    @property
+    def n_features(self) -> int:
+        return self.reader.model.n_features
+
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        return chain.from_iterable(self.reader.blocks(self.given, self.where) for _ in range(start, stop))
+
+
+def partition_source(reader: Reader, partition: Any, number: int) -> TextSource:
+    """The texts of one partition of a Dask collection."""
+    return TextSource(reader, partition, f"partition {number:,}, document")

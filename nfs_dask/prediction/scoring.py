@@ -1,50 +1,29 @@
 """Scoring documents with a model: a map over blocks, wherever they lie.
 
 In memory the result is an array; of a Dask collection, a lazy one with a chunk for each row of chunks; of a dataset, an
-array in memory, made by the engine block by block.
+array in memory, made by the engine block by block. Texts are rows like others, as soon as a reader is beside them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
 from nfs_dask.containers import is_collection
 from nfs_dask.dataset import Dataset
-from nfs_dask.documents.document_source import DocumentProblem, DocumentSource, shares
-from nfs_dask.engine.choose import choose_engine, choose_for_documents
+from nfs_dask.documents.document_source import DocumentProblem
 from nfs_dask.engine.engine import Engine
-from nfs_dask.graphs import lazy_array, lazy_value
 from nfs_dask.models.model import Model
-from nfs_dask.prediction.lazy_texts import map_partitions
-from nfs_dask.prediction.reader import Reader
+from nfs_dask.prediction.lazy_chunks import heights, map_chunks, partitions
+from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, What, asked_in_turn
+from nfs_dask.prediction.reader import Reader, TextSource, partition_source
 from nfs_dask.sources.dask_matrices import CollectionSource
 from nfs_dask.sources.matrix_source import MatrixSource
-from nfs_dask.sources.source import Source
-
-TOGETHER = 64  # tasks whose verdicts are held at once
-
-What = Literal[
-    "predict", "predict_proba", "predict_log_proba", "decision_function", "scores", "joint_log_likelihood", "whiten"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringRun:
-    """Blocks of a source that one task scores."""
-
-    source: Source
-    model: Model
-    what: What
-    start: int
-    stop: int
 
 
 def score(X: Any, model: Model, what: What, engine: Engine | None = None) -> Any:
@@ -52,60 +31,30 @@ def score(X: Any, model: Model, what: What, engine: Engine | None = None) -> Any
 
     Parameters
     ----------
-    X : matrix in memory, dask array or DataFrame, or Dataset
+    X : matrix in memory, dask array or DataFrame, Dataset, TextSource or ReadDocuments
     what
         Which method of `Model`.
     engine
-        Where the blocks of a dataset are read.
+        Where the blocks of a dataset, and documents, are read.
 
     Returns
     -------
     (n_rows,), (n_rows, C), or for "whiten" (n_rows, k)
-        A dask array for a Dask collection, else numpy.
+        A dask array for a Dask collection, of texts with unknown row chunks; else numpy.
     """
-    if isinstance(X, Dataset):
-        return _score_dataset(X, model, what, engine)
-    if is_collection(X):
+    if isinstance(X, (Dataset, ReadDocuments)):
+        return _together(list(asked_in_turn(score_run, X, model, engine, what)))
+    texts = isinstance(X, TextSource)
+    if is_collection(X.given if texts else X):
         return _score_lazily(X, model, what)
-    source = MatrixSource(X)
-    return score_run(ScoringRun(source, model, what, 0, source.n_blocks))
+    rows = X if texts else MatrixSource(X)
+    return score_run(ModelTask(rows, 0, rows.n_blocks, model, what))
 
 
-def score_texts(texts: Any, reader: Reader, what: What) -> Any:
-    """What a model says of each of some texts, by the name of one of its methods.
-
-    Parameters
-    ----------
-    texts
-        Documents as `nfs_dask.documents.at_hand` knows them.
-    reader
-        Reads them for the model.
-    what
-        Which method of `Model`.
-
-    Returns
-    -------
-    (n_documents,) or (n_documents, C)
-        A dask array of unknown row chunks for a Dask collection, else numpy.
-    """
-    if not is_collection(texts):
-        return _together([score_block(reader.model, block, what, trusted=True) for block in reader.blocks(texts)])
-    model = reader.model
-    width = _width(model, what)
-    meta = np.empty((0,) if width is None else (0, 0), _type_of(model, what))
-    task = partial(score_partition, what=what)
-    return map_partitions(texts, task, reader.for_tasks(), what.replace("_", "-"), meta=meta, width=width)
-
-
-def score_partition(reader: Reader, partition: Any, number: int, what: What) -> Array:
-    """One lazy chunk: texts of a Dask collection."""
-    blocks = reader.blocks(partition, f"partition {number:,}, document")
-    return _together([score_block(reader.model, block, what, trusted=True) for block in blocks])
-
-
-def score_run(run: ScoringRun) -> Array:
+def score_run(task: ModelTask) -> Array:
     """One task: the scores of some blocks, put together."""
-    return _together(list(_scores(run)))
+    blocks = task.rows.blocks(task.start, task.stop)
+    return _together([score_block(task.model, block, task.what, task.rows.trusted) for block in blocks])
 
 
 def score_block(model: Model, block: Block, what: What, trusted: bool = False) -> Array:
@@ -113,13 +62,20 @@ def score_block(model: Model, block: Block, what: What, trusted: bool = False) -
     return np.asarray(getattr(model, what)(block, trusted))
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPieces:
-    """Pieces of documents that one task reads and scores."""
+def score_chunk(shared: Model | Reader, chunk: Any, number: int, what: What) -> Array:
+    """One lazy chunk: a block for a model, or texts of a partition for a reader."""
+    if isinstance(shared, Model):
+        return score_block(shared, chunk, what)
+    return score_run(ModelTask(partition_source(shared, chunk, number), 0, 1, shared.model, what))
 
-    documents: DocumentSource
-    pieces: range
-    reader: Reader
+
+def _score_lazily(X: Any, model: Model, what: What) -> Any:
+    texts, width = isinstance(X, TextSource), _width(model, what)
+    chunks = partitions(X.given) if texts else CollectionSource(X).delayed
+    shared, rows = (X.reader, None) if texts else (model, heights(X))
+    task, label = partial(score_chunk, what=what), what.replace("_", "-")
+    meta = np.empty((0,) if width is None else (0, 0), _type_of(model, what))
+    return map_chunks(chunks, task, shared.for_tasks(), label, rows=rows, meta=meta, width=width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,58 +91,36 @@ class Verdicts:
     margins: Array | None = None  # (n,) float64, score above that of the second best class; inf where none is possible
 
 
-def classify_documents(documents: DocumentSource, reader: Reader, engine: Engine | None = None) -> Iterator[Verdicts]:
-    """The class of documents that are read piece by piece; never those of all pieces at once.
+def verdicts(asked: Asked, model: Model, engine: Engine | None = None) -> Iterator[Verdicts]:
+    """The class of each row or document, task by task; rows are numbered within their task.
 
     Parameters
     ----------
-    documents
-        Files, or whatever else `nfs_dask.documents.open_documents` opens.
-    reader
-        Reads them for its model.
+    asked
+        A dataset, of which all verdicts are held; or documents that are read piece by piece, of which those of some
+        tasks are.
+    model
+        That which reads the documents.
     engine
-        Where pieces are read; None chooses as for an ingest.
-
-    Yields
-    ------
-    Verdicts
-        Of some pieces after others.
+        Where they are read; None chooses as for a pass, or for an ingest.
     """
-    with choose_for_documents(engine, documents).executor() as executor:
-        tasks = [ReadPieces(own, pieces, reader) for own, pieces in shares(documents)]
-        for first in range(0, len(tasks), TOGETHER):
-            yield from executor.map_items(classify, tasks[first : first + TOGETHER])
+    together = TOGETHER if isinstance(asked, ReadDocuments) else None
+    return asked_in_turn(classify, asked, model, engine, together=together)
 
 
-def classify(task: ReadPieces) -> Verdicts:
-    """The verdicts of some pieces."""
-    model = task.reader.model
-    rows, found = [np.zeros(0, np.int64)], [np.zeros((0, model.n_classes))]
-    left_out, problem = 0, None
-    seen = 0
-    for batch in chain.from_iterable(map(task.documents.batches, task.pieces)):
-        for block in task.reader.blocks_of([batch.document_by_document()]):
-            found.append(model.scores(block, trusted=True))
-        rows.append(batch.rows + seen)
-        seen += batch.seen
-        left_out += len(batch.problems)
-        problem = problem or next(iter(batch.problems), None)
-    best, chances, margins = _best(model, np.concatenate(found))
-    return Verdicts(np.concatenate(rows), best, chances, seen, left_out, problem, margins)
-
-
-def classify_rows(dataset: Dataset, model: Model, engine: Engine | None = None) -> list[Verdicts]:
-    """The class of each row of a dataset, block by block; rows are numbered within their block."""
-    source = dataset.source
-    runs = [ScoringRun(source, model, "scores", block, block + 1) for block in range(source.n_blocks)]
-    with choose_engine(engine, source).mapping(source) as mapping:
-        return list(mapping(classify_run, runs))
-
-
-def classify_run(run: ScoringRun) -> Verdicts:
-    """The verdicts of some blocks."""
-    best, chances, margins = _best(run.model, score_run(run))
-    return Verdicts(np.arange(len(best)), best, chances, len(best), 0, None, margins)
+def classify(task: ModelTask) -> Verdicts:
+    """The verdicts of one task."""
+    rows, found = [np.zeros(0, np.int64)], [np.zeros((0, task.model.n_classes))]
+    seen, left_out, first = 0, 0, None
+    for block, batch in task.read():
+        found.append(task.model.scores(block, task.rows.trusted))
+        rows.append(seen + (np.arange(block.n_rows) if batch is None else batch.rows))
+        seen += block.n_rows if batch is None else batch.seen
+        problems = () if batch is None else batch.problems
+        left_out += len(problems)
+        first = first or next(iter(problems), None)
+    best, chances, margins = _best(task.model, np.concatenate(found))
+    return Verdicts(np.concatenate(rows), best, chances, seen, left_out, first, margins)
 
 
 def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:
@@ -199,30 +133,8 @@ def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:
     return best, chances, leading[:, 1] - leading[:, 0]
 
 
-def _scores(run: ScoringRun) -> Iterator[Array]:
-    for block in run.source.blocks(run.start, run.stop):
-        yield score_block(run.model, block, run.what, run.source.trusted)
-
-
 def _together(parts: list[Array]) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _score_dataset(dataset: Dataset, model: Model, what: What, engine: Engine | None) -> Array:
-    source = dataset.source
-    runs = [ScoringRun(source, model, what, block, block + 1) for block in range(source.n_blocks)]
-    with choose_engine(engine, source).mapping(source) as mapping:
-        return _together(mapping(score_run, runs))
-
-
-def _score_lazily(X: Any, model: Model, what: What) -> Any:
-    blocks = CollectionSource(X).delayed
-    shared = lazy_value("model", model.for_tasks())
-    tasks = [(score_block, shared, block, what) for block in blocks]
-    width = _width(model, what)
-    chunks = (heights(X),) if width is None else (heights(X), (width,))
-    meta = np.empty((0,) * len(chunks), _type_of(model, what))
-    return lazy_array(what.replace("_", "-"), tasks, [blocks[0], shared], chunks, meta)
 
 
 def _width(model: Model, what: What) -> int | None:
@@ -235,8 +147,3 @@ def _width(model: Model, what: What) -> int | None:
 
 def _type_of(model: Model, what: What) -> np.dtype[Any]:
     return model.classes.dtype if what == "predict" else np.dtype(np.float64)
-
-
-def heights(X: Any) -> tuple[float, ...]:
-    """Rows of each chunk of a Dask collection; NaN where they are not known."""
-    return tuple(X.chunks[0]) if hasattr(X, "chunks") else (math.nan,) * X.npartitions

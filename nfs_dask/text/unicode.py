@@ -74,7 +74,7 @@ class Folding:
     offsets: Array  # (n + 1,) int64
     pieces: Array  # (nbytes,) uint8
 
-    @property
+    @functools.cached_property
     def widest(self) -> int:
         """Most bytes that one character becomes."""
         return max(4, int(np.diff(self.offsets).max(initial=0)))

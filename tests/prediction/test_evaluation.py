@@ -10,7 +10,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix
 
 import nfs_dask as nfs
 from nfs_dask.prediction.coverage import Reliability, accuracy_coverage
-from nfs_dask.prediction.evaluation import TOGETHER, evaluate, wilson
+from nfs_dask.prediction.evaluation import evaluate, wilson
+from nfs_dask.prediction.model_rows import TOGETHER
 from nfs_dask.sources.matrix_source import MatrixSource
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import dask.array as da
+import dask.bag as bag
 import numpy as np
 import pytest
 from scipy import sparse
@@ -15,12 +16,15 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.documents.open_documents import open_documents
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import DataWarning
+from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.models.centers import CentersModel
 from nfs_dask.models.model import Evidence, Model
 from nfs_dask.models.naive_bayes import NaiveBayesModel
-from nfs_dask.prediction.evaluation import evaluate, evaluate_documents
-from nfs_dask.prediction.reader import Reader
-from nfs_dask.prediction.scoring import Verdicts, classify_documents, classify_rows, score
+from nfs_dask.prediction.column_selection import select
+from nfs_dask.prediction.evaluation import Evaluation, evaluate
+from nfs_dask.prediction.model_rows import ReadDocuments
+from nfs_dask.prediction.reader import Reader, TextSource
+from nfs_dask.prediction.scoring import Verdicts, score, verdicts
 from nfs_dask.sources import block_cuts as cutting
 from nfs_dask.sources.matrix_source import MatrixSource
 from nfs_dask.text.features import TextFeatures
@@ -109,7 +113,7 @@ def test_rows_of_a_dataset(name: str, dataset: Dataset) -> None:
     lazy = score(da.from_array(whole(dataset), chunks=(30, 6)), model, "scores")
     assert lazy.shape == (100, 3)
     np.testing.assert_allclose(lazy.compute(), scores, rtol=1e-12, atol=1e-12)
-    found = classify_rows(dataset, model)
+    found = list(verdicts(dataset, model))
     assert len(found) == dataset.source.n_blocks
     assert [part.rows.tolist() for part in found] == [list(range(part.seen)) for part in found]
     assert_say(found, scores, model)
@@ -145,14 +149,48 @@ def test_documents_that_are_read_piece_by_piece(name: str, tmp_path: Path) -> No
     (tmp_path / "some.txt").write_text("\n".join(given))
     (tmp_path / "a.csv").write_text("text\n" + "\n".join(given))
     for file in ("some.txt", "a.csv"):
-        found = list(classify_documents(open_documents(tmp_path / file), Reader(model), SerialEngine()))
+        found = list(verdicts(ReadDocuments(open_documents(tmp_path / file), Reader(model)), model, SerialEngine()))
         assert sum(part.seen for part in found) == len(given)
         assert_say(found, score(counts(given), model, "scores"), model)
 
 
+@pytest.mark.parametrize("name", ["l2", "multinomial"])
+def test_documents_are_a_source_like_any_other(name: str, tmp_path: Path) -> None:
+    """What is scored and selected of files, of a list and of a bag is what counts give."""
+    model, given = MODELS[name], texts(50, seed=2)
+    (tmp_path / "some.txt").write_text("\n".join(given))
+    reader, rows = Reader(model), sparse.csr_array(counts(given))
+    read = ReadDocuments(open_documents(tmp_path / "some.txt"), reader)
+    assert (read.n_blocks, read.n_features, read.classes) == (1, 6, None)
+    lazy = TextSource(reader, bag.from_sequence(given, npartitions=3))
+    for source in (read, TextSource(reader, given), lazy):
+        scores, chosen = score(source, model, "scores"), select(source, model.support)
+        if source is lazy:
+            scores, chosen = scores.compute(), sparse.vstack([chosen.partitions[i].compute() for i in range(3)])
+        np.testing.assert_array_equal(scores, score(rows, model, "scores"))
+        np.testing.assert_array_equal(chosen.todense(), rows[:, model.support].todense())
+    (tmp_path / "none.csv").write_text("text\n")
+    none = ReadDocuments(open_documents(tmp_path / "none.csv"), reader)
+    assert (score(none, model, "scores").shape, select(none, model.support).shape) == ((0, 3), (0, 3))
+    read_columns = np.concatenate([block.indices for block in read.blocks(0, 1)])
+    np.testing.assert_array_equal(read_columns, next(TextSource(reader, given).blocks(0, 1)).indices)
+
+
+def test_labels_are_put_together_from_parts() -> None:
+    model = MODELS["l2"]
+    parts = [
+        Evaluation(np.array(labels), model.classes, np.array(confusion), Seen(seen=len(labels)))
+        for labels, confusion in ((["a", "d"], [[1, 0, 2], [0, 3, 0]]), (["b", "d"], [[4, 0, 0], [0, 1, 5]]))
+    ]
+    found = sum(parts, Evaluation.nothing(model))
+    assert found.labels.tolist() == ["a", "b", "d"]
+    assert found.confusion.tolist() == [[1, 0, 2], [4, 0, 0], [0, 4, 5]]
+    assert (found.seen.seen, found.left_out, found.confidence) == (4, 0, None)
+
+
 def test_documents_that_were_left_out_have_no_verdict() -> None:
     documents = open_documents(["tea", None, "milk cup"], on_error="skip")
-    (found,) = classify_documents(documents, Reader(MODELS["l1"]))
+    (found,) = verdicts(ReadDocuments(documents, Reader(MODELS["l1"])), MODELS["l1"])
     assert (found.seen, found.left_out, found.rows.tolist(), found.chances) == (3, 1, [0, 2], None)
     assert_say([found], score(counts(["tea", "milk cup"]), MODELS["l1"], "scores"), MODELS["l1"])
 
@@ -172,6 +210,6 @@ def test_evaluation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pd.DataFrame({"text": [*given, None], "folder": [*labels, "a"]})
     documents = open_documents(frame, label_column="folder", on_error="skip")
     with pytest.warns(DataWarning, match="1"):
-        read = evaluate_documents(documents, Reader(model))
+        read = evaluate(model, ReadDocuments(documents, Reader(model)))
     np.testing.assert_array_equal(read.confusion, expected)
     assert read.left_out == 1
