@@ -17,7 +17,7 @@ from nfs_dask.sources.dask_matrices import CollectionSource
 from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.matrices import ACCEPTED
 from nfs_dask.sources.matrix_source import MatrixSource
-from nfs_dask.sources.row_tables import FrameRows
+from nfs_dask.sources.row_tables import FrameRowTable
 from nfs_dask.sources.source import Source, is_source
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
@@ -100,7 +100,7 @@ def _open_anndata(X: Any, request: Request) -> Source:
     matrix = matrix_of(X, request.layer)
     opened: Any = _open_collection if is_collection(matrix) else _open_matrix
     source: Any = opened(matrix, Request(y, request.sample_weight, names))
-    source.annotations = FrameRows(X.obs, request.labels)
+    source.annotations = FrameRowTable(X.obs, request.labels)
     return cast(Source, source)
 
 

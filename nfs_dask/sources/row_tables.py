@@ -96,7 +96,7 @@ class ZarrRows(RowTable):
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldColumn:
     """Values in memory."""
 
     values: Array
@@ -110,7 +110,7 @@ class Held:
         return self.values[start:stop]
 
 
-class FrameRows(RowTable):
+class FrameRowTable(RowTable):
     """Of AnnData in memory: a DataFrame."""
 
     def __init__(self, frame: Any, labels: str | None) -> None:
@@ -129,18 +129,18 @@ def _held(values: Any, where: str) -> TableColumn:
     """A column of pandas."""
     kind = values.dtype.kind if isinstance(values.dtype, np.dtype) else ""
     if kind and kind in "biuf":
-        return Held(values.to_numpy(), where)
+        return HeldColumn(values.to_numpy(), where)
     if hasattr(values, "cat"):
-        categories = Held(np.asarray(values.cat.categories), where)
-        return Categorical(Held(values.cat.codes.to_numpy(), where), categories, where, bool(values.cat.ordered))
+        categories = HeldColumn(np.asarray(values.cat.categories), where)
+        return Categorical(HeldColumn(values.cat.codes.to_numpy(), where), categories, where, bool(values.cat.ordered))
     missing = values.isna().to_numpy()
     numbers = getattr(values.dtype, "numpy_dtype", None)
     if numbers is not None and numbers.kind in "biuf":
-        return Nullable(Held(values.fillna(0).to_numpy(numbers), where), Held(missing, where), where)
+        return Nullable(HeldColumn(values.fillna(0).to_numpy(numbers), where), HeldColumn(missing, where), where)
     texts = values.to_numpy(object, na_value=None)
     if not all(isinstance(value, str) for value in texts[~missing]):
         raise unreadable(where, str(values.dtype))
-    return Held(texts, where)
+    return HeldColumn(texts, where)
 
 
 def _described(name: str, column: TableColumn) -> RowColumn:
