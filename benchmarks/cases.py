@@ -25,52 +25,30 @@ from pathlib import Path
 import numpy as np
 
 from nfs_dask import ingest
-from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.block import Array, Block
 from nfs_dask.dataset import Dataset, open_dataset
+from nfs_dask.sources.source import Facts, Sizes, Source
 
 HEAD = 200_000
 ROWS = 100_000  # of a block
 
 
-@dataclass(frozen=True)
-class Case:
-    """A `Source` of generated documents in two classes."""
+class Case(Source):
+    """Generated documents in two classes."""
 
-    n_rows: int
-    n_features: int
-    words: float = 26.0
-    seed: int = 7
-
-    nnz: int | None = None
-    kind: Kind | None = "count"
-    weighted: bool = False
-    in_memory: bool = False
-    trusted: bool = True
-    read_nbytes: int = 0
-    import_nbytes: int = 0
-
-    @property
-    def classes(self) -> Array:
-        return np.array(["negative", "positive"])
-
-    @property
-    def n_blocks(self) -> int:
-        return -(-self.n_rows // ROWS)
-
-    @property
-    def block_entries(self) -> int:
-        return int(1.1 * self.words * ROWS)
-
-    @property
-    def block_nbytes(self) -> int:
-        return self.block_entries * 5 + ROWS * 12
-
-    @property
-    def fingerprint(self) -> str:
-        return f"{self.n_rows}-{self.n_features}-{self.words}-{self.seed}"
-
-    def names(self, columns: Array) -> list[str] | None:
-        return None
+    def __init__(self, n_rows: int, n_features: int, words: float = 26.0, seed: int = 7) -> None:
+        self.words, self.seed = words, seed
+        self.facts = Facts(
+            n_rows,
+            n_features,
+            -(-n_rows // ROWS),
+            kind="count",
+            classes=np.array(["negative", "positive"]),
+            trusted=True,
+            fingerprint=f"{n_rows}-{n_features}-{words}-{seed}",
+        )
+        entries = int(1.1 * words * ROWS)
+        self._sizes = Sizes(entries * 5 + ROWS * 12, entries, 0)
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         for number in range(start, stop):

@@ -61,7 +61,7 @@ class Dataset:
     @property
     def text(self) -> TextFacts | None:
         """How texts became the rows of a store of ours, and what an ingest has seen of them; None of other data."""
-        return getattr(self.source, "text", None)
+        return self.source.text
 
     def names(self, columns: Array) -> list[str] | None:
         """Names of some columns, read without loading the rest."""

@@ -6,13 +6,14 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
+from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import State, Statistic
 
 
@@ -167,13 +168,13 @@ def _size_does_not_depend_on_rows(statistic: Statistic, blocks: Sequence[Block])
 
 
 @dataclass
-class Misbehaving:
+class Misbehaving(Source):
     """A source that does something bad when a worker reads a block, the first time or each time.
 
     ``deed`` is "kill" (SIGKILL to the process that reads), "raise", or "interrupt" (SIGINT to process ``victim``).
     """
 
-    inner: Any
+    inner: Source
     deed: str
     at_block: int
     marks: str  # a folder that remembers what was done
@@ -181,18 +182,12 @@ class Misbehaving:
     victim: int = 0
     fingerprint_suffix: str = ""
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)
-
-    @property
-    def fingerprint(self) -> str:
-        return f"{self.inner.fingerprint}{self.fingerprint_suffix}"
+    def __post_init__(self) -> None:
+        self.facts = replace(self.inner.facts, fingerprint=f"{self.inner.fingerprint}{self.fingerprint_suffix}")
+        self._sizes = self.inner.sizes
 
     def names(self, columns: Array) -> list[str] | None:
-        names: list[str] | None = self.inner.names(columns)
-        return names
+        return self.inner.names(columns)
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         for number in range(start, stop):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.block import Array, Block
 from nfs_dask.errors import InputError
+from nfs_dask.sources.source import Facts, Sizes, Source
 
 _PLANTED_SHARE = 0.06  # of all words of a document
 _OWN_SHARE = 0.75  # of its planted words, those of its own class; the rest are those of any class
@@ -24,9 +24,8 @@ _TOPICS = {  # sorted, so that the labels are
 }
 
 
-@dataclass
-class GeneratedCorpus:
-    """A `Source` of documents that are drawn when they are read: no files, and never more than a block in memory.
+class GeneratedCorpus(Source):
+    """Documents that are drawn when they are read: no files, and never more than a block in memory.
 
     Most words come from a background whose rank has a Zipf distribution (the word of rank r is ``w`` and r as a
     number), the same in every class. A few come from each class's planted words, that lie at random columns. A block
@@ -39,56 +38,58 @@ class GeneratedCorpus:
     100
     """
 
-    n_documents: int
-    n_features: int
-    n_classes: int = 2
-    words_per_document: float = 60.0  # on average, duplicates counted
-    planted: int = 10  # words for each class
-    seed: int = 0
-    block_rows: int = 4096
-    first_block: int = 0  # where another corpus of the same seed ends: more documents of the same kind
+    def __init__(
+        self,
+        n_documents: int,
+        n_features: int,
+        n_classes: int = 2,
+        words_per_document: float = 60.0,  # on average, duplicates counted
+        planted: int = 10,  # words for each class
+        seed: int = 0,
+        block_rows: int = 4096,
+        first_block: int = 0,  # where another corpus of the same seed ends: more documents of the same kind
+    ) -> None:
+        self.n_documents, self.n_classes, self.planted = n_documents, n_classes, planted
+        self.words_per_document, self.seed = words_per_document, seed
+        self.block_rows, self.first_block = block_rows, first_block
+        self._check(n_features)
+        parameters = {
+            "n_documents": n_documents,
+            "n_features": n_features,
+            "n_classes": n_classes,
+            "words_per_document": words_per_document,
+            "planted": planted,
+            "seed": seed,
+            "block_rows": block_rows,
+            "first_block": first_block,
+        }
+        self.facts = Facts(
+            n_documents,
+            n_features,
+            -(-n_documents // block_rows),
+            nnz=None,  # known only when all is drawn
+            kind="count",
+            classes=np.array([_topic(c) for c in range(n_classes)]),
+            trusted=True,
+            fingerprint=hashlib.blake2b(json.dumps(parameters).encode(), digest_size=16).hexdigest(),
+        )
+        self._longest = min(int(4 * words_per_document) + 1, np.iinfo(np.uint16).max)  # words of a document
+        entries = block_rows * min(self._longest, n_features)
+        read = int(n_documents * words_per_document * (8 + 2))  # as if what is drawn had been read
+        self._sizes = Sizes(entries * (8 + 2) + block_rows * (8 + 4) + 8, entries, read)
 
-    n_rows: int = field(init=False)
-    n_blocks: int = field(init=False)
-    nnz: int | None = field(init=False, default=None)  # known only when all is drawn
-    kind: Kind | None = field(init=False, default="count")
-    classes: Array | None = field(init=False)
-    weighted: bool = field(init=False, default=False)
-    in_memory: bool = field(init=False, default=False)
-    trusted: bool = field(init=False, default=True)
-    block_entries: int = field(init=False)
-    block_nbytes: int = field(init=False)
-    read_nbytes: int = field(init=False)  # as if what is drawn had been read
-    import_nbytes: int = field(init=False, default=0)
-    fingerprint: str | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._check()
-        self._longest = min(int(4 * self.words_per_document) + 1, np.iinfo(np.uint16).max)  # words of a document
-        self.n_rows = self.n_documents
-        self.n_blocks = -(-self.n_documents // self.block_rows)
-        self.classes = np.array([_topic(c) for c in range(self.n_classes)])
-        self.block_entries = self.block_rows * min(self._longest, self.n_features)
-        self.block_nbytes = self.block_entries * (8 + 2) + self.block_rows * (8 + 4) + 8
-        self.read_nbytes = int(self.n_documents * self.words_per_document * (8 + 2))
-        self.fingerprint = self._fingerprint()
-
-    def _check(self) -> None:
+    def _check(self, n_features: int) -> None:
         wanted = self.n_classes * self.planted
         if self.n_documents < 1 or self.n_classes < 1 or self.block_rows < 1 or self.words_per_document <= 0:
             raise InputError(
                 f"a corpus of {self.n_documents} documents in {self.n_classes} classes, {self.words_per_document} "
                 f"words each, in blocks of {self.block_rows} rows; all of these are at least 1"
             )
-        if not 0 <= wanted < self.n_features:
+        if not 0 <= wanted < n_features:
             raise InputError(
                 f"{wanted} planted words ({self.planted} for each of {self.n_classes} classes) in a vocabulary of "
-                f"{self.n_features}; leave room for others: plant fewer, or take more features"
+                f"{n_features}; leave room for others: plant fewer, or take more features"
             )
-
-    def _fingerprint(self) -> str:
-        parameters = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        return hashlib.blake2b(json.dumps(parameters).encode(), digest_size=16).hexdigest()
 
     def planted_words(self, class_code: int) -> list[str]:
         """The words that mark a class: what a selection of ``planted`` features for each class should find."""

@@ -28,7 +28,7 @@ from nfs_dask.engine.tasks import Fold, Job, Tick, fold_run, merge_folds, scatte
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.folder import Folder
 from nfs_dask.progress import Progress
-from nfs_dask.sources.source import Source, is_delayed
+from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.units import parse_bytes
 
@@ -235,13 +235,13 @@ class ClusterExecutor:
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         with self._watched(source.n_blocks, label):
             runs = self._runs(scatter_run, self._share(job), job, source)
-            return self._collect(self._compute(runs) if is_delayed(source) else list(runs))
+            return self._collect(self._compute(runs) if source.delayed is not None else list(runs))
 
     def fold(self, job: Job, source: Source, label: str) -> Fold:
         with self._watched(source.n_blocks, label):
             shared = self._share(job)
             runs = self._runs(fold_run, shared, job, source)
-            if is_delayed(source):
+            if source.delayed is not None:
                 root = self._compute([merge_tree(runs, job.plan.fan_in, partial(_lazy(merge_task), shared))])[0]
             else:
                 merge = partial(self._submit, merge_task, shared, name="merge")
@@ -256,7 +256,7 @@ class ClusterExecutor:
         if job.source is not None:
             for run in range(len(job.plan.runs)):
                 yield self._task(function, shared, (run,))
-        elif is_delayed(source):
+        elif source.delayed is not None:
             task = _lazy(run_task)
             for run, block in enumerate(source.delayed):
                 yield task(function, shared, (run,), self._topic, block)

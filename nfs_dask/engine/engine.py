@@ -22,7 +22,7 @@ from nfs_dask.engine.tasks import Fold, Job, fold_panel
 from nfs_dask.engine.workplace import Workplace, open_workplace
 from nfs_dask.errors import DataWarning, NfsDaskError, warn
 from nfs_dask.files.folder import Folder
-from nfs_dask.sources.source import Source, is_shipped
+from nfs_dask.sources.source import Source
 from nfs_dask.statistics.panels import MemoryPanels, Panels
 from nfs_dask.statistics.statistic import State, Statistic
 from nfs_dask.store import states
@@ -109,7 +109,7 @@ class Engine(ABC):
 
         Data that workers cannot read are worked on here.
         """
-        if is_shipped(source):
+        if source.is_shipped:
             yield lambda function, items: [function(item) for item in items]
         else:
             with self.executor() as executor:
@@ -146,7 +146,7 @@ class Engine(ABC):
                 plan.check()
                 place.begin(plan)
                 logger.debug("%s", plan)
-                shipped = plan.resources.remote and is_shipped(source)
+                shipped = plan.resources.remote and source.is_shipped
                 job = Job(statistic, None if shipped else source, plan, source.trusted, checkpoints=place.checkpoints)
                 carry_out = _dense if plan.strategy == "dense" else _scatter
                 panels = carry_out(job, source, executor, place, kept)

@@ -25,7 +25,7 @@ from typing import Any, Literal
 from nfs_dask.arrays.block import Array
 from nfs_dask.cluster.resources import SLACK, USABLE, Resources
 from nfs_dask.errors import InputError, PlanError
-from nfs_dask.sources.source import Source, is_shipped
+from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.units import MiB, format_bytes, format_seconds, parse_bytes
 
@@ -278,7 +278,7 @@ def _seconds(source: Source, resources: Resources) -> float:
 
 def _runs(source: Source, resources: Resources, per_slot: int) -> tuple[tuple[int, int], ...]:
     """Equal ranges of blocks, a few for each slot, as long as each is worth a task."""
-    if resources.remote and is_shipped(source):
+    if resources.remote and source.is_shipped:
         n = source.n_blocks  # each block is the input of a task of its own
     else:
         worth = max(1, int(_seconds(source, resources) / RUN_SECONDS))

@@ -35,7 +35,7 @@ from nfs_dask.errors import InputError, NfsDaskError, ResumeError, StoreError
 from nfs_dask.files.claims import sign, sweep
 from nfs_dask.files.folder import Folder
 from nfs_dask.files.sealed import sealed, unsealed
-from nfs_dask.sources.source import Source, origin_of
+from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.store.states import StoredPanels
 
@@ -151,7 +151,7 @@ def open_workplace(
     name = pass_name(statistic, source)
     place = Workplace([folder for folder in given if folder is not None], run_folder, statistic.describe(), name)
     if run_folder is not None:
-        _enter_run(run_folder, origin_of(source))
+        _enter_run(run_folder, source.origin)
     try:
         yield place
     except BaseException:
@@ -170,7 +170,7 @@ def pass_name(statistic: Statistic, source: Source) -> str:
     """
     own = [f for f in dataclasses.fields(statistic) if f.name != "n_classes"]  # type: ignore[arg-type]
     found = any(f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING for f in own)
-    if not found and origin_of(source) is source:
+    if not found and source.origin is source:
         return statistic.name
     identity = json.dumps([statistic.describe(), source.fingerprint], sort_keys=True)
     return f"{statistic.name}-{hashlib.blake2b(identity.encode(), digest_size=6).hexdigest()}"
@@ -185,7 +185,7 @@ def resources_of_run(run: str | None, name: str, source: Source, measure: Callab
     if run is None:
         return measure()
     folder, noted = Folder.of(run), f"resources-{name}.json"
-    _enter_run(folder, origin_of(source))
+    _enter_run(folder, source.origin)
     if not folder.exists(noted):
         folder.write(noted, sealed(dataclasses.asdict(measure())))
     with reading(folder, noted) as content:

@@ -22,7 +22,7 @@ from nfs_dask.estimators.naming import KnownNames, StoredNames, known_names, sto
 from nfs_dask.estimators.plain import plain, restored
 from nfs_dask.estimators.predicting import PredictingMixin
 from nfs_dask.estimators.selecting import SelectingMixin
-from nfs_dask.estimators.textual import is_of_texts, reader_for, text_features
+from nfs_dask.estimators.textual import reader_for, text_features
 from nfs_dask.methods.number_of_features import number_to_keep
 from nfs_dask.methods.recipe import LongRecipe, Recipe
 from nfs_dask.models.model import Model
@@ -139,7 +139,7 @@ class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, Transfo
         """
         known = known_names(source, getattr(self, "feature_names_in_", None)) or earlier
         names = None if known is None or len(model.support) > MOST_NAMED else known.names(model.support)
-        kept = None if is_of_texts(source) or earlier is None else self._texts
+        kept = None if source.text is not None or earlier is None else self._texts
         readable = model.needs_lengths or not model.needs_whole_rows
         texts = source if kept is None else kept.source
         text = text_features(texts, model.support, names, model.needs_lengths) if readable else None

@@ -67,5 +67,4 @@ def known_names(source: Source, given: Array | None) -> KnownNames | None:
 
 def stored_names(source: Source) -> StoredNames | None:
     """The store that a source reads, if there is a single one; None also where names were given beside it."""
-    location = getattr(source, "location", None)
-    return None if location is None else StoredNames(location, source.n_features)
+    return None if source.location is None else StoredNames(source.location, source.n_features)

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeGuard
+from typing import Any
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.reader import Reader
-from nfs_dask.store.term_table import TermTable
-from nfs_dask.store.text_facts import TextFacts
+from nfs_dask.sources.source import Source
 from nfs_dask.text.features import TextFeatures, terms_of
 from nfs_dask.text.tfidf import inverse_document_frequencies
 
 
-class _OfTexts(Protocol):
-    """A source whose rows were texts."""
-
-    text: TextFacts
-
-    def table(self) -> TermTable | None:
-        """All terms, with document frequencies."""
-        ...
-
-
-def is_of_texts(source: Any) -> TypeGuard[_OfTexts]:
-    """Whether the rows of a source were texts."""
-    return getattr(source, "text", None) is not None
-
-
 def text_features(
-    source: Any, support: Array, names: Sequence[str] | None, lengths: bool = False
+    source: Source, support: Array, names: Sequence[str] | None, lengths: bool = False
 ) -> TextFeatures | None:
     """How raw text becomes the selected columns of a source; None where its rows were not texts.
 
@@ -45,9 +29,9 @@ def text_features(
     lengths
         Whether it matters how many other terms of the vocabulary a document has.
     """
-    if not is_of_texts(source):
+    if (facts := source.text) is None:
         return None
-    facts, idf, terms, place = source.text, None, None, None
+    idf, terms, place = None, None, None
     if facts.settings.hashed is None and names is not None:
         terms = terms_of(names, support, facts.n_terms, facts.regions)
     if facts.settings.tfidf or (facts.settings.hashed is None and (names is None or lengths)):

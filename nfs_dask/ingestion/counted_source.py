@@ -17,6 +17,7 @@ from nfs_dask.ingestion.merged_columns import MergedColumns
 from nfs_dask.ingestion.merging import MergedRange
 from nfs_dask.ingestion.segments import Segment
 from nfs_dask.sources.labels import merge_classes
+from nfs_dask.sources.source import Facts, Sizes, Source
 from nfs_dask.store.names import checked_columns
 from nfs_dask.text.features import check_regions, column_prefix
 from nfs_dask.text.hashed_columns import prefixed
@@ -42,7 +43,7 @@ class _Part:
     codes: Array | None  # global code of each of its classes, and UNLABELLED at the end
 
 
-class CountedTexts:
+class CountedTexts(Source):
     """Rows are documents, columns the terms that were kept: those of the first region, then those of the second.
 
     Column c of region r is ``r * n_terms + c``. A row of tf-idf is normalized as a whole, over all of its regions.
@@ -63,11 +64,6 @@ class CountedTexts:
         How many documents the frequencies are of that tf-idf goes by; None: these.
     """
 
-    in_memory = False
-    trusted = True
-    import_nbytes = 0
-    fingerprint: str | None = None  # a step on the way to a store, which has one
-
     def __init__(
         self,
         folder: Folder,
@@ -86,31 +82,37 @@ class CountedTexts:
         self.folder, self.settings, self.regions = folder, settings, tuple(regions)
         self.columns = MergedColumns.of(folder, ranges, settings.hashed, fixed)
         self.n_terms = self.columns.n_columns
-        self.n_features = self.n_terms * len(regions)
         self.names_sorted = self.columns.ascending and not self.columns.hashed
-        self.classes: Array | None = _classes([segment for _, segment in filled], classes)
-        self.weighted = _all_or_none([segment.weighted for _, segment in filled], "sample weights")
-        self._parts = _parts(filled, self.classes)
-        self.n_rows = sum(part.n_documents for part in self._parts)
-        self.n_documents = self.n_rows if n_documents is None else n_documents
-        self.n_blocks = sum(len(part.cuts) for part in self._parts)
-        self._set_sizes([segment for _, segment in filled])
+        classes = _classes([segment for _, segment in filled], classes)
+        weighted = _all_or_none([segment.weighted for _, segment in filled], "sample weights")
+        self._parts = _parts(filled, classes)
         # A region more is entries more, but a document counts once.
-        self.nnz: int | None = sum(merged.df for merged in ranges) if len(regions) == 1 else None
-        self.kind: Kind | None = _kind(settings, [segment.largest for _, segment in filled], ranges, self.nnz)
+        nnz = sum(merged.df for merged in ranges) if len(regions) == 1 else None
+        self.facts = Facts(  # without a fingerprint: this is a step on the way to a store, which has one
+            sum(part.n_documents for part in self._parts),
+            self.n_terms * len(regions),
+            sum(len(part.cuts) for part in self._parts),
+            nnz,
+            _kind(settings, [segment.largest for _, segment in filled], ranges, nnz),
+            classes,
+            weighted=weighted,
+            trusted=True,
+        )
+        self.n_documents = self.n_rows if n_documents is None else n_documents
+        self._sizes = self._measured([segment for _, segment in filled])
 
-    def _set_sizes(self, segments: list[Segment]) -> None:
+    def _measured(self, segments: list[Segment]) -> Sizes:
         index = 4 if self.n_features <= _WIDE else 8
         value = 8 if self.settings.tfidf else 4
-        self.block_entries = max((segment.block_entries for segment in segments), default=0)
+        entries = max((segment.block_entries for segment in segments), default=0)
         documents = max((segment.block_documents for segment in segments), default=0)
         # A block, the entries it is made from, and the columns of all terms of its segment.
-        own = self.block_entries * (index + value) + documents * 20 + 8
-        raw = self.block_entries * (12 + value) + documents * (8 * len(self.regions) + 12) + 8
+        own = entries * (index + value) + documents * 20 + 8
+        raw = entries * (12 + value) + documents * (8 * len(self.regions) + 12) + 8
         table = max((segment.n_ids for segment in segments), default=0) * (index + 2 * value)
-        self.block_nbytes = own + raw + table
         per_id = 4 + 4 * self.settings.tfidf
-        self.read_nbytes = sum(segment.rows_nbytes + segment.n_ids * per_id for segment in segments)
+        read = sum(segment.rows_nbytes + segment.n_ids * per_id for segment in segments)
+        return Sizes(own + raw + table, entries, read)
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         for part in self._parts:

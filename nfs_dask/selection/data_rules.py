@@ -16,7 +16,6 @@ from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.cross_validate import cross_validate
 from nfs_dask.selection.path_table import Path
 from nfs_dask.selection.rules import elbow, smallest_error
-from nfs_dask.sources.source import is_shipped
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class PathData:
     estimator: SparseClassifier  # of all parameters but k, not fitted
 
     def __reduce__(self) -> Any:
-        stays = self.dataset is None or is_shipped(self.dataset.source)
+        stays = self.dataset is None or self.dataset.source.is_shipped
         given, dataset = (None, None) if stays else (self.given, self.dataset)
         return type(self), (given, dataset, self.method, self.estimator)
 

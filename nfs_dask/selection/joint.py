@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, Kind, integers_as_integers
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.sources.folds import Sorting
-from nfs_dask.sources.source import Source, is_delayed
+from nfs_dask.sources.source import Source
 from nfs_dask.sources.views import Step, View
 from nfs_dask.statistics.statistic import State, Statistic
 
@@ -104,21 +104,10 @@ class Joint(Statistic):
         return sum(m.statistic.array_nbytes(m.n_features, kind, weighted) for m in self.members)
 
 
-class Carrying(View):
+def carrying(source: Source, nbytes: int) -> Source:
     """A source as it is, whose tasks take so many bytes more than others."""
-
-    def __init__(self, source: Source, nbytes: int) -> None:
-        super().__init__(source, "carrying", np.zeros(0, np.int64))
-        self.nnz = source.nnz
-        self.import_nbytes += max(0, nbytes)
-        if is_delayed(source):
-            self.delayed = source.delayed
-
-    def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        return self._source.blocks(start, stop)
-
-    def names(self, columns: Array) -> list[str] | None:
-        return self._source.names(columns)
+    carried = source.import_nbytes + max(0, nbytes)
+    return View(source, "carrying", np.zeros(0, np.int64), nnz=source.nnz, import_nbytes=carried)
 
 
 def _together(states: list[State]) -> State:

@@ -16,7 +16,7 @@ import numpy as np
 from nfs_dask.cluster.resources import SLACK, USABLE, Resources
 from nfs_dask.engine.engine import Reduction
 from nfs_dask.methods.procedure import Measure, Passes, Procedure, Sum, Write
-from nfs_dask.selection.joint import Carrying, Joint, JointMember
+from nfs_dask.selection.joint import Joint, JointMember, carrying
 from nfs_dask.selection.training import TrainingPanels, dataset_by_fold
 from nfs_dask.sources.folds import Sorted
 from nfs_dask.sources.source import Source
@@ -97,7 +97,7 @@ def _jointly(wants: list[Sum], members: list[JointMember], passes: Passes) -> Pr
     common = passes.dataset.source
     joint = Joint(max(want.statistic.n_classes for want in wants), tuple(members))
     carried = sum(want.source.import_nbytes - common.import_nbytes for want in wants)
-    view: Any = Carrying(_blocks_of(members, common), carried)
+    view: Any = carrying(_blocks_of(members, common), carried)
     reduction = yield from passes.carry_out(Sum(joint.label, joint, view, lasting=False))
     states = zip(joint.parts(reduction.state), members, strict=True)
     return [replace(reduction, panels=MemoryPanels(state, member.n_features)) for state, member in states]

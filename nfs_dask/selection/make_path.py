@@ -18,7 +18,7 @@ from nfs_dask.methods.number_of_features import numbers_to_keep
 from nfs_dask.registry import method_named, methods_of_paths
 from nfs_dask.selection.data_rules import PathData
 from nfs_dask.selection.path_table import Named, Path
-from nfs_dask.sources.source import Source, is_shipped
+from nfs_dask.sources.source import Source
 
 logger = logging.getLogger("nfs_dask")
 
@@ -139,4 +139,4 @@ class _Names:
 
 def _named(source: Source) -> Named:
     """What lies on disk is asked for names when the time comes."""
-    return _Names(source.names(np.arange(source.n_features))) if is_shipped(source) else source
+    return _Names(source.names(np.arange(source.n_features))) if source.is_shipped else source

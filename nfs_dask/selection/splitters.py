@@ -13,7 +13,7 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.sources.folds import Folds, column_folds, labelled_folds
 from nfs_dask.sources.labels import as_column
-from nfs_dask.sources.source import Source, origin_of
+from nfs_dask.sources.source import Source
 from nfs_dask.sources.zarr import ZarrSource
 
 ADVICE = (
@@ -54,7 +54,7 @@ def folds_of(folds: Any, dataset: Dataset, y: Any) -> Folds:
 
 
 def _column(name: str, dataset: Dataset) -> Folds:
-    if dataset.location is None or not isinstance(origin_of(dataset.source), ZarrSource):
+    if dataset.location is None or not isinstance(dataset.source.origin, ZarrSource):
         raise InputError(f"folds={name!r} can be a column of a Zarr store only; {ADVICE}")
     return column_folds(dataset.location, name, dataset.n_rows)
 

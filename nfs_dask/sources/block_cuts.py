@@ -9,7 +9,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
-from nfs_dask.sources.source import BLOCK_NBYTES
+from nfs_dask.sources.source import BLOCK_NBYTES, Sizes
 
 ROW_NBYTES = 8 + 4 + 8  # a row pointer, a class code and a weight
 _PIECE = 1 << 20  # row pointers looked at together
@@ -38,6 +38,10 @@ class Cuts:
         """Bytes of the largest block whose entries take that much each."""
         sizes = np.diff(self.entries) * entry_nbytes + np.diff(self.rows) * ROW_NBYTES
         return int(sizes.max(initial=0)) + 8
+
+    def sizes(self, entry_nbytes: int, read_nbytes: int) -> Sizes:
+        """Of these blocks, whose entries take that much each and which are read from so many bytes."""
+        return Sizes(self.block_nbytes(entry_nbytes), self.block_entries, read_nbytes)
 
 
 def in_pieces(indptr: Array) -> Iterable[Array]:

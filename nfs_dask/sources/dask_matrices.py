@@ -14,11 +14,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.block import Array, Block
 from nfs_dask.containers import a_type, is_collection, text_names
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_tree
@@ -26,8 +26,11 @@ from nfs_dask.sources.chunks import height, make_block, merged, part_classes, we
 from nfs_dask.sources.labels import encode, encode_as, sample_weights, smallest_codes
 from nfs_dask.sources.matrices import check_size
 from nfs_dask.sources.matrix_source import check_names
-from nfs_dask.sources.source import BLOCK_NBYTES
+from nfs_dask.sources.source import BLOCK_NBYTES, Facts, Sizes, Source
 from nfs_dask.units import MiB
+
+if TYPE_CHECKING:
+    from nfs_dask.store.row_columns import Annotations
 
 FAN_IN = 16  # classes of that many parts of y are merged together
 DENSE_ENTRY_NBYTES = 24  # value and column of an entry, and the dense value it came from
@@ -35,7 +38,7 @@ MARGIN = 2.0  # how much fuller than the block that was looked at another one ma
 PANDAS_NBYTES = 66 * MiB  # measured: what importing pandas takes
 
 
-class CollectionSource:
+class CollectionSource(Source):
     """Blocks of a dask array or DataFrame, one for each row of chunks.
 
     Parameters
@@ -46,43 +49,43 @@ class CollectionSource:
         Chunked like X where the row chunks of X are unknown.
     sample_weight : like y, optional
     names : (n_features,) strings, optional
-
-    Attributes
-    ----------
-    delayed : list of dask Delayed
-        One `Block` each, for an engine that runs tasks itself.
+    annotations : the table of rows of an AnnData, optional
     """
 
-    in_memory = False
-    trusted = False
-    fingerprint: str | None = None
-    nnz: int | None = None
-    kind: Kind | None = None
+    delayed: list[Any]
 
     def __init__(
-        self, X: Any, y: Any = None, sample_weight: Any = None, names: Sequence[str] | Array | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        names: Sequence[str] | Array | None = None,
+        annotations: Annotations | None = None,
     ) -> None:
         self._futures = futures_in(X, y, sample_weight)
         chunks, heights, widths = self._take_apart(X)
-        self.n_features = sum(widths)
-        self.n_blocks = len(chunks)
+        self._chunks = chunks
         if heights is None and any(v is not None and not is_collection(v) for v in (y, sample_weight)):
             heights = self._compute(lazy_tasks("height", [(height, row[0]) for row in chunks], [chunks[0][0]]))
-        self.classes: Array | None = None
-        codes: Sequence[Any] = [None] * self.n_blocks
+        classes: Array | None = None
+        codes: Sequence[Any] = [None] * len(chunks)
         if y is not None:
-            self.classes, codes, heights = self._labels(y, heights)
-        weights: Sequence[Any] = [None] * self.n_blocks
+            classes, codes, heights = self._labels(y, heights)
+        weights: Sequence[Any] = [None] * len(chunks)
         if sample_weight is not None:
             weights = self._weights(sample_weight, heights)
-        self.n_rows = -1 if heights is None else sum(heights)
+        self.facts = Facts(
+            -1 if heights is None else sum(heights),
+            sum(widths),
+            len(chunks),
+            classes=classes,
+            weighted=sample_weight is not None,
+            import_nbytes=PANDAS_NBYTES if hasattr(X, "columns") else 0,
+        )
         check_size(self.n_rows, self.n_features)
-        self.weighted = sample_weight is not None
-        self.import_nbytes = PANDAS_NBYTES if hasattr(X, "columns") else 0
         self._names = check_names(text_names(X) if names is None else names, self.n_features)
-        self._heights = heights
+        self._heights, self._annotations = heights, annotations
         self.delayed = self._tasks(chunks, codes, weights, heights, widths)
-        self._chunks = chunks
 
     def _take_apart(self, X: Any) -> tuple[list[list[Any]], list[int] | None, list[int]]:
         """Chunks as [row][column], their heights where known, and their widths."""
@@ -134,11 +137,11 @@ class CollectionSource:
     ) -> list[Any]:
         """The parts of a column cut where the blocks are cut."""
         if lengths is None or heights is None:
-            if len(parts) != self.n_blocks:
+            if len(parts) != (n := len(self._chunks)):
                 raise InputError(
-                    f"X has {self.n_blocks} row chunks and {name} has {len(parts)}, of unknown lengths, so they cannot "
-                    f"be matched; cut {name} as X is, or make the lengths known with X.compute_chunk_sizes(), for a "
-                    "DataFrame with X.to_dask_array(lengths=True)"
+                    f"X has {n} row chunks and {name} has {len(parts)}, of unknown lengths, so they "
+                    f"cannot be matched; cut {name} as X is, or make the lengths known with X.compute_chunk_sizes(), for "
+                    "a DataFrame with X.to_dask_array(lengths=True)"
                 )
             return parts
         if sum(lengths) != sum(heights):
@@ -186,20 +189,15 @@ class CollectionSource:
     def names(self, columns: Array) -> list[str] | None:
         return None if self._names is None else [str(self._names[c]) for c in columns]
 
-    @cached_property
-    def block_entries(self) -> int:
-        """Most entries of a block: see ``_largest``."""
-        return self._largest[0]
+    @property
+    def annotations(self) -> Annotations | None:
+        return self._annotations
 
-    @cached_property
-    def block_nbytes(self) -> int:
-        """Most bytes of a block, and of a dense chunk it was made from: see ``_largest``."""
-        return self._largest[1]
-
-    @cached_property
-    def read_nbytes(self) -> int:
-        """About what a pass reads: every block as large as the largest."""
-        return self.block_nbytes * self.n_blocks
+    @property
+    def sizes(self) -> Sizes:
+        """Of the largest block and the dense chunk it was made from; a pass reads as if all were as large."""
+        entries, nbytes = self._largest
+        return Sizes(nbytes, entries, nbytes * self.n_blocks)
 
     @cached_property
     def _largest(self) -> tuple[int, int]:

@@ -6,21 +6,19 @@ Nobody has to hold the folds of all rows: that of a row follows from its number,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block, check_labels, check_structure, some_rows
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, check_labels, some_rows
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
-from nfs_dask.graphs import lazy_tasks, lazy_value
 from nfs_dask.sources.labels import encode, smallest_codes
-from nfs_dask.sources.source import Source, is_delayed
+from nfs_dask.sources.source import Source
 from nfs_dask.sources.stored_labels import column_labels
-from nfs_dask.sources.views import Step, View
+from nfs_dask.sources.views import View
 from nfs_dask.store.hierarchy import Hierarchy
 
 HASH = 1  # changes when rows come to be in other folds than before
@@ -111,20 +109,30 @@ def by_fold(source: Source, folds: Folds, carried: int = 0) -> Source:
     What is counted by such classes is counted for each fold, in one pass. Tasks that read it take ``carried`` bytes
     more than others.
     """
-    view: Any = _RowsByFold(source, folds, carried)
-    return view
+    n_classes = len(_classes(source))
+    facts = {"classes": np.arange(folds.count * n_classes), "import_nbytes": source.import_nbytes + carried}
+    return Sorted(source, "by fold", Sorting(folds, n_classes), nnz=source.nnz, **facts)
 
 
 def only_fold(source: Source, folds: Folds, fold: int) -> Source:
     """The rows of one fold."""
-    view: Any = _SomeFolds(source, folds, fold, inside=True)
-    return view
+    return _some_folds(source, folds, fold, inside=True)
 
 
 def without_fold(source: Source, folds: Folds, fold: int) -> Source:
     """The rows of all other folds: those that a model is fitted to which this fold judges."""
-    view: Any = _SomeFolds(source, folds, fold, inside=False)
-    return view
+    return _some_folds(source, folds, fold, inside=False)
+
+
+def _some_folds(source: Source, folds: Folds, fold: int, inside: bool) -> Source:
+    if not 0 <= fold < folds.count:
+        raise InputError(f"fold {fold} of {folds.count}; give one of 0 to {folds.count - 1}")
+    sorting = Sorting(folds, len(_classes(source)), fold, inside)
+    n_rows = source.n_rows
+    if n_rows >= 0:
+        size = int(folds.sizes(n_rows)[fold])
+        n_rows = size if inside else n_rows - size
+    return Sorted(source, "only fold" if inside else "without fold", sorting, n_rows=n_rows)
 
 
 @dataclass(frozen=True)
@@ -144,71 +152,23 @@ class Sorting:
         check_labels(block, self.n_classes)
         return replace(block, codes=found.astype(np.int32) * np.int32(self.n_classes) + block.codes.astype(np.int32))
 
-    def checked(self, block: Block) -> Block:
-        """As `of`, for a block that nobody has looked at."""
-        check_structure(block)
-        return self.of(block)
-
 
 class Sorted(View):
     """Rows of a source, by fold; made by `by_fold`, `only_fold` and `without_fold`."""
 
-    def __init__(self, source: Source, kind: str, sorting: Sorting) -> None:
+    def __init__(self, source: Source, what: str, sorting: Sorting, **changed: Any) -> None:
         folds = sorting.folds
         folds.check(source)
         words = [folds.count, HASH, -1 if sorting.fold is None else sorting.fold]
         chosen = np.concatenate((words, np.zeros(0) if folds.given is None else folds.given)).astype(np.int64)
-        super().__init__(source, kind, chosen)
+        super().__init__(source, what, chosen, sorting.of, **changed)
         self.sorting = sorting
-        if is_delayed(source):
-            shared = lazy_value("folds", sorting)
-            tasks = [(_sorted, block, shared) for block in source.delayed]
-            self.delayed = lazy_tasks(kind, tasks, [source.delayed[0], shared])
-
-    @property
-    def step(self) -> Step | None:
-        return self.sorting.of
-
-    def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        for block in self._source.blocks(start, stop):
-            yield self.sorting.of(block) if self.trusted else self.sorting.checked(block)
-
-    def names(self, columns: Array) -> list[str] | None:
-        return self._source.names(columns)
-
-
-class _RowsByFold(Sorted):
-    """All rows, under codes that tell their folds."""
-
-    def __init__(self, source: Source, folds: Folds, carried: int) -> None:
-        n_classes = len(_classes(source))
-        super().__init__(source, "by fold", Sorting(folds, n_classes))
-        self.classes = np.arange(folds.count * n_classes)
-        self.nnz = source.nnz
-        self.import_nbytes += carried
-
-
-class _SomeFolds(Sorted):
-    """The rows of one fold, or of all others."""
-
-    def __init__(self, source: Source, folds: Folds, fold: int, inside: bool) -> None:
-        if not 0 <= fold < folds.count:
-            raise InputError(f"fold {fold} of {folds.count}; give one of 0 to {folds.count - 1}")
-        sorting = Sorting(folds, len(_classes(source)), fold, inside)
-        super().__init__(source, "only fold" if inside else "without fold", sorting)
-        if source.n_rows >= 0:
-            size = int(folds.sizes(source.n_rows)[fold])
-            self.n_rows = size if inside else source.n_rows - size
 
 
 def _classes(source: Source) -> Array:
     if source.classes is None:
         raise InputError("rows without labels cannot be validated; give one label for each row")
     return source.classes
-
-
-def _sorted(block: Block, sorting: Sorting) -> Block:
-    return sorting.checked(block)
 
 
 @lru_cache(maxsize=4)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, Kind
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import expand, fingerprint, open_binary, size_of
 from nfs_dask.files.folder import is_url
@@ -21,6 +21,7 @@ from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.h5ad_columns import check_names, index_of, names_of_obs, obs_column
 from nfs_dask.sources.matrices import check_matrix, check_size, compress, countable, kind_of
 from nfs_dask.sources.row_tables import RowTable
+from nfs_dask.sources.source import Facts, Source
 from nfs_dask.sources.stored_labels import ColumnLabels
 from nfs_dask.store.layout import INDEX
 from nfs_dask.units import MiB
@@ -30,7 +31,7 @@ _PIECE = 1 << 20  # row pointers looked at together
 _NAMES = 1 << 12  # names read together
 
 
-class H5adSource:
+class H5adSource(Source):
     """Blocks of the matrix of an AnnData file.
 
     Parameters
@@ -43,47 +44,43 @@ class H5adSource:
         Layer that is read instead of X.
     """
 
-    in_memory = False
-    trusted = False
-    weighted = False
-    import_nbytes = H5PY_NBYTES
-
     def __init__(self, path: str | os.PathLike[str], labels: str | None = None, layer: str | None = None) -> None:
         (self._path,) = expand(path)
         self.location = self._path
         self._matrix = "X" if layer is None else f"layers/{layer}"
         self._labels = labels
-        self.fingerprint: str | None = fingerprint([self._path], "h5ad", labels, layer)
-        self.read_nbytes = size_of(self._path)
+        told, read_nbytes = fingerprint([self._path], "h5ad", labels, layer), size_of(self._path)
         with opened(self._path) as file:
             matrix = _matrix(file, self._matrix, self._path)
-            self.n_rows, self.n_features = matrix.shape
             self._cuts: Cuts = matrix.cut()
-            self.nnz: int | None = matrix.nnz
-            self.kind: Kind | None = kind_of(matrix.dtype)
-            self.block_nbytes = self._cuts.block_nbytes(matrix.entry_nbytes)
-            check_names(file, self.n_features, self._path)
-            column = self._column(file)
-            self.classes: Array | None = None if column is None else ColumnLabels(column).classes
-        self.n_blocks = self._cuts.n_blocks
-        self.block_entries = self._cuts.block_entries
+            self._sizes = self._cuts.sizes(matrix.entry_nbytes, read_nbytes)
+            check_names(file, matrix.shape[1], self._path)
+            column = self._column(file, matrix.shape[0])
+            self.facts = Facts(
+                *matrix.shape,
+                self._cuts.n_blocks,
+                matrix.nnz,
+                kind_of(matrix.dtype),
+                None if column is None else ColumnLabels(column).classes,
+                import_nbytes=H5PY_NBYTES,
+                fingerprint=told,
+            )
 
-    def _column(self, file: Any) -> TableColumn | None:
+    def _column(self, file: Any, n_rows: int) -> TableColumn | None:
         """The column of labels, if one was asked for."""
         if self._labels is None:
             return None
         column = obs_column(file, self._labels, self._path)
-        if column.length != self.n_rows:
+        if column.length != n_rows:
             raise StoreError(
-                f"{self._path}: obs/{self._labels} has {column.length} labels for {self.n_rows} rows; the file is "
-                "damaged"
+                f"{self._path}: obs/{self._labels} has {column.length} labels for {n_rows} rows; the file is damaged"
             )
         return column
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         with opened(self._path) as file:
             matrix = _matrix(file, self._matrix, self._path)
-            column = self._column(file)
+            column = self._column(file, self.n_rows)
             labels = None if column is None else ColumnLabels(column, self.classes)
             for number, (first, last) in enumerate(pairwise(self._cuts.rows[start : stop + 1].tolist()), start):
                 codes = np.full(last - first, UNLABELLED, np.int8)
@@ -94,7 +91,6 @@ class H5adSource:
 
     @property
     def annotations(self) -> H5adRows | None:
-        """The table of rows, where there is one."""
         with opened(self._path) as file:
             known = index_of(file, "obs", self._path) is not None
         return H5adRows(self._path, self.n_rows, self._labels) if known else None

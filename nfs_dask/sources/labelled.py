@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,13 +13,18 @@ from nfs_dask.arrays.block import UNLABELLED, Array, Block
 from nfs_dask.sources.labels import encode, sample_weights, smallest_codes
 from nfs_dask.sources.matrix_source import check_names
 from nfs_dask.sources.source import Source
-from nfs_dask.store.row_columns import Annotations, annotations_of
+
+if TYPE_CHECKING:
+    from nfs_dask.store.row_columns import Annotations
+    from nfs_dask.store.term_table import TermTable
+    from nfs_dask.text.strings import Strings
 
 
-class Labelled:
+class Labelled(Source):
     """Another source with labels, weights or names of the caller's instead of its own.
 
-    They travel with the source, a label in one byte where there are few classes.
+    They travel with the source, a label in one byte where there are few classes. With other names, columns are not
+    those of terms any more, and no other place knows them.
     """
 
     def __init__(
@@ -27,30 +32,21 @@ class Labelled:
     ) -> None:
         self._source = source
         self._codes: Array | None = None
-        self.classes = source.classes
+        classes = source.classes
         if y is not None:
-            self.classes, codes = encode(y, source.n_rows)
-            self._codes = smallest_codes(codes, len(self.classes))
+            classes, codes = encode(y, source.n_rows)
+            self._codes = smallest_codes(codes, len(classes))
         self._weights = None if sample_weight is None else sample_weights(sample_weight, source.n_rows)
         self._names = check_names(names, source.n_features)
-        self.weighted = source.weighted or self._weights is not None
-        self.n_rows, self.n_features, self.n_blocks = source.n_rows, source.n_features, source.n_blocks
-        self.nnz, self.kind = source.nnz, source.kind
-        self.in_memory, self.trusted = source.in_memory, source.trusted
-        self.block_nbytes, self.block_entries = source.block_nbytes, source.block_entries
-        self.read_nbytes, self.import_nbytes = source.read_nbytes, source.import_nbytes
-        self.text = getattr(source, "text", None) if names is None else None  # other names are not those of terms
-        self.location: str | None = getattr(source, "location", None) if names is None else None  # that has the names
-        if names is None:
-            for own in ("strings", "names_sorted", "frequencies"):  # what a source of texts knows of its columns
-                if hasattr(source, own):
-                    setattr(self, own, getattr(source, own))
-        self.fingerprint = None if source.fingerprint is None else self._digest(source.fingerprint)
+        self._sizes = source.sizes
+        weighted = source.weighted or self._weights is not None
+        self.facts = replace(source.facts, classes=classes, weighted=weighted, fingerprint=self._digest(classes))
+        if self._names is None:
+            self.text, self.location, self.names_sorted = source.text, source.location, source.names_sorted
 
     @property
     def annotations(self) -> Annotations | None:
-        """The table of rows of the source."""
-        return annotations_of(self._source)
+        return self._source.annotations
 
     @property
     def first_unlabelled(self) -> int | None:
@@ -59,9 +55,12 @@ class Labelled:
             return None
         return int(np.argmax(missing))
 
-    def _digest(self, fingerprint: str) -> str:
-        digest = hashlib.blake2b(fingerprint.encode(), digest_size=16)
-        for array in (self.classes, self._codes, self._weights):
+    def _digest(self, classes: Array | None) -> str | None:
+        """The fingerprint of the source with what was given."""
+        if self._source.fingerprint is None:
+            return None
+        digest = hashlib.blake2b(self._source.fingerprint.encode(), digest_size=16)
+        for array in (classes, self._codes, self._weights):
             digest.update(b"none" if array is None else repr((array.dtype.str, array.shape)).encode())
             digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -73,10 +72,13 @@ class Labelled:
             yield replace(block, codes=codes, weights=block.weights if self._weights is None else self._weights[rows])
 
     def names(self, columns: Array) -> list[str] | None:
-        if self._names is None:
-            return self._source.names(columns)
-        return [str(self._names[c]) for c in columns]
+        return self._source.names(columns) if self._names is None else [str(self._names[c]) for c in columns]
 
-    def table(self) -> Any:
-        """The vocabulary of texts, where `text` says that rows were texts."""
-        return self._source.table() if self.text is not None else None  # type: ignore[attr-defined]
+    def strings(self, start: int, stop: int) -> Strings | None:
+        return self._source.strings(start, stop) if self._names is None else None
+
+    def frequencies(self, start: int, stop: int) -> Array | None:
+        return self._source.frequencies(start, stop) if self._names is None else None
+
+    def table(self) -> TermTable | None:
+        return self._source.table() if self._names is None else None

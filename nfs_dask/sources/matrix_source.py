@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block, Kind
+from nfs_dask.arrays.block import UNLABELLED, Array, Block
 from nfs_dask.containers import is_column, python_values, text_names, unwrapped
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labels import encode, sample_weights
 from nfs_dask.sources.matrices import as_rows, check_size, kind_of
+from nfs_dask.sources.source import Facts, Source
+
+if TYPE_CHECKING:
+    from nfs_dask.store.row_columns import Annotations
 
 
-class MatrixSource:
+class MatrixSource(Source):
     """Blocks of a matrix in memory: views of it where it holds rows, bounded copies where it does not.
 
     Parameters
@@ -25,33 +29,42 @@ class MatrixSource:
     sample_weight : (n_rows,) numbers of zero or more, optional
     names : (n_features,) strings, optional
         By default a DataFrame's columns, if they are text.
+    annotations : the table of rows of an AnnData, optional
     """
 
-    in_memory = True
-    trusted = False
-    import_nbytes = 0
-    fingerprint: str | None = None
-
     def __init__(
-        self, X: Any, y: Any = None, sample_weight: Any = None, names: Sequence[str] | Array | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        names: Sequence[str] | Array | None = None,
+        annotations: Annotations | None = None,
     ) -> None:
-        self._rows = as_rows(X)
-        self.n_rows, self.n_features = self._rows.n_rows, self._rows.n_features
-        check_size(self.n_rows, self.n_features)
-        self.classes: Array | None = None
+        self._rows = rows = as_rows(X)
+        check_size(rows.n_rows, rows.n_features)
+        classes: Array | None = None
         self._codes: Array | None = None
         if y is not None:
-            self.classes, self._codes = encode(y, self.n_rows)
-        self._weights = None if sample_weight is None else sample_weights(sample_weight, self.n_rows)
-        self._names = check_names(text_names(X) if names is None else names, self.n_features)
-        self._cuts = self._rows.cut()
-        self.n_blocks = self._cuts.n_blocks
-        self.block_entries = self._cuts.block_entries
-        self.block_nbytes = self._cuts.block_nbytes(self._rows.entry_nbytes)
-        self.read_nbytes = self._rows.nbytes
-        self.nnz = self._rows.nnz
-        self.kind: Kind | None = kind_of(self._rows.dtype)
-        self.weighted = self._weights is not None
+            classes, self._codes = encode(y, rows.n_rows)
+        self._weights = None if sample_weight is None else sample_weights(sample_weight, rows.n_rows)
+        self._names = check_names(text_names(X) if names is None else names, rows.n_features)
+        self._annotations = annotations
+        self._cuts = rows.cut()
+        self._sizes = self._cuts.sizes(rows.entry_nbytes, rows.nbytes)
+        self.facts = Facts(
+            rows.n_rows,
+            rows.n_features,
+            self._cuts.n_blocks,
+            rows.nnz,
+            kind_of(rows.dtype),
+            classes,
+            weighted=self._weights is not None,
+            in_memory=True,
+        )
+
+    @property
+    def annotations(self) -> Annotations | None:
+        return self._annotations
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         for number in range(start, stop):

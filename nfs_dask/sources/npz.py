@@ -13,13 +13,14 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block, Kind
+from nfs_dask.arrays.block import UNLABELLED, Array, Block
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import PathLike, expand, fingerprint, size_of
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
 from nfs_dask.sources.matrices import check_matrix, check_size, countable, kind_of
 from nfs_dask.sources.npz_archive import ArchiveMember, open_archive
+from nfs_dask.sources.source import Facts, Sizes, Source
 
 LABELS = ("y", "labels")  # members that hold labels, if nothing else is said
 _PIECE = 1 << 20  # row pointers or labels looked at together
@@ -88,7 +89,7 @@ class CsrFile:
                 yield row, pointers, _native(indices.read(first, last)), countable(data.read(first, last)), codes
 
 
-class NpzSource:
+class NpzSource(Source):
     """Rows of one or many ``.npz`` files, one below the other.
 
     Parameters
@@ -98,30 +99,30 @@ class NpzSource:
         The member that holds the labels; by default ``y`` or ``labels``, where there is one.
     """
 
-    in_memory = False
-    trusted = False
-    weighted = False
-    import_nbytes = 0
-
     def __init__(self, paths: PathLike | Iterable[PathLike], labels: str | None = None) -> None:
         names = expand(paths)
-        self.fingerprint: str | None = fingerprint(names, "npz", labels)
+        told = fingerprint(names, "npz", labels)
         self._files = [CsrFile.open(path, labels) for path in names]
         self._check_alike()
         self._first_blocks = [0, *accumulate(file.cuts.n_blocks for file in self._files)]
         self._first_rows = [0, *accumulate(file.cuts.n_rows for file in self._files)]
-        self.n_rows, self.n_features = self._first_rows[-1], self._files[0].n_features
-        check_size(self.n_rows, self.n_features)
-        self.n_blocks = self._first_blocks[-1]
-        self.nnz: int | None = sum(file.data.shape[0] for file in self._files)
+        check_size(self._first_rows[-1], self._files[0].n_features)
         kinds = {kind_of(file.data.dtype) for file in self._files}
-        self.kind: Kind | None = kinds.pop() if len(kinds) == 1 else None
-        self.classes: Array | None = None
-        if self._files[0].labels is not None:
-            self.classes = merge_classes(file.classes() for file in self._files)
-        self.block_entries = max(file.cuts.block_entries for file in self._files)
-        self.block_nbytes = max(file.block_nbytes for file in self._files)
-        self.read_nbytes = sum(size_of(path) for path in names)
+        labelled = self._files[0].labels is not None
+        self.facts = Facts(
+            self._first_rows[-1],
+            self._files[0].n_features,
+            self._first_blocks[-1],
+            sum(file.data.shape[0] for file in self._files),
+            kinds.pop() if len(kinds) == 1 else None,
+            merge_classes(file.classes() for file in self._files) if labelled else None,
+            fingerprint=told,
+        )
+        self._sizes = Sizes(
+            max(file.block_nbytes for file in self._files),
+            max(file.cuts.block_entries for file in self._files),
+            sum(size_of(path) for path in names),
+        )
 
     def _check_alike(self) -> None:
         first = self._files[0]
@@ -145,9 +146,6 @@ class NpzSource:
             for block, parts in enumerate(file.blocks(first, last, self.classes), number + first):
                 offset, indptr, indices, data, codes = parts
                 yield Block(indptr, indices, data, codes, self.n_features, None, row + offset, block)
-
-    def names(self, columns: Array) -> list[str] | None:
-        return None
 
 
 def _check_format(member: ArchiveMember) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, is_collection, unwrapped
@@ -18,7 +18,8 @@ from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.matrices import ACCEPTED
 from nfs_dask.sources.matrix_source import MatrixSource
 from nfs_dask.sources.row_tables import FrameRowTable
-from nfs_dask.sources.source import Source, is_source
+from nfs_dask.sources.source import Source
+from nfs_dask.store.row_columns import Annotations
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
@@ -32,6 +33,7 @@ class Request:
     names: Sequence[str] | Array | None = None
     labels: str | None = None
     layer: str | None = None
+    annotations: Annotations | None = None  # of an AnnData in memory
 
 
 def open_source(
@@ -84,29 +86,32 @@ def _is_matrix(X: Any) -> bool:
     return hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, (list, tuple))
 
 
+def _is_source(X: Any) -> bool:
+    return isinstance(X, Source)
+
+
 def _open_source(X: Source, request: Request) -> Source:
     return _joined(_without_columns(X, request), request)
 
 
 def _open_collection(X: Any, request: Request) -> Source:
     _without_columns(X, request)
-    source: Any = CollectionSource(X, request.y, request.sample_weight, request.names)  # its sizes are read-only
-    return source
+    return CollectionSource(X, request.y, request.sample_weight, request.names, request.annotations)
 
 
 def _open_anndata(X: Any, request: Request) -> Source:
     y = request.y if request.labels is None else column_of(X, request.labels)
     names = names_of_columns(X) if request.names is None else request.names
     matrix = matrix_of(X, request.layer)
-    opened: Any = _open_collection if is_collection(matrix) else _open_matrix
-    source: Any = opened(matrix, Request(y, request.sample_weight, names))
-    source.annotations = FrameRowTable(X.obs, request.labels)
-    return cast(Source, source)
+    opener = _open_collection if is_collection(matrix) else _open_matrix
+    table = FrameRowTable(X.obs, request.labels)
+    return opener(matrix, Request(y, request.sample_weight, names, annotations=table))
 
 
 def _open_matrix(X: Any, request: Request) -> Source:
     _without_columns(X, request)
-    return MatrixSource(X, _computed(request.y), _computed(request.sample_weight), request.names)
+    y, weights = _computed(request.y), _computed(request.sample_weight)
+    return MatrixSource(X, y, weights, request.names, request.annotations)
 
 
 def _open_files(X: Any, request: Request) -> Source:
@@ -118,7 +123,7 @@ def _open_files(X: Any, request: Request) -> Source:
 
 
 _WAYS: tuple[tuple[str, Callable[[Any], bool], Callable[[Any, Request], Source]], ...] = (
-    ("an opened source", is_source, _open_source),
+    ("an opened source", _is_source, _open_source),
     ("a dask array or DataFrame", is_collection, _open_collection),
     ("AnnData", is_anndata, _open_anndata),
     ("the path or URL of a Zarr store, .h5ad, .npz or svmlight (.svm, .svmlight, .libsvm) file", _is_path, _open_files),

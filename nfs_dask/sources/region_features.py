@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, full_rows
-from nfs_dask.graphs import lazy_tasks, lazy_value
-from nfs_dask.sources.source import Source, is_delayed
-from nfs_dask.sources.views import Step, View
+from nfs_dask.sources.source import Sizes, Source
+from nfs_dask.sources.views import View
 from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.units import MiB
@@ -149,54 +148,41 @@ class FeatureView(View):
         leave_out: bool,
         batch_nbytes: int = BATCH_NBYTES,
     ) -> None:
-        super().__init__(source, "features", _identity(table, normalize))
         panels = counts if isinstance(counts, Panels) else TablePanels(counts)
         self._featuring = Featuring(table, panels, normalize, leave_out, source.trusted, batch_nbytes)
-        self.n_features = n_columns(table)
-        self.kind = "signed"
-        self.trusted = True
-        self.nnz = None if source.n_rows < 0 else source.n_rows * self.n_features
-        self._rows = _most_rows(source)
-        self.import_nbytes = source.import_nbytes + self._working_nbytes()
+        width, rows = n_columns(table), _most_rows(source)
+        changed = {
+            "n_features": width,
+            "nnz": None if source.n_rows < 0 else source.n_rows * width,
+            "kind": "signed",
+            "trusted": True,
+            "import_nbytes": source.import_nbytes + self._working_nbytes(source, rows),
+        }
         if not leave_out:
-            self.fingerprint = None  # the table may be of any other data
-        if is_delayed(source):
-            shared = lazy_value("table", self._featuring)
-            tasks = [(_featured, block, shared) for block in source.delayed]
-            self.delayed = lazy_tasks("features", tasks, [source.delayed[0], shared])
+            changed["fingerprint"] = None  # the table may be of any other data
+        super().__init__(source, "features", _identity(table, normalize), self._featuring.of_one, **changed)
+        row = width * (8 + 4) + 8 + 8 + (8 if source.weighted else 0)
+        self._sizes = Sizes(rows * row + 8, rows * width, source.read_nbytes)
 
     @property
-    def step(self) -> Step | None:
-        return self._featuring.of_one
-
-    @property
-    def block_entries(self) -> int:
-        return self._rows * self.n_features
-
-    @property
-    def block_nbytes(self) -> int:
-        row = self.n_features * (8 + 4) + 8 + 8 + (8 if self.weighted else 0)
-        return self._rows * row + 8
+    def sizes(self) -> Sizes:
+        return self._sizes
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        return self._featuring.of(self._source.blocks(start, stop))
+        return self._featuring.of(self.underlying.blocks(start, stop))
 
     def names(self, columns: Array) -> list[str] | None:
         return None
 
-    def _working_nbytes(self) -> int:
+    def _working_nbytes(self, source: Source, rows: int) -> int:
         """Memory to make features: blocks as they are read, what becomes of their pieces, and the table."""
         table, counts = self._featuring.table, self._featuring.counts
         decoded = 2 * table_nbytes(table, int(np.diff(counts.bounds).max()))  # a panel, and how it was stored
         tables = counts.nbytes if isinstance(counts, TablePanels) else decoded
-        piece = min(self._rows, PIECE_ROWS) * table.n_regions * (table.n_classes + 1) * 8 * 3
+        piece = min(rows, PIECE_ROWS) * table.n_regions * (table.n_classes + 1) * 8 * 3
         batch = self._featuring.batch_nbytes if len(counts) > 1 else 0
-        reading = 0 if self.in_memory else 2 * self._source.block_nbytes
+        reading = 0 if source.in_memory else 2 * source.block_nbytes
         return KERNELS_NBYTES + tables + piece + batch + reading
-
-
-def _featured(block: Block, featuring: Featuring) -> Block:
-    return featuring.of_one(block)
 
 
 def _identity(table: RegionTable, normalize: bool) -> Array:
@@ -210,7 +196,7 @@ def _identity(table: RegionTable, normalize: bool) -> Array:
 def _most_rows(source: Source) -> int:
     """Most documents in a block that is handed out: of tasks whole blocks, else pieces of them."""
     bound = source.block_nbytes // _LEAST_ROW_NBYTES
-    if not is_delayed(source):
+    if source.delayed is None:
         return max(1, min(bound, PIECE_ROWS))
     return max(1, bound if source.n_rows < 0 else min(bound, source.n_rows))
 

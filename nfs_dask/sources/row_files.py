@@ -10,15 +10,15 @@ after somebody was killed, keeps those that are whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, Kind, full_rows
+from nfs_dask.arrays.block import Block, full_rows
 from nfs_dask.files.arrayfile import ArrayFile, ArrayFileWriter, intact
 from nfs_dask.files.folder import Folder
-from nfs_dask.sources.source import Source, is_delayed, is_shipped, origin_of
+from nfs_dask.sources.source import Sizes, Source
 from nfs_dask.statistics.collected_rows import dense_rows
 from nfs_dask.units import MiB
 
@@ -75,12 +75,12 @@ def write_row_files(source: Source, folder: Folder, mapping: Mapping) -> RowFile
     mapping
         Where they are written.
     """
-    shipped = is_shipped(source)
+    shipped = source.is_shipped
     n = source.n_blocks if shipped else min(source.n_blocks, max(FEW, source.read_nbytes // RUN_NBYTES))
     edges = [source.n_blocks * i // n for i in range(n + 1)]
-    readable = None if is_delayed(source) else source
+    readable = None if source.delayed is not None else source
     tasks = [RowFileTask(readable, a, b, folder.location) for a, b in zip(edges, edges[1:], strict=False)]
-    if is_delayed(source):
+    if source.delayed is not None:
         listings = mapping.map_values(write_given, source.delayed, tasks)
     else:
         listings = [write_rows(task) for task in tasks] if shipped else mapping.map_items(write_rows, tasks)
@@ -119,26 +119,34 @@ def _write(task: RowFileTask, blocks: Iterator[Block]) -> list[list[int]]:
     return pieces
 
 
-class RowFiles:
+class RowFiles(Source):
     """A source of the rows in such files, each piece a block: to the data, what the written source was to them."""
-
-    kind: Kind | None = "signed"
-    in_memory = False
-    trusted = True
-    import_nbytes = 0
 
     def __init__(self, folder: Folder, pieces: list[RowPiece], source: Source) -> None:
         self._folder, self._pieces = folder, pieces
-        self.origin: Source | None = origin_of(source)
-        self.n_features, self.n_blocks = source.n_features, len(pieces)
-        self.n_rows = sum(piece.n_rows for piece in pieces)
-        self.nnz: int | None = self.n_rows * self.n_features
-        self.classes, self.weighted = source.classes, source.weighted
-        self.fingerprint: str | None = source.fingerprint
+        self._origin: Source | None = source.origin
+        width, weighted = source.n_features, source.weighted
+        n_rows = sum(piece.n_rows for piece in pieces)
+        self.facts = replace(
+            source.facts,
+            n_rows=n_rows,
+            n_blocks=len(pieces),
+            nnz=n_rows * width,
+            kind="signed",
+            in_memory=False,
+            trusted=True,
+            import_nbytes=0,
+        )
         most = max((piece.n_rows for piece in pieces), default=0)
-        self.block_entries = most * self.n_features
-        self.block_nbytes = most * (12 * self.n_features + 8 + 4 + 8 * self.weighted) + 8
-        self.read_nbytes = sum(piece.nbytes(self.n_features, self.weighted) for piece in pieces)
+        self._sizes = Sizes(
+            most * (12 * width + 8 + 4 + 8 * weighted) + 8,
+            most * width,
+            sum(piece.nbytes(width, weighted) for piece in pieces),
+        )
+
+    @property
+    def origin(self) -> Source:
+        return self._origin or self
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         file: ArrayFile | None = None
@@ -147,9 +155,6 @@ class RowFiles:
             if file is None or file.name != piece.file:
                 file = ArrayFile.open(self._folder, piece.file)
             yield self._block(file, number, piece)
-
-    def names(self, columns: Array) -> list[str] | None:
-        return None
 
     def _block(self, file: ArrayFile, number: int, piece: RowPiece) -> Block:
         n, content = piece.n_rows, file.read(str(piece.number)).copy()  # kernels are compiled for what they may change
@@ -163,7 +168,7 @@ class RowFiles:
 
     def __getstate__(self) -> dict[str, Any]:
         """The data that the rows were made of stay where they are."""
-        return {**self.__dict__, "origin": None}
+        return {**self.__dict__, "_origin": None}
 
 
 def _packed(block: Block) -> bytes:

@@ -2,73 +2,124 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.units import MiB
 
+if TYPE_CHECKING:
+    from nfs_dask.store.row_columns import Annotations
+    from nfs_dask.store.term_table import TermTable
+    from nfs_dask.store.text_facts import TextFacts
+    from nfs_dask.text.strings import Strings
+
 BLOCK_NBYTES = 32 * MiB  # what a source aims at for one block in memory
 
 
-@runtime_checkable
-class Source(Protocol):
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is known of rows without reading them. A view passes on those of its source, with what it changes."""
+
+    n_rows: int  # -1: not known before they are read
+    n_features: int
+    n_blocks: int
+    nnz: int | None = None  # stored entries, where known without reading
+    kind: Kind | None = None  # None: not known before the values have been read
+    classes: Array | None = None  # (C,) sorted labels; None: no labels
+    weighted: bool = False  # whether blocks carry sample weights
+    in_memory: bool = False
+    trusted: bool = False  # canonical, and its values checked, by whoever wrote it
+    import_nbytes: int = 0  # memory that libraries take which only this source needs
+    fingerprint: str | None = None  # changes when the data or the labels do; None: cannot be told
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large blocks are."""
+
+    block_nbytes: int  # most bytes of memory that one Block handed out takes
+    block_entries: int  # most entries of one Block handed out
+    read_nbytes: int  # bytes that a whole pass reads
+
+
+def _known(where: str) -> Any:
+    """An attribute that is one of the facts, or of the sizes."""
+    return property(attrgetter(where))
+
+
+class Source(ABC):
     """Rows of documents that can be read block by block, in order, by anyone who holds this object.
 
     A source travels to workers: it holds paths and small facts, not data (in-memory sources are the exception, and
     say so with ``in_memory``). Blocks are numbered from 0; a block is the unit of work, of retries and of coverage.
+
+    It has its `facts` and `sizes`, and reads its `blocks`. What else a source may be able to do is below, with the
+    answer of those that are not.
     """
 
-    n_rows: int
-    n_features: int
-    n_blocks: int
-    nnz: int | None  # stored entries, where known without reading
-    kind: Kind | None  # None: not known before the values have been read
-    classes: Array | None  # (C,) sorted labels; None: no labels
-    weighted: bool  # whether blocks carry sample weights
-    in_memory: bool
-    trusted: bool  # canonical, and its values checked, by whoever wrote it
-    block_nbytes: int  # most bytes of memory that one Block handed out takes
-    block_entries: int  # most entries of one Block handed out
-    read_nbytes: int  # bytes that a whole pass reads
-    import_nbytes: int  # memory that libraries take which only this source needs
-    fingerprint: str | None  # changes when the data or the labels do; None: cannot be told
+    facts: Facts
+    _sizes: Sizes
 
+    n_rows: int = _known("facts.n_rows")
+    n_features: int = _known("facts.n_features")
+    n_blocks: int = _known("facts.n_blocks")
+    nnz: int | None = _known("facts.nnz")
+    kind: Kind | None = _known("facts.kind")
+    classes: Array | None = _known("facts.classes")
+    weighted: bool = _known("facts.weighted")
+    in_memory: bool = _known("facts.in_memory")
+    trusted: bool = _known("facts.trusted")
+    import_nbytes: int = _known("facts.import_nbytes")
+    fingerprint: str | None = _known("facts.fingerprint")
+    block_nbytes: int = _known("sizes.block_nbytes")
+    block_entries: int = _known("sizes.block_entries")
+    read_nbytes: int = _known("sizes.read_nbytes")
+
+    delayed: list[Any] | None = None  # one lazy Block for each block, where these are Dask tasks already
+    location: str | None = None  # of the file or store that knows the names of all columns
+    text: TextFacts | None = None  # how texts became the rows
+    names_sorted: bool = False  # whether columns are in the order of their names
+
+    @property
+    def sizes(self) -> Sizes:
+        """How large blocks are; of a Dask collection this may take reading a chunk."""
+        return self._sizes
+
+    @abstractmethod
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """The rows of blocks ``start .. stop - 1`` in order; a large block may come in several pieces."""
-        ...
 
     def names(self, columns: Array) -> list[str] | None:
         """Names of the given columns, read without loading the rest; None where the data have no names."""
-        ...
+        return None
 
+    def strings(self, start: int, stop: int) -> Strings | None:
+        """Names of columns ``start .. stop - 1`` as bytes, no two the same; None where names are not had as bytes."""
+        return None
 
-@runtime_checkable
-class DelayedSource(Source, Protocol):
-    """A source whose blocks are Dask tasks already."""
+    def frequencies(self, start: int, stop: int) -> Array | None:
+        """In how many documents terms ``start .. stop - 1`` of the vocabulary were; None where nobody counted."""
+        return None
 
-    delayed: list[Any]  # one lazy Block for each block
+    def table(self) -> TermTable | None:
+        """The vocabulary of the texts, with document frequencies; None where none is kept."""
+        return None
 
+    @property
+    def annotations(self) -> Annotations | None:
+        """The table of rows, where there is one."""
+        return None
 
-# Some attributes of a source are worked out when they are asked for, and isinstance() would ask for all of them.
+    @property
+    def origin(self) -> Source:
+        """The data themselves, where this is a view of some: run folders are theirs."""
+        return self
 
-
-def is_source(thing: Any) -> TypeGuard[Source]:
-    """Whether this is a source, rather than something to make one from."""
-    return hasattr(type(thing), "blocks") and hasattr(thing, "n_blocks")
-
-
-def is_delayed(source: Source) -> TypeGuard[DelayedSource]:
-    """Whether the blocks are Dask tasks already."""
-    return hasattr(source, "delayed")
-
-
-def is_shipped(source: Source) -> bool:
-    """Whether workers cannot read the blocks themselves and get each as the input of a task."""
-    return source.in_memory or is_delayed(source)
-
-
-def origin_of(source: Source) -> Source:
-    """The data themselves, where the source is a view of some: run folders are theirs."""
-    origin: Source = getattr(source, "origin", source)
-    return origin
+    @property
+    def is_shipped(self) -> bool:
+        """Whether workers cannot read the blocks themselves and get each as the input of a task."""
+        return self.in_memory or self.delayed is not None

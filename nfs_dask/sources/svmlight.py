@@ -20,6 +20,7 @@ from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import PathLike, expand, fingerprint, open_binary, size_of
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
+from nfs_dask.sources.source import Facts, Sizes, Source
 from nfs_dask.units import MiB, format_bytes
 
 PIECE_NBYTES = 16 * MiB  # text parsed together
@@ -45,7 +46,7 @@ class SvmlightPiece:
 
 
 @dataclass
-class Facts:
+class SeenValues:
     """What a scan learns of the values, beyond where they are."""
 
     first_column: int = MOST_COLUMNS
@@ -73,7 +74,7 @@ class Facts:
         return "binary" if self.high <= 1 else "count"
 
 
-class SvmlightSource:
+class SvmlightSource(Source):
     """Documents and their labels from one or many svmlight files.
 
     Parameters
@@ -86,11 +87,6 @@ class SvmlightSource:
         Whether the first column is number 0; "auto": if a 0 occurs in any of the files.
     """
 
-    in_memory = False
-    trusted = False
-    weighted = False
-    import_nbytes = SKLEARN_NBYTES
-
     def __init__(
         self,
         paths: PathLike | Iterable[PathLike],
@@ -98,39 +94,45 @@ class SvmlightSource:
         zero_based: ZeroBased = "auto",
     ) -> None:
         self._paths = expand(paths)
-        self._sizes = {path: size_of(path) for path in self._paths}
+        self._nbytes = {path: size_of(path) for path in self._paths}
         self._blocks: list[tuple[str, tuple[SvmlightPiece, ...]]] = []
-        self.fingerprint: str | None = fingerprint(self._paths, "svmlight", n_features, zero_based)
-        self.classes: Array | None
-        facts, self.classes = self._scan(zero_based is not False)
+        told = fingerprint(self._paths, "svmlight", n_features, zero_based)
+        seen, classes = self._scan(zero_based is not False)
         # Columns were numbered as they stand in the files, unless it was said that they begin at 1.
-        shifted = zero_based == "auto" and facts.first_column > 0
+        shifted = zero_based == "auto" and seen.first_column > 0
         self._zero_based = zero_based is not False and not shifted
         pieces = [piece for _, pieces in self._blocks for piece in pieces]
-        self.n_rows = sum(piece.n_rows for piece in pieces)
-        self.n_features = self._width(max(0, facts.last_column + 1 - shifted), n_features)
-        self.n_blocks = len(self._blocks)
-        self.nnz: int | None = sum(piece.nnz for piece in pieces)
-        self.kind = facts.kind
-        self.block_entries = max(piece.nnz for piece in pieces)
+        self.facts = Facts(
+            sum(piece.n_rows for piece in pieces),
+            self._width(max(0, seen.last_column + 1 - shifted), n_features),
+            len(self._blocks),
+            sum(piece.nnz for piece in pieces),
+            seen.kind,
+            classes,
+            import_nbytes=SKLEARN_NBYTES,
+            fingerprint=told,
+        )
         # A block is parsed from text that is there with it; the parser's own copies are what a plan adds to any block.
-        self.block_nbytes = max(piece.nnz * 12 + piece.n_rows * 20 + 8 + piece.nbytes for piece in pieces)
-        self.read_nbytes = sum(self._sizes.values())
+        self._sizes = Sizes(
+            max(piece.nnz * 12 + piece.n_rows * 20 + 8 + piece.nbytes for piece in pieces),
+            max(piece.nnz for piece in pieces),
+            sum(self._nbytes.values()),
+        )
 
-    def _scan(self, zero_based: bool) -> tuple[Facts, Array]:
-        facts, classes, row = Facts(), merge_classes(()), 0
+    def _scan(self, zero_based: bool) -> tuple[SeenValues, Array]:
+        seen, classes, row = SeenValues(), merge_classes(()), 0
         for path in self._paths:
             pieces = []
             for offset, line, text in _texts(path):
                 _, indices, data, labels = parse(text, path, line, zero_based)
-                facts.see(indices, data)
+                seen.see(indices, data)
                 classes = merge_classes([classes, _classes_of(labels, path, line)])
                 pieces.append(SvmlightPiece(offset, len(text), line, row, len(labels), len(data)))
                 row += len(labels)
             self._blocks += [(path, tuple(pieces))] if _compressed(path) else [(path, (piece,)) for piece in pieces]
         if row == 0:
             raise InputError(f"there are no documents in {', '.join(self._paths[:3])}; check the files")
-        return facts, classes
+        return seen, classes
 
     def _width(self, found: int, n_features: int | None) -> int:
         if n_features is not None and found > n_features:
@@ -145,7 +147,7 @@ class SvmlightSource:
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         for number in range(start, stop):
             path, pieces = self._blocks[number]
-            if size_of(path) != self._sizes[path]:
+            if size_of(path) != self._nbytes[path]:
                 raise InputError(f"{path} has changed since it was opened; open it again")
             with _open_text(path, pieces[0].offset) as file:
                 for piece in pieces:
@@ -158,9 +160,6 @@ class SvmlightSource:
             raise InputError(f"{path} has changed since it was opened; open it again")
         codes = encode_as(_plain(labels), self.classes)
         return Block(indptr, indices, data, codes, self.n_features, None, piece.row, number)
-
-    def names(self, columns: Array) -> list[str] | None:
-        return None
 
 
 def parse(text: bytes, path: str, line: int, zero_based: bool) -> tuple[Array, Array, Array, Array]:

@@ -16,11 +16,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, Kind, check_structure, full_rows
+from nfs_dask.arrays.block import Array, Block, check_structure, full_rows
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_value
-from nfs_dask.sources.source import Source, is_delayed, origin_of
+from nfs_dask.sources.source import Sizes, Source
 
 _WORD = 64  # columns that one word of a `ColumnChoice` has a bit for
 
@@ -30,8 +30,7 @@ def some_columns(source: Source, columns: Array) -> Source:
     columns = _ascending(columns, source.n_features, "columns")
     if len(columns) == source.n_features:
         return source
-    view: Any = _Columns(source, ColumnChoice(columns, source.n_features))  # some of its sizes are read-only
-    return view
+    return _Columns(source, ColumnChoice(columns, source.n_features))
 
 
 def some_blocks(source: Source, numbers: Array) -> Source:
@@ -42,8 +41,7 @@ def some_blocks(source: Source, numbers: Array) -> Source:
     numbers = _ascending(numbers, source.n_blocks, "blocks")
     if len(numbers) == source.n_blocks:
         return source
-    view: Any = _Blocks(source, numbers)
-    return view
+    return _Blocks(source, numbers)
 
 
 @dataclass(frozen=True)
@@ -88,107 +86,85 @@ class ColumnChoice:
 Step = Callable[[Block], Block]
 
 
-class View:
-    """What all views take over from their source."""
+class View(Source):
+    """Another source, of which something becomes block by block.
 
-    def __init__(self, source: Source, kind: str, chosen: Array) -> None:
-        self._source = source
-        self.n_rows, self.n_features, self.n_blocks = source.n_rows, source.n_features, source.n_blocks
-        self.kind: Kind | None = source.kind
-        self.nnz: int | None = None
-        self.classes = source.classes
-        self.weighted, self.in_memory, self.trusted = source.weighted, source.in_memory, source.trusted
-        self.import_nbytes = source.import_nbytes
-        self.fingerprint = None if source.fingerprint is None else _digest(source.fingerprint, kind, chosen)
+    Parameters
+    ----------
+    source
+        What this is a view of, which may be a view itself.
+    what, chosen
+        A word and numbers that tell the view from others of the source: for its fingerprint, and names of tasks.
+    step
+        What becomes of each block, once it has been checked; None: nothing.
+    changed
+        Facts that are others than those of the source. Entries are not counted where nobody says how many there are.
+    """
+
+    numbers: Array | None = None  # which blocks of the underlying source there are; None: all of them
+
+    def __init__(self, source: Source, what: str, chosen: Array, step: Step | None = None, **changed: Any) -> None:
+        self.underlying, self.step = source, step
+        fingerprint = None if source.fingerprint is None else _digest(source.fingerprint, what, chosen)
+        self.facts = replace(source.facts, **{"nnz": None, "fingerprint": fingerprint, **changed})
+        self.delayed = source.delayed
+        if source.delayed is not None and step is not None:
+            shared = lazy_value(f"{what}-step", step)
+            tasks = [(self._stepped, block, shared) for block in source.delayed]
+            self.delayed = lazy_tasks(what, tasks, [source.delayed[0], shared])
+
+    @property
+    def sizes(self) -> Sizes:
+        return self.underlying.sizes
 
     @property
     def origin(self) -> Source:
-        """The data that this is a view of."""
-        return origin_of(self._source)
+        return self.underlying.origin
 
-    @property
-    def underlying(self) -> Source:
-        """What this is a view of, which may be a view itself."""
-        return self._source
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        for block in self.underlying.blocks(start, stop):
+            yield block if self.step is None else self._stepped(block, self.step, self.trusted)
 
-    @property
-    def step(self) -> Step | None:
-        """What becomes of each block of the underlying source, once it has been checked; None: nothing."""
-        return None
+    def names(self, columns: Array) -> list[str] | None:
+        return self.underlying.names(columns)
 
-    @property
-    def numbers(self) -> Array | None:
-        """Which blocks of the underlying source there are; None: all of them."""
-        return None
-
-    @property
-    def block_entries(self) -> int:
-        return self._source.block_entries
-
-    @property
-    def block_nbytes(self) -> int:
-        return self._source.block_nbytes
-
-    @property
-    def read_nbytes(self) -> int:
-        return self._source.read_nbytes
+    @staticmethod
+    def _stepped(block: Block, step: Step, trusted: bool = False) -> Block:
+        if not trusted:
+            check_structure(block)
+        return step(block)
 
 
 class _Columns(View):
     """Some columns of a source."""
 
     def __init__(self, source: Source, choice: ColumnChoice) -> None:
-        super().__init__(source, "columns", choice.columns)
+        width, carried = len(choice.columns), source.import_nbytes + choice.nbytes
+        super().__init__(source, "columns", choice.columns, choice.of, n_features=width, import_nbytes=carried)
         self._choice = choice
-        self.n_features = len(choice.columns)
-        self.import_nbytes += choice.nbytes
-        if is_delayed(source):
-            shared = lazy_value("choice", choice)
-            tasks = [(_chosen, block, shared) for block in source.delayed]
-            self.delayed = lazy_tasks("columns", tasks, [source.delayed[0], shared])
-
-    @property
-    def step(self) -> Step | None:
-        return self._choice.of
-
-    def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        for block in self._source.blocks(start, stop):
-            yield self._choice.of(block) if self.trusted else _chosen(block, self._choice)
 
     def names(self, columns: Array) -> list[str] | None:
-        return self._source.names(self._choice.columns[columns])
+        return self.underlying.names(self._choice.columns[columns])
 
 
 class _Blocks(View):
-    """Some blocks of a source."""
+    """Some blocks of a source, of which nobody knows how many rows they have."""
 
     def __init__(self, source: Source, numbers: Array) -> None:
-        super().__init__(source, "blocks", numbers)
-        self._numbers = numbers
-        self.n_blocks = len(numbers)
-        self.n_rows = -1  # not known before they are read
-        if is_delayed(source):
+        super().__init__(source, "blocks", numbers, n_blocks=len(numbers), n_rows=-1)
+        self.numbers = numbers
+        if source.delayed is not None:
             self.delayed = [source.delayed[number] for number in numbers.tolist()]
 
     @property
-    def numbers(self) -> Array | None:
-        return self._numbers
-
-    @property
-    def read_nbytes(self) -> int:
-        return self._source.read_nbytes * self.n_blocks // self._source.n_blocks
+    def sizes(self) -> Sizes:
+        whole = self.underlying
+        return replace(whole.sizes, read_nbytes=whole.read_nbytes * self.n_blocks // whole.n_blocks)
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        for first, last in _ranges(self._numbers[start:stop].tolist()):
-            yield from self._source.blocks(first, last)
-
-    def names(self, columns: Array) -> list[str] | None:
-        return self._source.names(columns)
-
-
-def _chosen(block: Block, choice: ColumnChoice) -> Block:
-    check_structure(block)
-    return choice.of(block)
+        assert self.numbers is not None
+        for first, last in _ranges(self.numbers[start:stop].tolist()):
+            yield from self.underlying.blocks(first, last)
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

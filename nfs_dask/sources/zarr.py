@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, Kind
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.anndata_memory import RAW
 from nfs_dask.sources.row_tables import ZarrRows
+from nfs_dask.sources.source import Facts, Sizes, Source
 from nfs_dask.sources.stored_labels import GivenLabels, Labels, OwnLabels, column_labels, listing
 from nfs_dask.store.header import Header, find_header
 from nfs_dask.store.hierarchy import Hierarchy
@@ -30,18 +32,8 @@ REMOTE_NBYTES = 60 * MiB  # measured: s3fs and its client, once used (54 MiB)
 class _Matrix(Protocol):
     """What the two kinds of stores have in common."""
 
-    n_rows: int
-    n_features: int
-    n_blocks: int
-    nnz: int | None
-    kind: Kind | None
-    weighted: bool
-    trusted: bool
-    block_nbytes: int
-    block_entries: int
-    read_nbytes: int
-    import_nbytes: int
-    fingerprint: str
+    facts: Facts  # without labels
+    sizes: Sizes
     text: TextFacts | None
 
     def edges(self, start: int, stop: int) -> Array:
@@ -59,7 +51,7 @@ class _Matrix(Protocol):
     def names(self, columns: Array) -> list[str] | None: ...
 
 
-class ZarrSource:
+class ZarrSource(Source):
     """Blocks of a store of ours, or of an AnnData Zarr store of version 2 or 3.
 
     All metadata are read here, and travel with the source: a task opens the objects it reads, and lists nothing.
@@ -74,10 +66,8 @@ class ZarrSource:
         Name of a layer to read instead of X.
     """
 
-    in_memory = False
-
     def __init__(self, location: str | os.PathLike[str], labels: Any = None, layer: str | None = None) -> None:
-        folder = Folder.of(location)
+        self._folder = folder = Folder.of(location)
         self.location = folder.location
         hierarchy = Hierarchy.open(folder)
         header = find_header(hierarchy.root, folder.location)
@@ -85,15 +75,14 @@ class ZarrSource:
         self._label = labels if isinstance(labels, str) else None if header is None else header.label
         matrix: _Matrix = _Foreign(hierarchy, layer) if header is None or layer is not None else _Own(folder, header)
         self._matrix = matrix
-        self._labels = _labels(hierarchy, header, labels, matrix.n_rows)
-        self.classes: Array | None = None if self._labels is None else self._labels.classes
-        self.n_rows, self.n_features, self.n_blocks = matrix.n_rows, matrix.n_features, matrix.n_blocks
-        self.nnz, self.kind, self.weighted, self.trusted = matrix.nnz, matrix.kind, matrix.weighted, matrix.trusted
-        self.block_nbytes, self.block_entries = matrix.block_nbytes, matrix.block_entries
-        self.read_nbytes = matrix.read_nbytes
-        self.import_nbytes = matrix.import_nbytes + (REMOTE_NBYTES if folder.remote else 0)
-        self.fingerprint: str | None = _joined(matrix.fingerprint, self._labels)
-        self.text: TextFacts | None = matrix.text  # how texts became the rows of a store of ours
+        self._labels = _labels(hierarchy, header, labels, matrix.facts.n_rows)
+        self._sizes, self.text = matrix.sizes, matrix.text
+        self.facts = replace(
+            matrix.facts,
+            classes=None if self._labels is None else self._labels.classes,
+            import_nbytes=matrix.facts.import_nbytes + (REMOTE_NBYTES if folder.remote else 0),
+            fingerprint=_joined(matrix.facts.fingerprint, self._labels),
+        )
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         if start >= stop:
@@ -111,8 +100,7 @@ class ZarrSource:
 
     @property
     def annotations(self) -> ZarrRows | None:
-        """The table of rows, where there is one."""
-        hierarchy = self._opened or Hierarchy.open(Folder(self.location))
+        hierarchy = self._opened or Hierarchy.open(self._folder)
         return ZarrRows(hierarchy, self.n_rows, self._label) if hierarchy.find("obs") is not None else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -123,7 +111,6 @@ class ZarrSource:
         return self._matrix.lengths(region, start, stop)
 
     def table(self) -> TermTable | None:
-        """The vocabulary of the texts, with document frequencies; None where none is kept."""
         return self._matrix.table()
 
     def _codes(self, start: int, stop: int) -> Array:
@@ -135,17 +122,19 @@ class ZarrSource:
 class _Own:
     """A store of ours: blocks are cut in a table of its own, and every byte read is checked."""
 
-    trusted = True
-    import_nbytes = 0
-
     def __init__(self, folder: Folder, header: Header) -> None:
         self._folder, self._header = folder, header
-        self.n_rows, self.n_features, self.n_blocks = header.n_rows, header.n_features, header.n_blocks
-        self.nnz: int | None = header.nnz
-        self.kind: Kind | None = header.kind
-        self.block_nbytes, self.block_entries = header.block_nbytes, header.block_entries
-        self.read_nbytes, self.fingerprint = header.read_nbytes, header.fingerprint
-        self.weighted = header.weights is not None
+        self.sizes = Sizes(header.block_nbytes, header.block_entries, header.read_nbytes)
+        self.facts = Facts(
+            header.n_rows,
+            header.n_features,
+            header.n_blocks,
+            header.nnz,
+            header.kind,
+            weighted=header.weights is not None,
+            trusted=True,
+            fingerprint=header.fingerprint,
+        )
         self._indptr, self._indices, self._cuts = (
             ShardReader(folder, numbers) for numbers in (header.indptr, header.indices, header.cuts)
         )
@@ -155,25 +144,26 @@ class _Own:
         self.text = header.text
 
     def edges(self, start: int, stop: int) -> Array:
-        edges = self._cuts.read(start, min(stop + 1, self.n_blocks))
-        if stop == self.n_blocks:
-            edges = np.append(edges, self.n_rows)
-        if edges[0] < 0 or edges[-1] > self.n_rows or np.any(edges[1:] < edges[:-1]):
+        n_rows, n_blocks = self.facts.n_rows, self.facts.n_blocks
+        edges = self._cuts.read(start, min(stop + 1, n_blocks))
+        if stop == n_blocks:
+            edges = np.append(edges, n_rows)
+        if edges[0] < 0 or edges[-1] > n_rows or np.any(edges[1:] < edges[:-1]):
             raise self._damaged(self._cuts, "blocks are not in order")
         return edges
 
     def rows(self, start: int, stop: int) -> Csr:
-        if (stop - start) * 12 > self.block_nbytes:
+        if (stop - start) * 12 > self.sizes.block_nbytes:
             raise self._damaged(self._cuts, "a block is larger than the largest")
         indptr = self._indptr.read(start, stop + 1).astype(np.int64, copy=False)
         first, last = int(indptr[0]), int(indptr[-1])
-        if np.any(indptr[1:] < indptr[:-1]) or not 0 <= last - first <= self.block_entries:
+        if np.any(indptr[1:] < indptr[:-1]) or not 0 <= last - first <= self.sizes.block_entries:
             raise self._damaged(self._indptr, f"row pointers are not in order after row {start}")
         indices = self._indices.read(first, last)
         # Kernels index without bounds checks. Seen as unsigned, a negative column is a very large one.
         unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
-        if len(indices) and int(unsigned.max()) >= self.n_features:
-            raise self._damaged(self._indices, f"a column is not below {self.n_features}")
+        if len(indices) and int(unsigned.max()) >= self.facts.n_features:
+            raise self._damaged(self._indices, f"a column is not below {self.facts.n_features}")
         return Csr(indptr - first, indices, self._data.read(first, last))
 
     def weights(self, start: int, stop: int) -> Array | None:
@@ -195,9 +185,6 @@ class _Own:
 class _Foreign:
     """A store that others wrote; its values are checked by whoever counts them."""
 
-    trusted = False
-    weighted = False
-    import_nbytes = ZARR_NBYTES
     text: TextFacts | None = None
 
     def __init__(self, hierarchy: Hierarchy, layer: str | None) -> None:
@@ -211,13 +198,19 @@ class _Foreign:
             raise StoreError(f"{hierarchy.folder.location} is a Zarr group with {what}; {hint}")
         self._hierarchy = hierarchy
         self._matrix = matrix = foreign_matrix(hierarchy, path)
-        self.n_rows, self.n_features, self.nnz = matrix.n_rows, matrix.n_features, matrix.nnz
-        check_names(hierarchy, self.n_features)
-        self.kind: Kind | None = matrix.kind
-        self.n_blocks, self.block_entries = matrix.cuts.n_blocks, matrix.cuts.block_entries
+        check_names(hierarchy, matrix.n_features)
+        self.facts = Facts(
+            matrix.n_rows,
+            matrix.n_features,
+            matrix.cuts.n_blocks,
+            matrix.nnz,
+            matrix.kind,
+            import_nbytes=ZARR_NBYTES,
+            fingerprint=listing(hierarchy, path),
+        )
         # The chunks that a block is taken from are unpacked whole beside it.
-        self.block_nbytes = matrix.cuts.block_nbytes(matrix.entry_nbytes) + matrix.chunk_nbytes
-        self.fingerprint, self.read_nbytes = listing(hierarchy, path), _size(hierarchy, path)
+        nbytes = matrix.cuts.block_nbytes(matrix.entry_nbytes) + matrix.chunk_nbytes
+        self.sizes = Sizes(nbytes, matrix.cuts.block_entries, _size(hierarchy, path))
 
     def edges(self, start: int, stop: int) -> Array:
         return self._matrix.cuts.rows[start : stop + 1]
@@ -253,7 +246,7 @@ def _labels(hierarchy: Hierarchy, header: Header | None, labels: Any, n_rows: in
     return GivenLabels(labels, n_rows)
 
 
-def _joined(fingerprint: str, labels: Labels | None) -> str:
+def _joined(fingerprint: str | None, labels: Labels | None) -> str | None:
     """The fingerprint of data with labels that are not part of them."""
     extra = "" if labels is None else labels.fingerprint()
     return hashlib.blake2b(f"{fingerprint} {extra}".encode(), digest_size=16).hexdigest() if extra else fingerprint

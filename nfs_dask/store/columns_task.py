@@ -11,7 +11,6 @@ from nfs_dask.store.names import (
     Names,
     distinct_names,
     given_names,
-    has_strings,
     names_of,
     write_column_ids,
     write_names,
@@ -38,12 +37,12 @@ def write_columns(task: ColumnsTask) -> tuple[Header, Receipts]:
     step = header.layout.row_chunk
     given = names_of(source, step) if names is None else given_names(names, step)
     if given is not None:
-        trusted = names is None and has_strings(source)
+        trusted = names is None and source.strings(0, 0) is not None
         indexed = isinstance(header.column_ids, Texts)
         written = write_names(folder, header, distinct_names(given) if indexed and not trusted else given)
         header = replace(header, names_nbytes=written.nbytes)
         receipts = {header.name_offsets.name: written.offsets, header.name_bytes.name: written.text}
     write_column_ids(folder, header)
-    in_order = names is None and getattr(source, "names_sorted", False)
+    in_order = names is None and source.names_sorted
     header, more = write_vocabulary(folder, header, source, in_order=in_order)
     return header, receipts | more

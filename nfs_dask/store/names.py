@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -27,14 +27,6 @@ from nfs_dask.text.strings import Strings
 Names = Iterable[str | Sequence[str]]  # one by one, or in lists
 
 
-class NamedRows(SurveyedRows, Protocol):
-    """A source that has names as bytes, no two of them the same."""
-
-    def strings(self, start: int, stop: int) -> Strings:
-        """Names of columns ``start .. stop - 1``."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class WrittenNames:
     """Size of the names, and the receipts of their two arrays."""
@@ -47,16 +39,11 @@ class WrittenNames:
 # Where names come from.
 
 
-def has_strings(source: SurveyedRows) -> TypeGuard[NamedRows]:
-    """Whether the names of this source are bytes."""
-    return hasattr(source, "strings")
-
-
 def names_of(source: SurveyedRows, step: int) -> Iterator[Strings] | None:
     """Names of all columns of a source, ``step`` of them at a time; None where it has none."""
     spans = [(first, min(first + step, source.n_features)) for first in range(0, source.n_features, step)]
-    if has_strings(source):
-        return (source.strings(first, stop) for first, stop in spans)
+    if source.strings(0, 0) is not None:
+        return (strings for first, stop in spans if (strings := source.strings(first, stop)) is not None)
     if source.names(np.arange(1)) is None:
         return None
     return given_names((source.names(np.arange(first, stop)) or [] for first, stop in spans), step)

@@ -89,8 +89,13 @@ class RowColumn:
 class Annotations(Protocol):
     """The table of rows of a source. It travels with tasks."""
 
-    labels: str | None  # the column that the labels of the source are, if it is one
-    named: bool  # whether rows have names, which are read as INDEX
+    @property
+    def labels(self) -> str | None:
+        """The column that the labels of the source are, if it is one."""
+
+    @property
+    def named(self) -> bool:
+        """Whether rows have names, which are read as INDEX."""
 
     def columns(self) -> list[RowColumn]:
         """What can be kept."""
@@ -106,18 +111,20 @@ def is_keepable(name: str) -> bool:
     return bool(name) and "/" not in name and not name.startswith((".", "_"))
 
 
-def new_columns(source: Any, n_rows: int, taken: Iterable[str]) -> tuple[RowColumn, ...]:
+def new_columns(table: Annotations | None, n_rows: int, taken: Iterable[str]) -> tuple[RowColumn, ...]:
     """The columns that a new store keeps, but those whose names are taken."""
     kept = []
-    for column in _columns_of(source, taken):
+    for column in _columns_of(table, taken):
         distinct = column.category_type == "str" and not column.ordered and len(column.categories) == n_rows
         kept.append(RowColumn(column.name, TEXT) if distinct else column)
     return tuple(kept)
 
 
-def appended_columns(old: Sequence[RowColumn], source: Any, taken: Iterable[str]) -> tuple[RowColumn, ...]:
+def appended_columns(
+    old: Sequence[RowColumn], table: Annotations | None, taken: Iterable[str]
+) -> tuple[RowColumn, ...]:
     """The columns of a store with more rows; what only these have is not kept, and what they lack is missing."""
-    new = {column.name: column for column in _columns_of(source, taken)}
+    new = {column.name: column for column in _columns_of(table, taken)}
     if more := [name for name in new if name not in {column.name for column in old}]:
         warn(f"the store has no column {', '.join(more)} of rows; of the rows to append they are not kept", DataWarning)
     if lacking := [column.name for column in old if column.name not in new]:
@@ -125,25 +132,18 @@ def appended_columns(old: Sequence[RowColumn], source: Any, taken: Iterable[str]
     return tuple(_merged(column, new.get(column.name)) for column in old)
 
 
-def _columns_of(source: Any, taken: Iterable[str]) -> list[RowColumn]:
+def _columns_of(table: Annotations | None, taken: Iterable[str]) -> list[RowColumn]:
     """What can be kept beside the columns of names that are taken; one that labels come from is kept as these."""
-    table, own = annotations_of(source), set(taken)
     if table is None:
         return []
-    columns = table.columns()
+    columns, own = table.columns(), set(taken)
     if lost := [column.name for column in columns if column.name in own - {table.labels, WEIGHT}]:
         warn(f"columns {', '.join(lost)} of obs are not kept, as columns of the store have these names", DataWarning)
     return [column for column in columns if column.name not in own]
 
 
-def annotations_of(source: Any) -> Annotations | None:
-    found: Annotations | None = getattr(source, "annotations", None)
-    return found
-
-
-def is_named(source: Any) -> bool:
+def is_named(table: Annotations | None) -> bool:
     """Whether the rows have names."""
-    table = annotations_of(source)
     return table is not None and table.named
 
 

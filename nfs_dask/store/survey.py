@@ -28,6 +28,8 @@ from nfs_dask.arrays.block import (
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
+from nfs_dask.store.row_columns import Annotations
+from nfs_dask.text.strings import Strings
 
 _FLOAT32_WHOLE = 2**24  # whole numbers up to here are exact in float32
 _FLOAT64_WHOLE = 2**53
@@ -42,10 +44,18 @@ class SurveyedRows(Protocol):
     weighted: bool
     trusted: bool
     read_nbytes: int
+    names_sorted: bool
+
+    @property
+    def annotations(self) -> Annotations | None: ...
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]: ...
 
     def names(self, columns: Array) -> list[str] | None: ...
+
+    def strings(self, start: int, stop: int) -> Strings | None: ...
+
+    def frequencies(self, start: int, stop: int) -> Array | None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol, TypeGuard
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.header import Header
@@ -22,19 +20,6 @@ from nfs_dask.text.features import column_prefix
 from nfs_dask.text.ordering import sort_strings, take
 
 
-class TextRows(SurveyedRows, Protocol):
-    """A source of texts that knows the frequencies of its terms."""
-
-    def frequencies(self, start: int, stop: int) -> Array:
-        """In how many documents terms ``start .. stop - 1`` of the vocabulary were."""
-        ...
-
-
-def has_frequencies(source: SurveyedRows) -> TypeGuard[TextRows]:
-    """Whether the source knows in how many documents its terms were."""
-    return hasattr(source, "frequencies")
-
-
 def check_text(text: TextFacts, source: SurveyedRows, *, new: bool) -> None:
     """Refuse facts that are not about this source; ``new``: it makes a vocabulary, rather than use that of a store."""
     text.check()
@@ -43,7 +28,7 @@ def check_text(text: TextFacts, source: SurveyedRows, *, new: bool) -> None:
             f"the data have {source.n_features} columns, but {text.n_terms} terms in {text.n_regions} regions are "
             f"{text.n_features}; give the number of terms of one region"
         )
-    if new and text.settings.tfidf and not has_frequencies(source):
+    if new and text.settings.tfidf and source.frequencies(0, 0) is None:
         raise InputError("tf-idf needs document frequencies, and the source has none; count the terms first")
 
 
@@ -59,12 +44,13 @@ def write_vocabulary(
     text = header.text
     if text is None:
         return header, receipts
-    header = replace(header, text=replace(text, frequencies=has_frequencies(source), sorted_nbytes=None))
-    frequencies = header.frequencies
-    if frequencies is not None and has_frequencies(source):
+    counted = source.frequencies(0, 0) is not None
+    header = replace(header, text=replace(text, frequencies=counted, sorted_nbytes=None))
+    if (frequencies := header.frequencies) is not None:
         step = header.layout.row_chunk
-        spans = ((first, min(first + step, text.n_terms)) for first in range(0, text.n_terms, step))
-        receipts[frequencies.name] = write_numbers(folder, frequencies, (source.frequencies(*span) for span in spans))
+        parts = (source.frequencies(first, min(first + step, text.n_terms)) for first in range(0, text.n_terms, step))
+        numbers = (part for part in parts if part is not None)
+        receipts[frequencies.name] = write_numbers(folder, frequencies, numbers)
     if header.names_nbytes is not None and not in_order and text.settings.hashed is None:
         header, more = _write_sorted(folder, header, text)
         receipts |= more

@@ -26,7 +26,6 @@ from nfs_dask.store.names import (
     Names,
     check_same_names,
     given_names,
-    has_strings,
     names_of,
 )
 from nfs_dask.store.plain_values import plain_classes, write_categories
@@ -40,7 +39,7 @@ from nfs_dask.store.receipts import (
     total_nbytes,
     write_receipts,
 )
-from nfs_dask.store.row_columns import annotations_of, appended_columns, is_named, new_columns
+from nfs_dask.store.row_columns import appended_columns, is_named, new_columns
 from nfs_dask.store.shard_tasks import (
     EntriesTask,
     RowsTask,
@@ -181,16 +180,16 @@ def _create(
             classes=classes,
             weight_type=_weight_type(surveys) if source.weighted else None,
             names_nbytes=None,
-            text_ids=n_rows <= INDEX_NAMES or is_named(source),
-            named=is_named(source),
+            text_ids=n_rows <= INDEX_NAMES or is_named(source.annotations),
+            named=is_named(source.annotations),
             fingerprint="",
             layout=layout,
             text=text,
         )
-        header = replace(header, annotations=new_columns(source, n_rows, header.own_columns))
+        header = replace(header, annotations=new_columns(source.annotations, n_rows, header.own_columns))
         header.check_columns()
         columns = ColumnsTask(source, folder.location, header, names)
-        if names is None and has_strings(source):  # many and ready to write: a task beside those of the rows
+        if names is None and source.strings(0, 0) is not None:  # many, and ready: a task beside those of the rows
             header = _write_generation(work, folder, scratch, header, None, surveys, {}, columns)
         else:
             header, receipts = write_columns(columns)
@@ -237,8 +236,8 @@ def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | 
             weight_type=old.weight_type if old.weight_type is None else _weight_type(surveys, old.weight_type),
             classes=classes,
             text=None if old.text is None else old.text.appended(text),
-            annotations=appended_columns(old.annotations, source, old.own_columns),
-            named=old.named or (old.text_ids and is_named(source)),
+            annotations=appended_columns(old.annotations, source.annotations, old.own_columns),
+            named=old.named or (old.text_ids and is_named(source.annotations)),
         ).widened_from(old)
         if header.editions != old.editions:
             remove_other_editions(folder, old)
@@ -261,7 +260,7 @@ def _write_generation(
     old_rows, old_nnz = (old.n_rows, old.nnz) if old is not None else (0, 0)
     first_shard, first_row_shard = old_nnz // header.layout.shard, old_rows // header.layout.row_shard
     entries = entries_tasks(work.source, work.runs, folder.location, header, old, surveys)
-    rows = rows_tasks(folder.location, scratch, header, old, surveys, annotations_of(work.source))
+    rows = rows_tasks(folder.location, scratch, header, old, surveys, work.source.annotations)
     wider = widening_tasks(folder.location, header, old, work.runs)
     written = work.run("writing", write_shards, [*([] if columns is None else [columns]), *rows, *wider, *entries])
     if columns is not None:

@@ -29,6 +29,7 @@ from nfs_dask.statistics.statistic import State
 from nfs_dask.store.cache import Kept
 from nfs_dask.testing import Misbehaving, assert_same, fold
 from tests.helpers.clusters import TwoWorkers
+from tests.helpers.wrapped import Wrapped
 
 CORPUS = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=250)
 COUNTS = ClassCounts(3, with_documents=True)
@@ -104,16 +105,11 @@ def test_real_sums_keep_their_bits_under_the_same_plan(cluster: Client) -> None:
     assert_same(SerialEngine(panels=3).reduce(ClassCounts(3), source).state, first, exact=True)
 
 
-class Halved:
+class Halved(Wrapped):
     """A corpus whose counts are multiplied by 0.7, so that sums are real."""
 
     def __init__(self, inner: Any) -> None:
-        self.inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "inner":
-            raise AttributeError(name)
-        return {"kind": "real", "trusted": False}.get(name, getattr(self.inner, name))
+        super().__init__(inner, kind="real", trusted=False)
 
     def blocks(self, start: int, stop: int) -> Any:
         for block in self.inner.blocks(start, stop):
@@ -236,7 +232,7 @@ def test_tasks_do_not_grow_with_the_data(cluster: Client) -> None:
 
 
 def replace_seconds(corpus: GeneratedCorpus) -> GeneratedCorpus:
-    corpus.nnz = corpus.n_blocks * 10**7  # as if the blocks were as large as real ones
+    corpus.facts = replace(corpus.facts, nnz=corpus.n_blocks * 10**7)  # as if the blocks were as large as real ones
     return corpus
 
 
@@ -308,16 +304,11 @@ def test_ctrl_c_cleans_up_and_a_run_resumes(tmp_path: Path, with_run: bool) -> N
         assert second.stdout.strip() == "60000", second.stderr
 
 
-class Repeated:
+class Repeated(Wrapped):
     """One block of a corpus, over and over: a source of as many blocks as one likes."""
 
     def __init__(self, inner: Any, n_blocks: int) -> None:
-        self.inner, self.n_blocks = inner, n_blocks
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)
+        super().__init__(inner, n_blocks=n_blocks)
 
     def blocks(self, start: int, stop: int) -> Any:
         block = next(iter(self.inner.blocks(0, 1)))

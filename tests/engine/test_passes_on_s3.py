@@ -22,15 +22,13 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.store.cache import Kept
 from nfs_dask.testing import Misbehaving, assert_same
+from tests.helpers.wrapped import Wrapped
 
 CORPUS = GeneratedCorpus(1000, 900, 3, words_per_document=20, block_rows=250)
 COUNTS = ClassCounts(3, with_documents=True)
 
 
-class Negative(GeneratedCorpus):
-    trusted = False
-    kind = "real"
-
+class Negative(Wrapped):
     def blocks(self, start: int, stop: int) -> Any:
         for block in super().blocks(start, stop):
             yield replace(block, data=block.data * -0.5)
@@ -72,7 +70,7 @@ def test_a_scatter_pass_and_its_kept_statistics(s3_cluster: Client, s3: str) -> 
 
     before = objects(s3)
     with pytest.raises(InputError, match="negative value"):
-        engine.reduce(COUNTS, Negative(1000, 900, 3, block_rows=250), kept=replace(kept, fingerprint="other"))
+        engine.reduce(COUNTS, Negative(CORPUS, kind="real", trusted=False), kept=replace(kept, fingerprint="other"))
     assert objects(s3) == before
     assert uploads(s3) == []
 

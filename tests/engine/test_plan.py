@@ -7,7 +7,7 @@ import json
 import math
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,31 +19,18 @@ from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.plan import CHEAP_STATE, COLUMN_WORK, Plan, even_bounds, make_plan, tile_shift
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.files.spool import Tiling
+from nfs_dask.sources.source import Facts, Sizes, Source
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.units import GiB, MiB, parse_bytes
 
 
-@dataclass(frozen=True)
-class Facts:
+class Planned(Source):
     """All that a plan asks of a source."""
 
-    n_rows: int = 10**6
-    n_features: int = 10**6
-    n_blocks: int = 100
-    nnz: int | None = None
-    kind: Any = "count"
-    weighted: bool = False
-    in_memory: bool = False
-    trusted: bool = True
-    block_nbytes: int = 32 * MiB
-    block_entries: int = 6 * MiB
-    import_nbytes: int = 0
-    fingerprint: str | None = "abc"
-    classes: Any = None
-
-    @property
-    def read_nbytes(self) -> int:
-        return self.n_blocks * self.block_nbytes
+    def __init__(self, block_nbytes: int = 32 * MiB, block_entries: int = 6 * MiB, **facts: Any) -> None:
+        usual = {"n_rows": 10**6, "n_features": 10**6, "n_blocks": 100, "kind": "count", "trusted": True}
+        self.facts = Facts(**(usual | {"fingerprint": "abc"} | facts))
+        self._sizes = Sizes(block_nbytes, block_entries, self.n_blocks * block_nbytes)
 
     def blocks(self, start: int, stop: int) -> Any:
         raise AssertionError("a plan reads nothing")
@@ -57,11 +44,11 @@ CLUSTER = Resources(workers=4, threads=2, memory_limit=2 * GiB, spool="/spool", 
 
 
 def plan(statistic: ClassCounts = COUNTS, resources: Resources = CLUSTER, panels: Any = None, **facts: Any) -> Plan:
-    return make_plan(statistic, Facts(**facts), resources, panels)  # type: ignore[arg-type]
+    return make_plan(statistic, Planned(**facts), resources, panels)
 
 
 facts = st.builds(
-    Facts,
+    Planned,
     n_rows=st.integers(-1, 10**12),
     n_features=st.integers(1, 10**9),
     n_blocks=st.integers(1, 10**7),

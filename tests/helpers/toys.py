@@ -6,23 +6,21 @@ import numpy as np
 from scipy import sparse
 
 from nfs_dask.arrays.block import UNLABELLED, Block
+from nfs_dask.sources.source import Facts, Sizes, Source
 from nfs_dask.sources.zarr import ZarrSource
 from nfs_dask.store.layout import Layout
 
 SMALL = Layout(chunk=32, shard=128, row_chunk=8, row_shard=32, block=64)
 
 
-class ToySource:
+class ToySource(Source):
     """Rows of a CSR matrix in ``n_blocks`` equal blocks, handed out in two pieces each."""
-
-    trusted = False
 
     def __init__(self, X, codes=None, classes=None, weights=None, names=None, n_blocks=7):
         self.X, self.codes, self.given_weights, self.given_names = X, codes, weights, names
-        self.classes = None if classes is None else np.asarray(classes)
-        self.n_rows, self.n_features = X.shape
-        self.n_blocks, self.weighted = n_blocks, weights is not None
-        self.read_nbytes = 1
+        classes = None if classes is None else np.asarray(classes)
+        self.facts = Facts(*X.shape, n_blocks, classes=classes, weighted=weights is not None)
+        self._sizes = Sizes(1, 1, 1)
 
     def blocks(self, start, stop):
         for number in range(start, stop):

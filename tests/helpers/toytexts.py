@@ -40,7 +40,7 @@ class TextSource(ToySource):
     def frequencies(self, start, stop):
         return self.df[start:stop]
 
-    def facts(self, report=None, **settings):
+    def text_facts(self, report=None, **settings):
         return TextFacts(TextSettings(**settings), self.n_rows, len(self.terms), self.regions, report or {})
 
     def part(self, first, last, n_blocks=3):

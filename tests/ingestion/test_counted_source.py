@@ -17,7 +17,7 @@ from nfs_dask.ingestion.counted_source import CountedTexts
 from nfs_dask.ingestion.given_vocabulary import write_fixed
 from nfs_dask.ingestion.merging import choose_cuts
 from nfs_dask.ingestion.term_groups import StoredFrequencies
-from nfs_dask.sources.source import is_source
+from nfs_dask.sources.source import Source
 from nfs_dask.store.layout import Numbers
 from nfs_dask.store.shards import write_numbers
 from nfs_dask.store.writer import write_store
@@ -88,7 +88,7 @@ def test_counts_and_names_are_those_of_sklearn(folder, how):
     assert source.frequencies(0, source.n_features).tolist() == X.getnnz(axis=0).tolist()
     assert source.kind == ("binary" if settings.binary else "count")
     assert len(source.columns.ranges) > 2 and source.n_blocks > 4
-    assert is_source(source)
+    assert isinstance(source, Source)
 
 
 def test_the_most_frequent_terms(folder):

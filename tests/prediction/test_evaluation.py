@@ -13,6 +13,7 @@ from nfs_dask.prediction.coverage import Reliability, accuracy_coverage
 from nfs_dask.prediction.evaluation import evaluate, wilson
 from nfs_dask.prediction.model_rows import TOGETHER
 from nfs_dask.sources.matrix_source import MatrixSource
+from tests.helpers.wrapped import Wrapped
 
 
 @pytest.fixture(scope="module")
@@ -23,15 +24,12 @@ def documents() -> tuple[np.ndarray, np.ndarray]:
     return rng.poisson(rates[codes]), np.array(["ale", "beer", "cider"])[codes]
 
 
-class _SmallBlocks:
+class _SmallBlocks(Wrapped):
     """A source whose blocks are rows of another one."""
 
     def __init__(self, inner: MatrixSource, rows: int) -> None:
-        self.inner, self.rows = inner, rows
-        self.n_blocks = -(-inner.n_rows // rows)
-
-    def __getattr__(self, name: str):
-        return getattr(self.inner, name)
+        super().__init__(inner, n_blocks=-(-inner.n_rows // rows))
+        self.rows = rows
 
     def blocks(self, start: int, stop: int):
         from nfs_dask.testing import rows_of

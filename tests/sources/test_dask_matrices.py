@@ -13,7 +13,7 @@ from scipy import sparse
 
 from nfs_dask.errors import InputError
 from nfs_dask.sources.dask_matrices import CollectionSource, is_collection
-from nfs_dask.sources.source import DelayedSource, Source
+from nfs_dask.sources.source import Source
 from tests.helpers.truth import assert_counts
 
 RNG = np.random.default_rng(5)
@@ -60,7 +60,7 @@ LABELS = {
 def test_every_chunk_counts_like_numpy(form, meta, columns):
     source = CollectionSource(dask_array(form, columns, meta), da.from_array(Y, chunks=6))
     assert isinstance(source, Source)
-    assert isinstance(source, DelayedSource)
+    assert source.delayed is not None
     assert (source.n_rows, source.n_features, source.n_blocks) == (20, 9, 4)
     assert_counts(source, X, Y)
     assert [b.first_row for b in source.blocks(0, 4)] == [0, 6, 12, 18]

@@ -15,7 +15,7 @@ from nfs_dask.arrays.block import Block, check_structure
 from nfs_dask.errors import InputError
 from nfs_dask.sources.folds import Folds, by_fold, only_fold, without_fold
 from nfs_dask.sources.open_source import open_source
-from nfs_dask.sources.source import Source, is_delayed, is_shipped, is_source, origin_of
+from nfs_dask.sources.source import Source
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 
@@ -104,11 +104,11 @@ def test_views_by_fold(kind: str, given: bool, stores: Path, monkeypatch: pytest
     found = np.arange(ROWS) % 4 if given else np.array([z % 4 for z in split_mix(ROWS)])
     folds = Folds(4, found) if given else Folds(4)
     view = by_fold(source, folds, carried=1000)
-    assert is_source(view) and isinstance(view, Source)
-    assert (is_delayed(view), is_shipped(view)) == (is_delayed(source), is_shipped(source))
+    assert isinstance(view, Source)
+    assert (view.delayed is None, view.is_shipped) == (source.delayed is None, source.is_shipped)
     assert (view.n_rows, view.n_features, view.n_blocks, view.nnz) == (ROWS, WIDTH, source.n_blocks, source.nnz)
     assert view.import_nbytes == source.import_nbytes + 1000
-    assert origin_of(view) is source
+    assert view.origin is source
     assert len(view.classes) == 4 * CLASSES
     rows, codes, weights = read(view)
     np.testing.assert_array_equal(rows, matrix)

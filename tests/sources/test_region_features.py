@@ -20,7 +20,7 @@ from nfs_dask.methods.word_tables import store_table
 from nfs_dask.sources import region_features as features
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.region_features import FeatureView, n_columns
-from nfs_dask.sources.source import Source, is_delayed, is_shipped, is_source, origin_of
+from nfs_dask.sources.source import Source
 from nfs_dask.statistics.collected_rows import CollectedRows
 from nfs_dask.statistics.counts import ClassCounts, sums
 from nfs_dask.statistics.leave_one_out import RegionTable, region_features
@@ -95,14 +95,14 @@ def test_features_are_those_of_the_documents(
     ways = {"normalize": normalize, "leave_out": leave_out}
     want = region_features(whole_block(y), table, counts, **ways).reshape(N, -1)
     view: Any = FeatureView(source, table, counts, **ways)
-    assert is_source(view)
+    assert isinstance(view, Source)
     assert (view.n_features, view.kind, view.trusted) == (R if n_classes == 2 else R * n_classes, "signed", True)
     assert view.n_features == n_columns(table)
     assert (view.n_rows, view.nnz, view.n_blocks) == (N, N * view.n_features, source.n_blocks)
-    assert origin_of(view) is source
+    assert view.origin is source
     assert view.names(np.arange(1)) is None
-    assert is_delayed(view) == is_delayed(source)
-    assert is_shipped(view) == is_shipped(source)
+    assert (view.delayed is None) == (source.delayed is None)
+    assert view.is_shipped == source.is_shipped
     matrix, codes, weights = read(view)
     assert matrix.tobytes() == want.tobytes()
     np.testing.assert_array_equal(codes, y)

@@ -18,7 +18,7 @@ from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.row_files import RowFiles, write_row_files
-from nfs_dask.sources.source import Source, is_source, origin_of
+from nfs_dask.sources.source import Source
 from nfs_dask.sources.views import some_columns
 from nfs_dask.statistics.collected_rows import CollectedRows
 from nfs_dask.store.layout import Layout
@@ -65,11 +65,11 @@ def assert_same(rows: Source, source: Source) -> None:
 
 def test_rows_are_read_as_they_were_written(source: Any, tmp_path: Path) -> None:
     rows: Any = write_row_files(source, Folder.of(tmp_path / "rows"), SerialExecutor())
-    assert is_source(rows)
+    assert isinstance(rows, Source)
     assert (rows.n_rows, rows.n_features, rows.nnz, rows.weighted) == (N, M, N * M, source.weighted)
     assert rows.fingerprint == source.fingerprint
     np.testing.assert_array_equal(rows.classes, source.classes)
-    assert origin_of(rows) is source
+    assert rows.origin is source
     assert rows.names(np.arange(1)) is None
     assert rows.read_nbytes <= sum(path.stat().st_size for path in (tmp_path / "rows").iterdir())
     assert_same(rows, source)
@@ -80,7 +80,7 @@ def test_what_travels_is_not_the_data(tmp_path: Path) -> None:
     big = open_source(np.ones((5_000, 20)), np.arange(5_000) % 2)
     view: Any = some_columns(big, np.arange(2))
     rows = write_row_files(view, Folder.of(tmp_path), SerialExecutor())
-    assert origin_of(rows) is big
+    assert rows.origin is big
     assert len(pickle.dumps(rows)) < 5_000
 
 

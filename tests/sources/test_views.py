@@ -20,7 +20,7 @@ from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.open_source import open_source
-from nfs_dask.sources.source import Source, is_delayed, is_shipped, is_source, origin_of
+from nfs_dask.sources.source import Source
 from nfs_dask.sources.views import ColumnChoice, some_blocks, some_columns
 from nfs_dask.statistics.counts import ClassCounts, sums
 from nfs_dask.store.layout import Layout
@@ -81,10 +81,10 @@ KINDS = pytest.mark.parametrize("kind", ["store", "sparse", "dense", "delayed"])
 def test_some_columns_are_those_of_the_matrix(kind: str, stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, matrix = source_of(kind, stores, monkeypatch)
     view = some_columns(source, COLUMNS)
-    assert is_source(view)
+    assert isinstance(view, Source)
     assert isinstance(view, Source)
     assert (view.n_features, view.n_rows, view.n_blocks) == (len(COLUMNS), ROWS, source.n_blocks)
-    assert (is_delayed(view), is_shipped(view)) == (is_delayed(source), is_shipped(source))
+    assert (view.delayed is None, view.is_shipped) == (source.delayed is None, source.is_shipped)
     got, codes = read(view)
     np.testing.assert_array_equal(got, matrix[:, COLUMNS])
     np.testing.assert_array_equal(codes, Y)
@@ -177,8 +177,8 @@ def test_some_blocks_keep_their_numbers(kind: str, stores: Path, monkeypatch: py
 def test_views_know_where_they_come_from(stores: Path) -> None:
     source = Labelled(open_source(stores / "sparse.zarr"), Y)
     view = some_blocks(some_columns(source, COLUMNS), np.array([0]))
-    assert origin_of(view) is source
-    assert origin_of(source) is source
+    assert view.origin is source
+    assert source.origin is source
 
 
 def test_views_have_fingerprints_of_their_own(stores: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 def stored(place, terms, regions=("",), **options):
     """A store of documents with these terms, and its source."""
     source = TextSource(terms, regions, n_rows=20, n_blocks=1, **options)
-    write_store(source, place, layout=SMALL, text=source.facts())
+    write_store(source, place, layout=SMALL, text=source.text_facts())
     return source
 
 
@@ -136,7 +137,7 @@ def test_a_copy_is_a_group_that_zarr_reads(tmp_path):
 
 def test_columns_that_are_hashes_have_frequencies(tmp_path):
     source = TextSource([f"#{i}" for i in range(64)], n_rows=20, names_sorted=False)
-    write_store(source, tmp_path / "s", layout=SMALL, text=source.facts(hashed=6))
+    write_store(source, tmp_path / "s", layout=SMALL, text=source.text_facts(hashed=6))
     table = ZarrSource(tmp_path / "s").table()
     assert not (tmp_path / "s/nfs_dask/sorted").exists()
     for one in (table, table.copy_to(Folder.of(tmp_path / "copy")), TermTable.open(tmp_path / "copy")):
@@ -145,7 +146,7 @@ def test_columns_that_are_hashes_have_frequencies(tmp_path):
 
 def test_terms_that_are_hashed_have_the_columns_of_their_hashes(tmp_path):
     source = TextSource([f"#{i}" for i in range(64)], n_rows=20, names_sorted=False)
-    write_store(source, tmp_path / "s", layout=SMALL, text=source.facts(hashed=6))
+    write_store(source, tmp_path / "s", layout=SMALL, text=source.text_facts(hashed=6))
     wanted = Strings.of(["some", "words", "日本", "some"])
     columns, frequencies = TermTable.open(tmp_path / "s").look_up(wanted)
     np.testing.assert_array_equal(columns, hash_columns(wanted, 6))
@@ -232,10 +233,10 @@ def test_memory_of_a_look_up_does_not_grow_with_the_vocabulary(tmp_path, monkeyp
         names = np.char.mod("w%07d", np.arange(n)).astype("S8")
         text = np.frombuffer(names.tobytes(), np.uint8)
         source = TextSource(["w"], n_rows=20)
-        source.X, source.n_features, source.df = sparse.csr_matrix((20, n)), n, np.zeros(n, np.int64)
-        source.terms = range(n)
+        source.X, source.df, source.terms = sparse.csr_matrix((20, n)), np.zeros(n, np.int64), range(n)
+        source.facts = replace(source.facts, n_features=n)
         source.strings = lambda start, stop, text=text: Strings(np.arange(start, stop + 1) * 8, text)
-        write_store(source, tmp_path / f"{i}", layout=SMALL.__class__(row_chunk=1 << 10), text=source.facts())
+        write_store(source, tmp_path / f"{i}", layout=SMALL.__class__(row_chunk=1 << 10), text=source.text_facts())
         wanted = Strings.of(names[:: n // 1000].tolist())
         tracemalloc.start()
         copy = TermTable.open(tmp_path / f"{i}").copy_to(Folder.of(tmp_path / f"copy{i}"))

@@ -16,6 +16,7 @@ from scipy import sparse
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.files.sealed import with_seal
+from nfs_dask.sources.source import Source
 from nfs_dask.sources.zarr import ZarrSource
 from nfs_dask.store import header as header_module
 from nfs_dask.store.header import read_header
@@ -41,7 +42,7 @@ def header_of(location):
 
 
 def write(place, source, **options):
-    options = {"layout": SMALL, "text": source.facts(), **options}
+    options = {"layout": SMALL, "text": source.text_facts(), **options}
     write_store(source, place, **options)
 
 
@@ -91,7 +92,7 @@ def test_memory_for_names_is_that_of_a_chunk(tmp_path):
     layout = Layout(chunk=4096, shard=65536, row_chunk=4096, row_shard=16384, block=16384)
     for n in (20_000, 20_000, 200_000):  # the first one warms up
         source = TextSource(["w"])
-        source.X, source.n_features = sparse.csr_matrix((200, n)), n
+        source.X, source.facts = sparse.csr_matrix((200, n)), replace(source.facts, n_features=n)
         source.strings = lambda start, stop: Strings(
             np.arange(stop - start + 1) * 8, np.arange(start, stop).view(np.uint8) % 128
         )
@@ -107,7 +108,7 @@ def test_memory_for_names_is_that_of_a_chunk(tmp_path):
 
 def test_facts_come_back(tmp_path):
     source = TextSource(codes=np.zeros(200, int), classes=["one"])
-    facts = source.facts({"documents_seen": 210, "left_out": {"empty": 10}}, ngrams=(1, 2), stop_words=("a", "b"))
+    facts = source.text_facts({"documents_seen": 210, "left_out": {"empty": 10}}, ngrams=(1, 2), stop_words=("a", "b"))
     write(tmp_path / "s", source, text=facts)
     assert ZarrSource(tmp_path / "s").text == replace(facts, frequencies=True)
     table = ZarrSource(tmp_path / "s").table()
@@ -128,11 +129,11 @@ def test_facts_are_no_part_of_the_fingerprint(tmp_path):
 
 def test_a_source_may_know_no_frequencies_unless_it_is_weighed(tmp_path):
     source = TextSource(terms=[f"#{i}" for i in range(16)], names_sorted=False)
-    source.__class__ = type("Uncounted", (TextSource,), {"frequencies": property()})
-    write(tmp_path / "s", source, text=source.facts(hashed=4))
+    source.__class__ = type("Uncounted", (TextSource,), {"frequencies": Source.frequencies})
+    write(tmp_path / "s", source, text=source.text_facts(hashed=4))
     assert ZarrSource(tmp_path / "s").table() is None
     with pytest.raises(InputError, match="tf-idf needs document frequencies"):
-        write(tmp_path / "t", source, text=source.facts(tfidf=True))
+        write(tmp_path / "t", source, text=source.text_facts(tfidf=True))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_a_source_may_know_no_frequencies_unless_it_is_weighed(tmp_path):
 def test_facts_that_cannot_be_are_refused(tmp_path, change, message):
     source = TextSource()
     with pytest.raises(InputError, match=message):
-        write(tmp_path / "s", source, text=replace(source.facts(), **change))
+        write(tmp_path / "s", source, text=replace(source.text_facts(), **change))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -236,9 +237,8 @@ def test_lengths_are_kept_up_by_an_append(tmp_path):
     source = TextSource(WORDS[:20], REGIONS)
     write(tmp_path / "whole", source)
     for first, last in ((0, 37), (37, 64), (64, 200)):
-        write(
-            tmp_path / "parts", source.part(first, last), append=first > 0, text=source.facts() if not first else None
-        )
+        text = source.text_facts() if not first else None
+        write(tmp_path / "parts", source.part(first, last), append=first > 0, text=text)
     whole, parts = header_of(tmp_path / "whole"), header_of(tmp_path / "parts")
     assert parts == replace(whole, generation=3)
     for region in range(2):
@@ -250,7 +250,7 @@ def test_one_region_and_weights_have_no_lengths(tmp_path):
     write(tmp_path / "one", TextSource())
     weighed = TextSource(WORDS[:20], REGIONS)
     weighed.X = weighed.X * 0.5
-    write(tmp_path / "weights", weighed, text=weighed.facts(tfidf=True))
+    write(tmp_path / "weights", weighed, text=weighed.text_facts(tfidf=True))
     for name in ("one", "weights"):
         assert ZarrSource(tmp_path / name).lengths(0, 0, 200) is None
         assert not list((tmp_path / name / "obs").glob("length*"))
@@ -270,9 +270,9 @@ def test_a_label_column_cannot_have_the_name_of_a_length(tmp_path):
 
 def test_appending_keeps_the_frequencies_of_the_first_ingest(tmp_path):
     source, more = TextSource(), TextSource(seed=1, n_rows=50)
-    write(tmp_path / "s", source, text=source.facts({"seen": 200, "kept": 40, "problems": [1]}))
-    more.__class__ = type("Uncounted", (TextSource,), {"frequencies": property()})
-    write(tmp_path / "s", more, append=True, text=more.facts({"seen": 53, "problems": [2], "new": True}))
+    write(tmp_path / "s", source, text=source.text_facts({"seen": 200, "kept": 40, "problems": [1]}))
+    more.__class__ = type("Uncounted", (TextSource,), {"frequencies": Source.frequencies})
+    write(tmp_path / "s", more, append=True, text=more.text_facts({"seen": 53, "problems": [2], "new": True}))
     read = ZarrSource(tmp_path / "s")
     assert (read.n_rows, read.text.n_documents) == (250, 200)
     assert read.text.report == {"seen": 253, "kept": 40, "problems": [1, 2], "new": True}
@@ -302,7 +302,7 @@ def test_texts_read_otherwise_are_not_appended(tmp_path, settings, message):
     write(tmp_path / "s", source)
     before = files_of(tmp_path / "s")
     with pytest.raises(InputError, match=message):
-        write(tmp_path / "s", source, append=True, text=source.facts(**settings))
+        write(tmp_path / "s", source, append=True, text=source.text_facts(**settings))
     assert files_of(tmp_path / "s") == before
 
 
@@ -315,8 +315,8 @@ def test_another_vocabulary_is_not_appended(tmp_path):
 
 def test_facts_behind_a_url(bucket):
     source = TextSource(WORDS[:20][::-1], REGIONS, names_sorted=False)
-    write(f"{bucket}/s", source.part(0, 117), text=source.facts())
-    write(f"{bucket}/s", source.part(117, 200), append=True, text=source.facts())
+    write(f"{bucket}/s", source.part(0, 117), text=source.text_facts())
+    write(f"{bucket}/s", source.part(117, 200), append=True, text=source.text_facts())
     read = ZarrSource(f"{bucket}/s")
     np.testing.assert_array_equal(read.lengths(1, 0, 200), source.lengths(1))
     columns, frequencies = read.table().look_up(Strings.of(["ab", "no", "日本"]))

@@ -40,7 +40,7 @@ def source(request):
 
 @pytest.fixture
 def store(tmp_path, source):
-    weighed = replace(source.facts(), settings=TextSettings(tfidf=True))
+    weighed = replace(source.text_facts(), settings=TextSettings(tfidf=True))
     write_store(source, tmp_path / "s", layout=SMALL, text=weighed)
     return tmp_path / "s"
 
