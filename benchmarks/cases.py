@@ -38,7 +38,7 @@ class Case(Source):
 
     def __init__(self, n_rows: int, n_features: int, words: float = 26.0, seed: int = 7) -> None:
         self.words, self.seed = words, seed
-        self.facts = Facts(
+        self._facts = Facts(
             n_rows,
             n_features,
             -(-n_rows // ROWS),

@@ -183,7 +183,7 @@ class Misbehaving(Source):
     fingerprint_suffix: str = ""
 
     def __post_init__(self) -> None:
-        self.facts = replace(self.inner.facts, fingerprint=f"{self.inner.fingerprint}{self.fingerprint_suffix}")
+        self._facts = replace(self.inner.facts, fingerprint=f"{self.inner.fingerprint}{self.fingerprint_suffix}")
         self._sizes = self.inner.sizes
 
     def names(self, columns: Array) -> list[str] | None:

@@ -63,7 +63,7 @@ class GeneratedCorpus(Source):
             "block_rows": block_rows,
             "first_block": first_block,
         }
-        self.facts = Facts(
+        self._facts = Facts(
             n_documents,
             n_features,
             -(-n_documents // block_rows),

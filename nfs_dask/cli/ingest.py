@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nfs_dask.arrays.block import Array
-    from nfs_dask.engine.engine import Engine
 
 
 @click.command()
@@ -64,7 +61,8 @@ def ingest(
     """
     if columns["label_column"] is not None and labels is not None:
         raise click.UsageError("--labels and --label-column both say what the labels are; give one of them")
-    from nfs_dask.ingestion.ingest import ingest
+    from nfs_dask.dataset import open_dataset
+    from nfs_dask.ingestion.ingest import open_ingest
     from nfs_dask.store import publish as places
 
     if clean_up:
@@ -72,19 +70,20 @@ def ingest(
     keeps(f"{store} is as it was before; of documents, the same command goes on with what was finished")
     started = time.perf_counter()
     source = sources[0] if len(sources) == 1 else [Location(one) for one in sources]
-    given_labels, given_weights = _column(labels), _column(weights)
-    with _opened(source, columns, terms, cluster) as (opened, options, engine):
-        dataset = ingest(
-            opened,
-            store,
-            labels=given_labels,
-            weights=given_weights,
-            **options,
-            names=None if names is None else lines_of(names),
-            block_bytes=block_bytes,
-            append=append,
-            engine=engine,
-        )
+    asked = open_ingest(
+        source,
+        store,
+        columns,
+        terms,
+        labels=_column(labels),
+        weights=_column(weights),
+        names=None if names is None else lines_of(names),
+        block_bytes=block_bytes,
+        append=append,
+    )
+    with cluster.engine(asked.data) as engine:
+        asked.write(engine)
+    dataset = open_dataset(asked.store.location)
     seconds = time.perf_counter() - started
     values: dict[str, Any] = {
         "store": dataset.location,
@@ -104,23 +103,6 @@ def _show(values: dict[str, Any], written: str, console: Console) -> None:
     console.print(printable(written))
     if empty := (values["report"] or {}).get("empty"):
         console.print(f"{empty:,} {'document is' if empty == 1 else 'documents are'} empty")
-
-
-@contextmanager
-def _opened(
-    source: Any, columns: dict[str, Any], terms: dict[str, Any], cluster: ClusterOptions
-) -> Iterator[tuple[Any, dict[str, Any], Engine]]:
-    """Documents or a matrix, what of the options is left to say about them, and the engine that suits them."""
-    from nfs_dask.documents.open_documents import is_documents, open_documents
-    from nfs_dask.sources.open_source import open_source
-
-    if is_documents(source, text_column=columns["text_column"], regions=columns["regions"]):
-        documents = open_documents(source, **columns)
-        with cluster.engine_for_documents(documents) as engine:
-            yield documents, terms, engine
-        return
-    with cluster.engine(open_source(source, labels=columns["label_column"])) as engine:
-        yield source, columns | terms, engine
 
 
 def _column(file: str | None) -> Array | None:

@@ -98,32 +98,16 @@ class ClusterOptions:
             yield client
 
     @contextmanager
-    def engine(self, source: Source, run: str | None = None) -> Iterator[Engine]:
+    def engine(self, data: Source | DocumentSource, run: str | None = None) -> Iterator[Engine]:
         """The engine that was asked for; where none was, this process for small data, and others of this machine.
 
         Never threads of this process: an interruption would have to wait for them. ``run`` is the engine's run folder.
         """
         from nfs_dask.engine.choose import choose_engine
         from nfs_dask.engine.distributed import DaskEngine
-
-        with self._engine(not isinstance(choose_engine(None, source), DaskEngine), run) as engine:
-            yield engine
-
-    @contextmanager
-    def engine_for_documents(self, documents: DocumentSource) -> Iterator[Engine]:
-        """As `engine`, for documents that are still to be read."""
-        from nfs_dask.engine.choose import choose_for_documents
-        from nfs_dask.engine.distributed import DaskEngine
-
-        with self._engine(not isinstance(choose_for_documents(None, documents), DaskEngine), None) as engine:
-            yield engine
-
-    @contextmanager
-    def _engine(self, small: bool, run: str | None) -> Iterator[Engine]:
-        from nfs_dask.engine.distributed import DaskEngine
         from nfs_dask.engine.serial import SerialEngine
 
-        if self == ClusterOptions() and small:
+        if self == ClusterOptions() and not isinstance(choose_engine(None, data), DaskEngine):
             yield SerialEngine(run=run)
             return
         with self._checked_client() as client, client.as_current():

@@ -91,9 +91,7 @@ def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager
     """The engine that was asked for, or suits what is read."""
     from nfs_dask.dataset import Dataset
 
-    if isinstance(asked, Dataset):
-        return cluster.engine(asked.source)
-    return cluster.engine_for_documents(asked.documents)
+    return cluster.engine(asked.source if isinstance(asked, Dataset) else asked.documents)
 
 
 def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -> DocumentSource | None:

@@ -272,7 +272,7 @@ def _read_memory(source: Source) -> int:
 
 
 def _seconds(source: Source, resources: Resources) -> float:
-    entries = source.nnz if source.nnz is not None else source.n_blocks * source.block_entries
+    entries = source.about_entries
     return entries * ENTRY_SECONDS / resources.slots
 
 
@@ -348,7 +348,7 @@ def _tiled(statistic: Statistic, source: Source, resources: Resources, panels: i
     entry = spooled_entry_nbytes(source, shift)
     width = _panel_width(statistic, source, resources, shift, panels)
     buckets = -(-source.n_features // (1 << shift)) * statistic.n_classes
-    entries = source.nnz if source.nnz is not None else source.n_blocks * source.block_entries
+    entries = source.about_entries
     return Plan(
         **_common(statistic, source, resources, runs),
         strategy="scatter",

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, is_collection, is_frame, listed, unwrapped
 from nfs_dask.documents.at_hand import holds_texts, text_columns
-from nfs_dask.engine.choose import choose_for_partitions
+from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.plain import plain, restored
@@ -271,7 +271,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         if not is_collection(X):
             return counting.count_totals(X)
         total = fold_partitions(X, count_partition, merge_totals, counting, "vocabulary")
-        with choose_for_partitions(self.engine).executor() as executor:
+        with choose_engine(self.engine, None).executor() as executor:
             return executor.map_values(merge_with, [total], [()])[0]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class CountedTexts(Source):
         self._parts = _parts(filled, classes)
         # A region more is entries more, but a document counts once.
         nnz = sum(merged.df for merged in ranges) if len(regions) == 1 else None
-        self.facts = Facts(  # without a fingerprint: this is a step on the way to a store, which has one
+        self._facts = Facts(  # without a fingerprint: this is a step on the way to a store, which has one
             sum(part.n_documents for part in self._parts),
             self.n_terms * len(regions),
             sum(len(part.cuts) for part in self._parts),

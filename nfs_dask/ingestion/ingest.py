@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nfs_dask.containers import listed, unwrapped
@@ -14,7 +14,7 @@ from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
-from nfs_dask.ingestion.text_ingest import TextIngest, ingest_texts
+from nfs_dask.ingestion.text_ingest import TextIngest
 from nfs_dask.ingestion.text_options import make_terms
 from nfs_dask.sources.anndata_memory import column_of, is_anndata
 from nfs_dask.sources.open_source import open_source
@@ -109,10 +109,7 @@ def ingest(
     engine
         Where the work runs; None chooses as for a pass.
     """
-    source = listed(unwrapped(source, "source"))
-    target = Folder.of(store)
-    layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
-    where: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "text_column": text_column,
         "regions": regions,
         "label_column": label_column,
@@ -138,23 +135,74 @@ def ingest(
         "sublinear_tf": sublinear_tf,
         "norm": norm,
     }
-    if is_documents(source, text_column=text_column, regions=regions):
-        for what, column, values in (("label", label_column, labels), ("weight", weight_column, weights)):
-            if column is not None and values is not None:
-                raise InputError(f"{what}s= and {what}_column= both say what the {what}s are; give one of them")
-        if names is not None:
-            raise InputError("names= are for matrices; the features of texts are named by their terms")
-        documents = open_documents(source, **where)
-        made = make_terms(**terms)
-        if append:  # which terms have columns was decided when the store was made
-            made = replace(made, filters=Filters())
-        asked = TextIngest(documents, target, made, labels, weights, append, layout)
-        ingest_texts(asked, engine)
-    else:
-        _refuse_text_parameters(source, where | terms)
+    asked = open_ingest(
+        source,
+        store,
+        columns,
+        terms,
+        labels=labels,
+        weights=weights,
+        names=names,
+        block_bytes=block_bytes,
+        append=append,
+    )
+    asked.write(choose_engine(engine, asked.data))
+    return open_dataset(asked.store.location)
+
+
+@dataclass(frozen=True)
+class MatrixIngest:
+    """All that an ingest of a matrix was asked for."""
+
+    data: Source
+    store: Folder
+    names: Iterable[str] | None = None
+    append: bool = False
+    layout: Layout | None = None
+
+    def write(self, engine: Engine) -> None:
+        """Write the store."""
+        source, to = self.data, self.store.location
+        with engine.mapping(source) as mapping:
+            source.look(mapping)
+            runs = max(1, min(source.n_blocks, source.read_nbytes // RUN_NBYTES))
+            write_store(source, to, names=self.names, append=self.append, map=mapping, runs=runs, layout=self.layout)
+
+
+def open_ingest(
+    source: Any,
+    store: str | os.PathLike[str],
+    columns: dict[str, Any],
+    terms: dict[str, Any],
+    *,
+    labels: Any = None,
+    weights: Any = None,
+    names: Iterable[str] | None = None,
+    block_bytes: int | str | None = None,
+    append: bool = False,
+) -> TextIngest | MatrixIngest:
+    """What was asked for, with the documents or the matrix opened: the one look at what a user gave.
+
+    ``columns`` are the parameters of `open_documents`, ``terms`` those of `make_terms`; the others as of `ingest`.
+    """
+    source = listed(unwrapped(source, "source"))
+    target = Folder.of(store)
+    layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
+    label_column, weight_column = columns["label_column"], columns["weight_column"]
+    if not is_documents(source, text_column=columns["text_column"], regions=columns["regions"]):
+        _refuse_text_parameters(source, columns | terms)
         opened = _open_matrix(source, labels, label_column, _weights_of(source, weights, weight_column))
-        _write_matrix(opened, target, names, append, layout, engine)
-    return open_dataset(target.location)
+        return MatrixIngest(opened, target, names, append, layout)
+    for what, column, values in (("label", label_column, labels), ("weight", weight_column, weights)):
+        if column is not None and values is not None:
+            raise InputError(f"{what}s= and {what}_column= both say what the {what}s are; give one of them")
+    if names is not None:
+        raise InputError("names= are for matrices; the features of texts are named by their terms")
+    documents = open_documents(source, **columns)
+    made = make_terms(**terms)
+    if append:  # which terms have columns was decided when the store was made
+        made = replace(made, filters=Filters())
+    return TextIngest(documents, target, made, labels, weights, append, layout)
 
 
 _DEFAULTS: dict[str, Any] = {
@@ -190,7 +238,7 @@ def _shown(source: Any) -> str:
 def _open_matrix(source: Any, labels: Any, label_column: str | None, weights: Any) -> Source:
     if label_column is not None and labels is not None:
         raise InputError("labels= and label_column= both say what the labels are; give one of them")
-    return open_source(source, labels=label_column if labels is None else labels, sample_weight=weights)
+    return open_source(source, labels=label_column if labels is None else labels, sample_weight=weights, look=False)
 
 
 def _weights_of(source: Any, weights: Any, column: str | None) -> Any:
@@ -205,16 +253,3 @@ def _weights_of(source: Any, weights: Any, column: str | None) -> Any:
         f"weight_column={column!r} names a column of documents or of an AnnData in memory, and {_shown(source)} is "
         "neither; give one weight for each row as weights=, such as anndata.read_h5ad(path, backed='r').obs[column]"
     )
-
-
-def _write_matrix(
-    source: Source,
-    target: Folder,
-    names: Iterable[str] | None,
-    append: bool,
-    layout: Layout | None,
-    engine: Engine | None,
-) -> None:
-    runs = max(1, min(source.n_blocks, source.read_nbytes // RUN_NBYTES))
-    with choose_engine(engine, source).mapping(source) as mapping:
-        write_store(source, target.location, names=names, append=append, map=mapping, runs=runs, layout=layout)

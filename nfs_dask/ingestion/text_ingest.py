@@ -17,7 +17,6 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, is_collection, unwrapped
 from nfs_dask.documents.document_source import DocumentSource, shares
-from nfs_dask.engine.choose import choose_for_documents
 from nfs_dask.engine.engine import Engine, Executor
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import DataWarning, InputError, warn
@@ -53,7 +52,7 @@ FIXED = "vocabulary.terms"
 class TextIngest:
     """All that an ingest of documents was asked for."""
 
-    documents: DocumentSource
+    data: DocumentSource
     store: Folder
     terms: TextOptions
     labels: Any = None  # one for each document; None: those the documents carry
@@ -64,32 +63,30 @@ class TextIngest:
     @property
     def regions(self) -> tuple[str, ...]:
         """Their names; a single one has none."""
-        names = tuple(self.documents.region_names)
+        names = tuple(self.data.region_names)
         return names if len(names) > 1 else ("",)
 
     @property
     def identity(self) -> dict[str, Any]:
         """What an interrupted ingest must have in common with the one that goes on."""
         return {
-            "documents": self.documents.fingerprint,
-            "columns": self.documents.columns.to_json(),
+            "documents": self.data.fingerprint,
+            "columns": self.data.columns.to_json(),
             "settings": self.terms.settings.to_json(),
             "labels of your own": self.labels is not None or self.weights is not None,
         }
 
-
-def ingest_texts(ingest: TextIngest, engine: Engine | None) -> None:
-    """Write the store."""
-    engine = choose_for_documents(engine, ingest.documents)
-    resumable = ingest.documents.fingerprint is not None
-    _refuse_early(ingest)
-    with ExitStack() as stack:
-        folder = stack.enter_context(open_workplace(ingest.store, ingest.identity, resumable=resumable))
-        executor = stack.enter_context(engine.executor())
-        plan = make_text_plan(ingest.documents, executor.resources([folder], texts=True))
-        logger.debug("%s", plan)
-        pieces = _count(ingest, folder, executor, plan)
-        _merge_and_write(ingest, folder, executor, plan, pieces)
+    def write(self, engine: Engine) -> None:
+        """Write the store."""
+        _refuse_early(self)
+        with ExitStack() as stack:
+            resumable = self.data.fingerprint is not None
+            folder = stack.enter_context(open_workplace(self.store, self.identity, resumable=resumable))
+            executor = stack.enter_context(engine.executor())
+            plan = make_text_plan(self.data, executor.resources([folder], texts=True))
+            logger.debug("%s", plan)
+            pieces = _count(self, folder, executor, plan)
+            _merge_and_write(self, folder, executor, plan, pieces)
 
 
 def _refuse_early(ingest: TextIngest) -> None:
@@ -98,7 +95,7 @@ def _refuse_early(ingest: TextIngest) -> None:
         stored = stored_facts(ingest.store)
         asked = replace(stored, settings=ingest.terms.settings, regions=ingest.regions)
         check_same_text(stored, asked, ingest.store.location)
-        if read_header(ingest.store).label is not None and ingest.labels is None and not ingest.documents.labelled:
+        if read_header(ingest.store).label is not None and ingest.labels is None and not ingest.data.labelled:
             raise InputError(
                 f"the rows of {ingest.store.location} have labels, and the documents to append have none; name their "
                 "column, or give labels= for them"
@@ -111,7 +108,7 @@ def _refuse_early(ingest: TextIngest) -> None:
 
 
 def _count(ingest: TextIngest, folder: Folder, executor: Executor, plan: TextPlan) -> list[CountedPieces]:
-    documents, tokenizer = ingest.documents, ingest.terms.tokenizer
+    documents, tokenizer = ingest.data, ingest.terms.tokenizer
     by_name = ingest.terms.shippable_tokenizer
     here = documents.in_memory or (tokenizer is not None and by_name is None)
     tasks = [

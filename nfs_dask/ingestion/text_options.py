@@ -35,7 +35,7 @@ class TextOptions:
 def make_terms(
     *,
     vocabulary: Any,
-    tokenizer: Tokenizer | None,
+    tokenizer: Tokenizer | None = None,
     stop_words: Any,
     ngrams: Any,
     min_df: int | float,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from nfs_dask.arrays.block import Array, Block
 from nfs_dask.dataset import Dataset
 from nfs_dask.documents.document_source import Batch, DocumentSource, shares
-from nfs_dask.engine.choose import choose_engine, choose_for_documents
+from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine, Mapping
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.reader import Reader, TextSource
@@ -110,7 +110,7 @@ def parts_of(asked: Asked) -> Iterator[tuple[ModelRows, int, int]]:
 def mapping_over(asked: Asked, engine: Engine | None) -> Iterator[Mapping]:
     """A plain ``map(function, items)`` where rows are read; without an engine, where one would be chosen."""
     if isinstance(asked, ReadDocuments):
-        with choose_for_documents(engine, asked.documents).executor() as executor:
+        with choose_engine(engine, asked.documents).executor() as executor:
             yield executor.map_items
     else:
         with choose_engine(engine, asked.source).mapping(asked.source) as mapping:

@@ -74,7 +74,7 @@ class CollectionSource(Source):
         weights: Sequence[Any] = [None] * len(chunks)
         if sample_weight is not None:
             weights = self._weights(sample_weight, heights)
-        self.facts = Facts(
+        self._facts = Facts(
             -1 if heights is None else sum(heights),
             sum(widths),
             len(chunks),
@@ -139,9 +139,9 @@ class CollectionSource(Source):
         if lengths is None or heights is None:
             if len(parts) != (n := len(self._chunks)):
                 raise InputError(
-                    f"X has {n} row chunks and {name} has {len(parts)}, of unknown lengths, so they "
-                    f"cannot be matched; cut {name} as X is, or make the lengths known with X.compute_chunk_sizes(), for "
-                    "a DataFrame with X.to_dask_array(lengths=True)"
+                    f"X has {n} row chunks and {name} has {len(parts)}, of unknown lengths, so they cannot "
+                    f"be matched; cut {name} as X is, or make the lengths known with X.compute_chunk_sizes(), for a "
+                    "DataFrame with X.to_dask_array(lengths=True)"
                 )
             return parts
         if sum(lengths) != sum(heights):

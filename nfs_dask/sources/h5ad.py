@@ -56,7 +56,7 @@ class H5adSource(Source):
             self._sizes = self._cuts.sizes(matrix.entry_nbytes, read_nbytes)
             check_names(file, matrix.shape[1], self._path)
             column = self._column(file, matrix.shape[0])
-            self.facts = Facts(
+            self._facts = Facts(
                 *matrix.shape,
                 self._cuts.n_blocks,
                 matrix.nnz,

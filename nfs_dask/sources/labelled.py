@@ -40,7 +40,7 @@ class Labelled(Source):
         self._names = check_names(names, source.n_features)
         self._sizes = source.sizes
         weighted = source.weighted or self._weights is not None
-        self.facts = replace(source.facts, classes=classes, weighted=weighted, fingerprint=self._digest(classes))
+        self._facts = replace(source.facts, classes=classes, weighted=weighted, fingerprint=self._digest(classes))
         if self._names is None:
             self.text, self.location, self.names_sorted = source.text, source.location, source.names_sorted
 

@@ -51,7 +51,7 @@ class MatrixSource(Source):
         self._annotations = annotations
         self._cuts = rows.cut()
         self._sizes = self._cuts.sizes(rows.entry_nbytes, rows.nbytes)
-        self.facts = Facts(
+        self._facts = Facts(
             rows.n_rows,
             rows.n_features,
             self._cuts.n_blocks,

@@ -109,7 +109,7 @@ class NpzSource(Source):
         check_size(self._first_rows[-1], self._files[0].n_features)
         kinds = {kind_of(file.data.dtype) for file in self._files}
         labelled = self._files[0].labels is not None
-        self.facts = Facts(
+        self._facts = Facts(
             self._first_rows[-1],
             self._files[0].n_features,
             self._first_blocks[-1],

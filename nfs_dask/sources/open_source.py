@@ -34,6 +34,7 @@ class Request:
     labels: str | None = None
     layer: str | None = None
     annotations: Annotations | None = None  # of an AnnData in memory
+    look: bool = True
 
 
 def open_source(
@@ -44,6 +45,7 @@ def open_source(
     names: Sequence[str] | Array | None = None,
     labels: Any = None,
     layer: str | None = None,
+    look: bool = True,
 ) -> Source:
     """Open data in memory, in Dask, or in files. Files are not loaded.
 
@@ -61,6 +63,9 @@ def open_source(
         The column or array of a file that holds its labels. Also taken for ``y``, if it is not the name of one.
     layer
         Layer of an AnnData file that is read instead of X.
+    look
+        Whether to find out at once what takes reading all of the data, which svmlight files do; else when it is asked
+        for, or by `Source.look`.
     """
     X, names = unwrapped(X), unwrapped(names, "names")
     y, labels, sample_weight = unwrapped(y, "y"), unwrapped(labels, "y"), unwrapped(sample_weight, "sample_weight")
@@ -68,7 +73,7 @@ def open_source(
         if y is not None:
             raise InputError("labels were given twice, as y= and as labels=; give one of them")
         y, labels = labels, None
-    request = Request(y, sample_weight, names, labels, layer)
+    request = Request(y, sample_weight, names, labels, layer, look=look)
     for _, applies, opener in _WAYS:
         if applies(X):
             return opener(X, request)
@@ -177,7 +182,7 @@ def _open_svmlight(paths: tuple[str, ...], request: Request) -> Source:
     _without_layer("an svmlight file", request)
     if request.labels is not None:
         raise InputError(f"labels={request.labels!r} was given, but an svmlight file has no columns besides its labels")
-    return SvmlightSource(paths)
+    return SvmlightSource(paths, look=request.look)
 
 
 def _open_h5ad(paths: tuple[str, ...], request: Request) -> Source:

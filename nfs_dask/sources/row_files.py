@@ -127,7 +127,7 @@ class RowFiles(Source):
         self._origin: Source | None = source.origin
         width, weighted = source.n_features, source.weighted
         n_rows = sum(piece.n_rows for piece in pieces)
-        self.facts = replace(
+        self._facts = replace(
             source.facts,
             n_rows=n_rows,
             n_blocks=len(pieces),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.units import MiB
@@ -51,6 +51,14 @@ def _known(where: str) -> Any:
     return property(attrgetter(where))
 
 
+Mapping: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+
+def one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """A `Mapping` without tasks."""
+    return [function(item) for item in items]
+
+
 class Source(ABC):
     """Rows of documents that can be read block by block, in order, by anyone who holds this object.
 
@@ -61,7 +69,7 @@ class Source(ABC):
     answer of those that are not.
     """
 
-    facts: Facts
+    _facts: Facts
     _sizes: Sizes
 
     n_rows: int = _known("facts.n_rows")
@@ -83,6 +91,11 @@ class Source(ABC):
     location: str | None = None  # of the file or store that knows the names of all columns
     text: TextFacts | None = None  # how texts became the rows
     names_sorted: bool = False  # whether columns are in the order of their names
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the rows."""
+        return self._facts
 
     @property
     def sizes(self) -> Sizes:
@@ -109,6 +122,10 @@ class Source(ABC):
         """The vocabulary of the texts, with document frequencies; None where none is kept."""
         return None
 
+    def look(self, mapping: Mapping) -> None:
+        """Find out as tasks, ``mapping(function, items)``, what takes reading all of the data; most know it already."""
+        return
+
     @property
     def annotations(self) -> Annotations | None:
         """The table of rows, where there is one."""
@@ -118,6 +135,11 @@ class Source(ABC):
     def origin(self) -> Source:
         """The data themselves, where this is a view of some: run folders are theirs."""
         return self
+
+    @property
+    def about_entries(self) -> int:
+        """How many entries there are, where that is known, else as if all blocks were as large as the largest."""
+        return self.nnz if self.nnz is not None else self.n_blocks * self.block_entries
 
     @property
     def is_shipped(self) -> bool:

@@ -1,7 +1,8 @@
 """Files in svmlight format, read in ranges of bytes that end at line ends.
 
-The first scan reads every file once, piece by piece: how many rows and columns there are, where the ranges begin, and
-which classes. Compressed files cannot be entered in the middle; each makes one block, handed out in pieces.
+A first look reads every file once, each piece on its own: how many rows and columns there are, and which classes. It is
+made when something of that is asked for, or before, by tasks. Compressed files cannot be entered in the middle; each
+makes one block, handed out in pieces.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from operator import or_
 from typing import IO, Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,13 +24,17 @@ from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import PathLike, expand, fingerprint, open_binary, size_of
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
-from nfs_dask.sources.source import Facts, Sizes, Source
-from nfs_dask.units import MiB, format_bytes
+from nfs_dask.sources.source import Facts, Mapping, Sizes, Source, one_by_one
+from nfs_dask.units import KiB, MiB, format_bytes
 
 PIECE_NBYTES = 16 * MiB  # text parsed together
 LONGEST_LINE = 256 * MiB
 MOST_COLUMNS = 2**31  # what the parser can number
 SKLEARN_NBYTES = 135 * MiB  # measured: what importing sklearn.datasets takes
+
+HEAD_NBYTES = 64 * KiB  # of a file, by which entries are estimated
+LINE_NBYTES = 16 * KiB  # read at once to find the end of a line
+EXPANSION = 4  # bytes of text in a byte of a compressed file, about
 
 ZeroBased: TypeAlias = bool | Literal["auto"]
 
@@ -45,9 +53,31 @@ class SvmlightPiece:
     nnz: int
 
 
-@dataclass
+@dataclass(frozen=True)
+class LookTask:
+    """Lines of a file that are looked at together: those of a piece, or of a compressed file."""
+
+    path: str
+    offset: int
+    nbytes: int | None  # None: all there are
+    zero_based: bool
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """What was found in a piece of text."""
+
+    nbytes: int
+    n_lines: int
+    n_rows: int
+    nnz: int
+    classes: Array
+    values: SeenValues
+
+
+@dataclass(frozen=True)
 class SeenValues:
-    """What a scan learns of the values, beyond where they are."""
+    """What a look learns of the values, beyond where they are."""
 
     first_column: int = MOST_COLUMNS
     last_column: int = -1
@@ -55,13 +85,21 @@ class SeenValues:
     high: float = -np.inf
     whole: bool = True
 
-    def see(self, indices: Array, data: Array) -> None:
+    @classmethod
+    def of(cls, indices: Array, data: Array) -> SeenValues:
         if not len(indices):
-            return
-        self.first_column = min(self.first_column, int(indices.min()))
-        self.last_column = max(self.last_column, int(indices.max()))
-        self.low, self.high = min(self.low, float(data.min())), max(self.high, float(data.max()))
-        self.whole = self.whole and bool(np.all(data == np.floor(data)))
+            return cls()
+        whole = bool(np.all(data == np.floor(data)))
+        return cls(int(indices.min()), int(indices.max()), float(data.min()), float(data.max()), whole)
+
+    def __or__(self, other: SeenValues) -> SeenValues:
+        return SeenValues(
+            min(self.first_column, other.first_column),
+            max(self.last_column, other.last_column),
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.whole and other.whole,
+        )
 
     @property
     def kind(self) -> Kind | None:
@@ -85,32 +123,71 @@ class SvmlightSource(Source):
         By default the largest column number that occurs tells.
     zero_based : bool or "auto"
         Whether the first column is number 0; "auto": if a 0 occurs in any of the files.
+    look
+        Whether to look into the files at once, rather than when it is asked for what is in them.
     """
+
+    in_memory = False
 
     def __init__(
         self,
         paths: PathLike | Iterable[PathLike],
         n_features: int | None = None,
         zero_based: ZeroBased = "auto",
+        look: bool = True,
     ) -> None:
         self._paths = expand(paths)
         self._nbytes = {path: size_of(path) for path in self._paths}
+        self._given = (n_features, zero_based)
+        self._told = fingerprint(self._paths, "svmlight", n_features, zero_based)
         self._blocks: list[tuple[str, tuple[SvmlightPiece, ...]]] = []
-        told = fingerprint(self._paths, "svmlight", n_features, zero_based)
-        seen, classes = self._scan(zero_based is not False)
+        if look:
+            self.look()
+
+    @property
+    def facts(self) -> Facts:
+        self.look()
+        return self._facts
+
+    @property
+    def sizes(self) -> Sizes:
+        self.look()
+        return self._sizes
+
+    @property
+    def about_entries(self) -> int:
+        """Before anybody has looked, as many as there would be if all text were like the first."""
+        if self._blocks:
+            return super().about_entries
+        with _open_text(self._paths[0]) as file:
+            head = file.read(HEAD_NBYTES)
+        nbytes = sum(size * (EXPANSION if _compressed(path) else 1) for path, size in self._nbytes.items())
+        return head.count(b":") * nbytes // max(1, len(head))
+
+    def look(self, mapping: Mapping = one_by_one) -> None:
+        if self._blocks:
+            return
+        n_features, zero_based = self._given
+        tasks = [task for path in self._paths for task in self._tasks(path, zero_based is not False)]
+        found = list(zip(tasks, mapping(look_at_lines, tasks), strict=True))
+        blocks = self._placed(found)
+        pieces = [piece for _, pieces in blocks for piece in pieces]
+        parts = [part for _, parts in found for part in parts]
+        if not sum(piece.n_rows for piece in pieces):
+            raise InputError(f"there are no documents in {', '.join(self._paths[:3])}; check the files")
+        seen = reduce(or_, (part.values for part in parts), SeenValues())
         # Columns were numbered as they stand in the files, unless it was said that they begin at 1.
         shifted = zero_based == "auto" and seen.first_column > 0
         self._zero_based = zero_based is not False and not shifted
-        pieces = [piece for _, pieces in self._blocks for piece in pieces]
-        self.facts = Facts(
+        self._facts = Facts(
             sum(piece.n_rows for piece in pieces),
             self._width(max(0, seen.last_column + 1 - shifted), n_features),
-            len(self._blocks),
+            len(blocks),
             sum(piece.nnz for piece in pieces),
             seen.kind,
-            classes,
+            merge_classes(part.classes for part in parts),
             import_nbytes=SKLEARN_NBYTES,
-            fingerprint=told,
+            fingerprint=self._told,
         )
         # A block is parsed from text that is there with it; the parser's own copies are what a plan adds to any block.
         self._sizes = Sizes(
@@ -118,21 +195,26 @@ class SvmlightSource(Source):
             max(piece.nnz for piece in pieces),
             sum(self._nbytes.values()),
         )
+        self._blocks = blocks
 
-    def _scan(self, zero_based: bool) -> tuple[SeenValues, Array]:
-        seen, classes, row = SeenValues(), merge_classes(()), 0
-        for path in self._paths:
+    def _tasks(self, path: str, zero_based: bool) -> Iterator[LookTask]:
+        if _compressed(path):
+            yield LookTask(path, 0, None, zero_based)
+            return
+        for start, stop in pairwise(_cuts(path, self._nbytes[path])):
+            yield LookTask(path, start, stop - start, zero_based)
+
+    def _placed(self, found: list[tuple[LookTask, list[LookedAt]]]) -> list[tuple[str, tuple[SvmlightPiece, ...]]]:
+        """A block for each task, and where its pieces are: their lines in the file, and their rows in all files."""
+        blocks, row, line = [], 0, 1
+        for task, parts in found:
+            offset, line = task.offset, line if task.offset else 1
             pieces = []
-            for offset, line, text in _texts(path):
-                _, indices, data, labels = parse(text, path, line, zero_based)
-                seen.see(indices, data)
-                classes = merge_classes([classes, _classes_of(labels, path, line)])
-                pieces.append(SvmlightPiece(offset, len(text), line, row, len(labels), len(data)))
-                row += len(labels)
-            self._blocks += [(path, tuple(pieces))] if _compressed(path) else [(path, (piece,)) for piece in pieces]
-        if row == 0:
-            raise InputError(f"there are no documents in {', '.join(self._paths[:3])}; check the files")
-        return seen, classes
+            for part in parts:
+                pieces.append(SvmlightPiece(offset, part.nbytes, line, row, part.n_rows, part.nnz))
+                offset, line, row = offset + part.nbytes, line + part.n_lines, row + part.n_rows
+            blocks.append((task.path, tuple(pieces)))
+        return blocks
 
     def _width(self, found: int, n_features: int | None) -> int:
         if n_features is not None and found > n_features:
@@ -160,6 +242,23 @@ class SvmlightSource(Source):
             raise InputError(f"{path} has changed since it was opened; open it again")
         codes = encode_as(_plain(labels), self.classes)
         return Block(indptr, indices, data, codes, self.n_features, None, piece.row, number)
+
+
+def look_at_lines(task: LookTask) -> list[LookedAt]:
+    """What there is in some lines, which are a piece, or those of a compressed file in several."""
+    found = []
+    for line, text in _texts(task):
+        try:
+            found.append(_looked_at(text, task, line))
+        except InputError:  # it names a line, which is to be counted from the beginning of the file
+            found.append(_looked_at(text, task, line + _lines_before(task.path, task.offset)))
+    return found
+
+
+def _looked_at(text: bytes, task: LookTask, line: int) -> LookedAt:
+    _, indices, data, labels = parse(text, task.path, line, task.zero_based)
+    classes, values = _classes_of(labels, task.path, line), SeenValues.of(indices, data)
+    return LookedAt(len(text), text.count(b"\n"), len(labels), len(data), classes, values)
 
 
 def parse(text: bytes, path: str, line: int, zero_based: bool) -> tuple[Array, Array, Array, Array]:
@@ -230,15 +329,49 @@ def _open_text(path: str, offset: int = 0) -> Iterator[IO[bytes]]:
                 raise InputError(f"{path} is damaged or cut short ({error}); get it again") from None
 
 
-def _texts(path: str) -> Iterator[tuple[int, int, bytes]]:
-    """Offset, first line number and text of pieces that end at line ends."""
-    offset, line = 0, 1
-    with _open_text(path) as file:
+def _texts(task: LookTask) -> Iterator[tuple[int, bytes]]:
+    """Text of pieces that end at line ends, each with the number of its first line among those of the task, from 1."""
+    with _open_text(task.path, task.offset) as file:
+        if task.nbytes is not None:
+            yield 1, file.read(task.nbytes)
+            return
+        line = 1
         while text := file.read(PIECE_NBYTES):
             if not text.endswith(b"\n"):
                 text += file.readline(LONGEST_LINE)
                 if len(text) >= LONGEST_LINE:
-                    raise InputError(f"{path}, after line {line}: a line is longer than {format_bytes(LONGEST_LINE)}")
-            yield offset, line, text
-            offset += len(text)
+                    raise _endless(task.path, line)
+            yield line, text
             line += text.count(b"\n")
+
+
+def _cuts(path: str, size: int) -> list[int]:
+    """Where pieces begin, and the end of the last: at the first line end after so many bytes, which alone is read."""
+    cuts = [0]
+    with _open_text(path) as file:
+        while (end := cuts[-1] + PIECE_NBYTES) < size:
+            file.seek(end - 1)
+            length = 0  # of the rest of the line
+            while length < LONGEST_LINE and (chunk := file.read(LINE_NBYTES)):
+                found = chunk.find(b"\n")
+                length += len(chunk) if found < 0 else found + 1
+                if found >= 0:
+                    break
+            if length > 1 and PIECE_NBYTES + length - 1 >= LONGEST_LINE:
+                raise _endless(path, 1 + _lines_before(path, cuts[-1]))
+            cuts.append(end - 1 + length)
+    return [*cuts, size] if cuts[-1] < size else cuts
+
+
+def _endless(path: str, line: int) -> InputError:
+    return InputError(f"{path}, after line {line}: a line is longer than {format_bytes(LONGEST_LINE)}")
+
+
+def _lines_before(path: str, offset: int) -> int:
+    """Line ends before a byte of a file, which are counted only when a line is to be named."""
+    count = 0
+    with _open_text(path) as file:
+        while offset and (chunk := file.read(min(offset, PIECE_NBYTES))):
+            count += chunk.count(b"\n")
+            offset -= len(chunk)
+    return count

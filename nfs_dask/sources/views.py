@@ -106,7 +106,7 @@ class View(Source):
     def __init__(self, source: Source, what: str, chosen: Array, step: Step | None = None, **changed: Any) -> None:
         self.underlying, self.step = source, step
         fingerprint = None if source.fingerprint is None else _digest(source.fingerprint, what, chosen)
-        self.facts = replace(source.facts, **{"nnz": None, "fingerprint": fingerprint, **changed})
+        self._facts = replace(source.facts, **{"nnz": None, "fingerprint": fingerprint, **changed})
         self.delayed = source.delayed
         if source.delayed is not None and step is not None:
             shared = lazy_value(f"{what}-step", step)

@@ -77,7 +77,7 @@ class ZarrSource(Source):
         self._matrix = matrix
         self._labels = _labels(hierarchy, header, labels, matrix.facts.n_rows)
         self._sizes, self.text = matrix.sizes, matrix.text
-        self.facts = replace(
+        self._facts = replace(
             matrix.facts,
             classes=None if self._labels is None else self._labels.classes,
             import_nbytes=matrix.facts.import_nbytes + (REMOTE_NBYTES if folder.remote else 0),

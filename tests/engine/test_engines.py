@@ -232,7 +232,7 @@ def test_tasks_do_not_grow_with_the_data(cluster: Client) -> None:
 
 
 def replace_seconds(corpus: GeneratedCorpus) -> GeneratedCorpus:
-    corpus.facts = replace(corpus.facts, nnz=corpus.n_blocks * 10**7)  # as if the blocks were as large as real ones
+    corpus._facts = replace(corpus.facts, nnz=corpus.n_blocks * 10**7)  # as if the blocks were as large as real ones
     return corpus
 
 

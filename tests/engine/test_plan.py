@@ -29,7 +29,7 @@ class Planned(Source):
 
     def __init__(self, block_nbytes: int = 32 * MiB, block_entries: int = 6 * MiB, **facts: Any) -> None:
         usual = {"n_rows": 10**6, "n_features": 10**6, "n_blocks": 100, "kind": "count", "trusted": True}
-        self.facts = Facts(**(usual | {"fingerprint": "abc"} | facts))
+        self._facts = Facts(**(usual | {"fingerprint": "abc"} | facts))
         self._sizes = Sizes(block_nbytes, block_entries, self.n_blocks * block_nbytes)
 
     def blocks(self, start: int, stop: int) -> Any:

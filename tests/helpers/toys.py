@@ -19,7 +19,7 @@ class ToySource(Source):
     def __init__(self, X, codes=None, classes=None, weights=None, names=None, n_blocks=7):
         self.X, self.codes, self.given_weights, self.given_names = X, codes, weights, names
         classes = None if classes is None else np.asarray(classes)
-        self.facts = Facts(*X.shape, n_blocks, classes=classes, weighted=weights is not None)
+        self._facts = Facts(*X.shape, n_blocks, classes=classes, weighted=weights is not None)
         self._sizes = Sizes(1, 1, 1)
 
     def blocks(self, start, stop):

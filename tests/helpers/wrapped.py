@@ -15,7 +15,7 @@ class Wrapped(Source):
 
     def __init__(self, inner: Source, **changed: Any) -> None:
         self.inner = inner
-        self.facts, self._sizes = replace(inner.facts, **changed), inner.sizes
+        self._facts, self._sizes = replace(inner.facts, **changed), inner.sizes
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         return self.inner.blocks(start, stop)

@@ -11,6 +11,7 @@ from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.ingestion.ingest import ingest
+from nfs_dask.sources import svmlight
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.store.receipts import verify
 from nfs_dask.testing import Misbehaving, assert_same
@@ -57,3 +58,20 @@ def test_a_large_job_is_shipped_once_to_each_worker(mortal_cluster: Client, monk
         state = DaskEngine(panels=panels).reduce(ClassCounts(3), CORPUS).state
         assert_same(state, SerialEngine().reduce(ClassCounts(3), CORPUS).state, exact=True)
         assert len(replicated) == jobs
+
+
+def test_lines_of_svmlight_are_read_by_workers_alone(
+    cluster: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{i % 3} {i % 7 + 1}:{i % 5 + 1} 9:1\n" for i in range(300)))
+    monkeypatch.setattr(svmlight, "PIECE_NBYTES", 500)
+    one = ingest(path, tmp_path / "one.zarr", engine=SerialEngine())
+
+    def parse(*_: object) -> None:
+        raise AssertionError("the driver reads no lines")
+
+    monkeypatch.setattr(svmlight, "parse", parse)
+    many = ingest(path, tmp_path / "many.zarr", engine=DaskEngine())
+    assert many.fingerprint == one.fingerprint and many.n_rows == 300
+    assert objects(tmp_path / "many.zarr") == objects(tmp_path / "one.zarr")

@@ -386,7 +386,7 @@ def test_tables_are_cut_to_what_workers_have() -> None:
     words = 20_000_000
     matrix = sparse.csr_matrix((np.ones(2), ([0, 1], [0, 2 * words - 1])), shape=(2, 2 * words))
     dataset = Dataset(open_source(matrix, ["a", "b"]))
-    dataset.source.facts = replace(dataset.source.facts, in_memory=False)  # as if workers could read it
+    dataset.source._facts = replace(dataset.source.facts, in_memory=False)  # as if workers could read it
 
     def peak(gib: float) -> tuple[int, bool]:
         resources = Resources(2, 1, int(gib * 2**30), 200 << 20, "/nowhere", remote=True)

@@ -165,3 +165,42 @@ def test_an_endless_line_is_refused(tmp_path, monkeypatch):
     (tmp_path / "data.svm").write_bytes(b"1 1:1\n1 " + b" " * 5000)
     with pytest.raises(InputError, match="longer than 1.0 KiB|longer than 1000 B"):
         SvmlightSource(tmp_path / "data.svm")
+
+
+def test_nothing_but_heads_and_line_ends_is_read_before_somebody_looks(tmp_path, monkeypatch):
+    parts = [write(tmp_path / f"part-{i}.svm", X[20 * i : 20 * i + 20], Y[20 * i : 20 * i + 20]) for i in range(2)]
+    known = SvmlightSource(parts)
+    parse, asked = svmlight.parse, []
+    monkeypatch.setattr(svmlight, "parse", lambda *args: asked.append(args) or parse(*args))
+    source = SvmlightSource(parts, look=False)
+    assert not source.is_shipped and source.about_entries == pytest.approx(known.nnz, rel=0.1) and not asked
+    tasks = []
+    source.look(lambda function, items: tasks.extend(items) or [function(item) for item in items])
+    assert len(asked) == len(tasks) == known.n_blocks > 2
+    source.look(None)  # once is enough
+    assert vars(source.facts) | {"classes": None} == vars(known.facts) | {"classes": None}
+    assert (source.sizes, source._blocks) == (known.sizes, known._blocks)
+    assert SvmlightSource(parts, look=False).classes.tolist() == [-1, 1]  # whoever asks has looked
+
+
+def test_lines_are_numbered_wherever_they_are_looked_at(tmp_path):
+    (tmp_path / "data.svm").write_bytes(GOOD + b"1 1:1 2:x\n" + GOOD)
+    source = SvmlightSource(tmp_path / "data.svm", look=False)
+    with pytest.raises(InputError, match="line 81: '1 1:1 2:x' is not"):
+        source.look(lambda function, items: [function(item) for item in reversed(items)])
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+def test_pieces_end_where_reading_on_would_end_them(tmp_path, newline, monkeypatch):
+    path = tmp_path / "data.svm"
+    text = b"".join(b"1 1:%d" % 10 ** (i % 23) + newline for i in range(300))
+    monkeypatch.setattr(svmlight, "LINE_NBYTES", 7)
+    for end in (len(text), len(text) - len(newline)):
+        path.write_bytes(text[:end])
+        for nbytes in (1, 11, 50, 199, 5000, len(text)):
+            monkeypatch.setattr(svmlight, "PIECE_NBYTES", nbytes)
+            wanted = [0]
+            with open(path, "rb") as file:
+                while piece := file.read(nbytes):
+                    wanted.append(wanted[-1] + len(piece if piece.endswith(b"\n") else piece + file.readline()))
+            assert svmlight._cuts(str(path), end) == wanted

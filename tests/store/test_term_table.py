@@ -234,7 +234,7 @@ def test_memory_of_a_look_up_does_not_grow_with_the_vocabulary(tmp_path, monkeyp
         text = np.frombuffer(names.tobytes(), np.uint8)
         source = TextSource(["w"], n_rows=20)
         source.X, source.df, source.terms = sparse.csr_matrix((20, n)), np.zeros(n, np.int64), range(n)
-        source.facts = replace(source.facts, n_features=n)
+        source._facts = replace(source.facts, n_features=n)
         source.strings = lambda start, stop, text=text: Strings(np.arange(start, stop + 1) * 8, text)
         write_store(source, tmp_path / f"{i}", layout=SMALL.__class__(row_chunk=1 << 10), text=source.text_facts())
         wanted = Strings.of(names[:: n // 1000].tolist())

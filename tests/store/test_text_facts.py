@@ -92,7 +92,7 @@ def test_memory_for_names_is_that_of_a_chunk(tmp_path):
     layout = Layout(chunk=4096, shard=65536, row_chunk=4096, row_shard=16384, block=16384)
     for n in (20_000, 20_000, 200_000):  # the first one warms up
         source = TextSource(["w"])
-        source.X, source.facts = sparse.csr_matrix((200, n)), replace(source.facts, n_features=n)
+        source.X, source._facts = sparse.csr_matrix((200, n)), replace(source.facts, n_features=n)
         source.strings = lambda start, stop: Strings(
             np.arange(stop - start + 1) * 8, np.arange(start, stop).view(np.uint8) % 128
         )

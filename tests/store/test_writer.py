@@ -373,7 +373,7 @@ class Endless(ToySource):
 
     def __init__(self, n_blocks):
         super().__init__(sparse.random_array((2000, 5000), density=0.01, rng=0, format="csr"), n_blocks=n_blocks)
-        self.facts = replace(self.facts, n_rows=2000 * n_blocks)
+        self._facts = replace(self.facts, n_rows=2000 * n_blocks)
 
     def blocks(self, start, stop):
         for number in range(start, stop):
