@@ -106,7 +106,6 @@ class ArchiveDocuments(ListedPieces):
         self.nbytes: int | None = sum(size_of(archive) for archive in folders)
         self.fingerprint: str | None = fingerprint(folders, list(folders.values()), columns.to_json())
         self.pieces = [(archive, look(archive, wanted, columns.on_error)) for archive, wanted in folders.items()]
-        self.n_pieces = len(self.pieces)
         parts = [part for _, found in self.pieces for part in found]
         self.labelled = len(parts) > 1 or not parts[0].own
 

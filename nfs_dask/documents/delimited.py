@@ -2,16 +2,18 @@
 
 Quoting is that of RFC 4180, as Python's csv module reads it strictly: a field in double quotes may hold delimiters and
 line ends, and a quote when doubled. A large file is cut where a row begins, which only a scan from the start of the
-file can tell.
+file can tell. That scan is made of tasks: each goes through its piece from every state that it may begin in, and where
+one ends tells in which of them the next began.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +22,22 @@ from nfs_dask.documents.checking import Builder, check_columns
 from nfs_dask.documents.compression import split_compression
 from nfs_dask.documents.decoding import BOM
 from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, TextColumns
-from nfs_dask.documents.line_pieces import LONGEST_LINE, FileDocuments, FilePart, blocks_of, can_be_cut, cut_lines, cuts
+from nfs_dask.documents.line_pieces import (
+    LONGEST_LINE,
+    FileDocuments,
+    FilePart,
+    blocks_of,
+    can_be_cut,
+    cut_lines,
+    cuts,
+    grouped,
+)
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import open_binary
+from nfs_dask.sources.source import Mapping, one_by_one
 
 QUOTE = ord('"')
+LOOK_NBYTES = 1 << 16  # gone through at once in search of rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +61,39 @@ class DelimitedDocuments(FileDocuments):
         super().__init__(paths, columns)
         check_columns(paths[0], _header(paths[0], columns.encoding), columns)
 
-    def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[DelimitedRows, int]]:
+    def _cut(self, paths: tuple[str, ...], sizes: list[int]) -> None:
+        """Leave large files for later: where to cut them, they have to be read for."""
+        self._uncut: tuple[tuple[str, ...], list[int]] | None = (paths, sizes)
+        if not any(can_be_cut(path, size, self.columns.encoding) for path, size in zip(paths, sizes, strict=True)):
+            self.look(one_by_one)
+
+    @property
+    def pieces(self) -> Sequence[Any]:
+        self.look(one_by_one)
+        return self._pieces
+
+    @pieces.setter
+    def pieces(self, pieces: Sequence[Any]) -> None:
+        self._pieces, self._uncut = pieces, None
+
+    def look(self, mapping: Mapping) -> None:
+        if self._uncut is not None:
+            self.pieces = grouped(self._parts(*self._uncut, mapping))
+
+    def _parts(
+        self, paths: tuple[str, ...], sizes: list[int], mapping: Mapping = one_by_one
+    ) -> Iterator[tuple[DelimitedRows, int]]:
         encoding = self.columns.encoding
-        for path, size in zip(paths, sizes, strict=True):
-            if not can_be_cut(path, size, encoding):
+        large = [can_be_cut(path, size, encoding) for path, size in zip(paths, sizes, strict=True)]
+        files = list(zip(paths, sizes, large, strict=True))
+        tasks = [task for path, size, cut in files if cut for task in _row_looks(path, cuts(size)[1:-1])]
+        seen = iter(zip(tasks, mapping(look_for_rows, tasks) if tasks else [], strict=True))
+        for path, size, cut in files:
+            if not cut:
                 yield from ((DelimitedRows(part.path), nbytes) for part, nbytes in cut_lines(path, size, encoding))
                 continue
             header = _header(path, encoding)
-            begins = [(0, 1), *row_starts(path, delimiter_of(path), cuts(size)[1:-1]), (size, 0)]
+            begins = [(0, 1), *_starts(islice(seen, len(cuts(size)) - 1)), (size, 0)]
             for (start, line), (stop, _) in pairwise(begins):
                 yield DelimitedRows(path, start, stop, line, header if start else None), stop - start
 
@@ -123,25 +161,86 @@ def _lines(part: DelimitedRows, encoding: str) -> Iterator[str]:
         yield from io.StringIO(block.decode("utf-8", "surrogateescape"), newline="")
 
 
-def row_starts(path: str, delimiter: str, targets: list[int]) -> list[tuple[int, int]]:
+@dataclass(frozen=True, slots=True)
+class RowLook:
+    """Bytes of a file in which the first row that begins is looked for."""
+
+    path: str
+    start: int
+    stop: int | None  # None: the end of the file
+
+
+@dataclass(frozen=True, slots=True)
+class RowSeen:
+    """What there is in some bytes, for whoever comes to them in a state."""
+
+    start: int  # where the first row begins; -1: nowhere in them
+    before: int  # line ends before it, or all of them
+    lines: int  # line ends
+    end: int  # the state after them
+
+
+def row_starts(path: str, targets: list[int], mapping: Mapping) -> list[tuple[int, int]]:
     """Where the first row at or after each target begins, and the number of its line; it follows a line feed."""
-    found: list[tuple[int, int]] = []
-    state = np.zeros(4, np.int64)
-    wanted = iter(targets)
-    target, before = next(wanted, None), 0
-    with open_binary(path) as file:
-        while target is not None and (chunk := file.read(BATCH_NBYTES)):
+    tasks = list(_row_looks(path, targets))
+    return list(_starts(zip(tasks, mapping(look_for_rows, tasks), strict=True)))
+
+
+def _row_looks(path: str, targets: list[int]) -> Iterator[RowLook]:
+    for start, stop in pairwise([0, *targets, None]):
+        assert start is not None
+        yield RowLook(path, start, stop)
+
+
+def _starts(seen: Iterable[tuple[RowLook, list[RowSeen]]]) -> Iterator[tuple[int, int]]:
+    """Where rows begin, by what was seen in one piece of a file after another."""
+    state, lines = FRESH, 0
+    for look, states in seen:
+        found = states[state]
+        if look.start and found.start >= 0:
+            yield found.start, lines + found.before + 1
+        state, lines = found.end, lines + found.lines
+
+
+def look_for_rows(look: RowLook) -> list[RowSeen]:
+    """What is seen from each state in which the bytes may begin.
+
+    Soon most of them are the same: those within quotes, and the others. From there on, one is looked at for all.
+    """
+    delimiter = ord(delimiter_of(look.path))
+    with open_binary(look.path) as file:
+        file.seek(max(0, look.start - 1))
+        previous = file.read(1)[0] if look.start else 0
+        states = [np.array([state % FRESH, previous, 0, state < FRESH], np.int64) for state in range(FRESH + 1)]
+        firsts = [(-1, 0)] * len(states)
+        leaders = list(range(len(states)))  # the state that has become the same as each; a leader leads itself
+        position, step = look.start, min(BATCH_NBYTES, LOOK_NBYTES)
+        while chunk := file.read(step if look.stop is None else min(step, look.stop - position)):
             text = np.frombuffer(chunk, np.uint8)
-            at = len(BOM) if not before and chunk.startswith(BOM) else 0
-            while target is not None and (at := _next_row(text, at, target - before, ord(delimiter), state)) >= 0:
-                found.append((before + at, int(state[2]) + 1))
-                while target is not None and target <= before + at:
-                    target = next(wanted, None)
-            before += len(chunk)
-    return found
+            skipped = len(BOM) if not position and chunk.startswith(BOM) else 0
+            alike: dict[tuple[int, int, bool], int] = {}
+            for number, state in enumerate(states):
+                if leaders[number] != number:
+                    continue
+                at = skipped
+                if firsts[number][0] < 0 and (at := _next_row(text, at, 0, delimiter, state)) >= 0:
+                    firsts[number] = (position + at, int(state[2]))
+                if at >= 0:
+                    _next_row(text, at, len(text), delimiter, state)
+                leaders[number] = alike.setdefault((state[0], state[3], firsts[number][0] < 0), number)
+            position += len(chunk)
+    seen: list[RowSeen] = []
+    for number, leader in enumerate(leaders):  # leaders come before those they lead
+        state, (start, before) = states[number], firsts[number]
+        if leader == number:
+            seen.append(RowSeen(start, before, int(state[2]), int(state[0]) if state[3] else FRESH))
+        else:
+            seen.append(seen[leader] if start < 0 else replace(seen[leader], start=start, before=before))
+    return seen
 
 
 START, FIELD, QUOTED, CLOSING, BROKEN = range(5)  # what the next byte belongs to, as csv.reader sees it
+FRESH = 5  # as at the start, and nothing but line ends has been seen of the file
 
 
 @kernel

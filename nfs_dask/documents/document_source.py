@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.sources.source import Mapping
 from nfs_dask.text.ordering import take
 from nfs_dask.text.strings import Strings
 
@@ -92,7 +93,6 @@ class DocumentSource(Protocol):
 
     columns: TextColumns
     region_names: Sequence[str]  # one for each text of a document; none where a document is one text
-    n_pieces: int
     labelled: bool  # whether batches carry labels
     weighted: bool
     in_memory: bool
@@ -100,6 +100,9 @@ class DocumentSource(Protocol):
     nbytes: int | None  # about what is read, where known
     import_nbytes: int  # memory of libraries that only this source needs
     fingerprint: str | None  # changes when the documents do; None: cannot be told
+
+    @property
+    def n_pieces(self) -> int: ...
 
     def batches(self, piece: Any) -> Iterator[Batch]:
         """The documents of one piece, some megabytes at a time; bad ones raise InputError, or are left out."""
@@ -110,22 +113,31 @@ class ListedPieces:
     """A source that lists its pieces, so that a task can take along those it reads, and leave the others."""
 
     region_names: Sequence[str] = ()
-    n_pieces: int
     pieces: Sequence[Any]
+
+    @property
+    def n_pieces(self) -> int:
+        return len(self.pieces)
+
+    def look(self, mapping: Mapping) -> None:
+        """Find out as tasks, ``mapping(function, items)``, where pieces begin; most tell that from sizes and names."""
+        return
 
     def only(self, start: int, stop: int) -> Self:
         """The same source with pieces ``start .. stop - 1``, numbered from 0."""
         some = copy(self)
         some.pieces = self.pieces[start:stop]
-        some.n_pieces = stop - start
         return some
 
 
-def shares(documents: DocumentSource) -> Iterator[tuple[Any, range]]:
+def shares(documents: DocumentSource, mapping: Mapping) -> Iterator[tuple[Any, range]]:
     """Pieces for one task after another, with what it needs of their source.
 
-    They follow from the documents alone, so that work that goes on elsewhere has the same tasks.
+    They follow from the documents alone, so that work that goes on elsewhere has the same tasks. Where they begin may
+    take tasks to find out, which ``mapping`` runs.
     """
+    if isinstance(documents, ListedPieces):
+        documents.look(mapping)
     if documents.delayed is not None:
         lean: Any = copy(documents)  # each task gets its own partition, and not the graph of all
         lean.delayed = None

@@ -60,7 +60,7 @@ class FolderDocuments(ListedPieces):
         for run in _runs(self._listed(folders, left_out, digest), PIECE_FILES, PIECE_NBYTES):
             nbytes += sum(size for _, size in run)
             pieces.append(zlib.compress(json.dumps(run).encode()))
-        self.pieces, self.n_pieces = pieces, len(pieces)
+        self.pieces = pieces
         self.nbytes: int | None = nbytes
         self.fingerprint: str | None = digest.hexdigest()
         where = ", ".join(map(printable, folders))

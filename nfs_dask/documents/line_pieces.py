@@ -61,8 +61,10 @@ class FileDocuments(ListedPieces, ABC):
         self.nbytes: int | None = sum(sizes)
         if any(split_compression(path)[1] == ".zst" for path in paths):
             self.import_nbytes += PYARROW_NBYTES
+        self._cut(paths, sizes)
+
+    def _cut(self, paths: tuple[str, ...], sizes: list[int]) -> None:
         self.pieces = grouped(self._parts(paths, sizes))
-        self.n_pieces = len(self.pieces)
 
     @abstractmethod
     def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[Any, int]]:

@@ -92,7 +92,7 @@ def open_documents(
 
 def is_opened(source: Any) -> TypeGuard[DocumentSource]:
     """Whether these are documents that were opened already."""
-    return hasattr(type(source), "batches") and hasattr(source, "n_pieces")
+    return hasattr(type(source), "batches") and hasattr(source, "columns")
 
 
 def is_documents(

@@ -122,7 +122,7 @@ def _count(ingest: TextIngest, folder: Folder, executor: Executor, plan: TextPla
             ingest.labels is not None or ingest.weights is not None,
             tokenizer if here else by_name,
         )
-        for number, (own, pieces) in enumerate(shares(documents))
+        for number, (own, pieces) in enumerate(shares(documents, executor.map_items))
     ]
     with ExitStack() as stack:
         counter = stack.enter_context(SerialEngine().executor()) if here else executor

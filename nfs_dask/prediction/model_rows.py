@@ -90,17 +90,17 @@ def asked_in_turn(
     together: int | None = None,
 ) -> Iterator[Any]:
     """What a function finds in each task, in order; the results of so many tasks, or of all, are held at once."""
-    tasks = [ModelTask(*part, model, what) for part in parts_of(asked)]
-    step = together or max(1, len(tasks))
     with mapping_over(asked, engine) as mapping:
+        tasks = [ModelTask(*part, model, what) for part in parts_of(asked, mapping)]
+        step = together or max(1, len(tasks))
         for first in range(0, len(tasks), step):
             yield from mapping(function, tasks[first : first + step])
 
 
-def parts_of(asked: Asked) -> Iterator[tuple[ModelRows, int, int]]:
+def parts_of(asked: Asked, mapping: Mapping) -> Iterator[tuple[ModelRows, int, int]]:
     """What each task reads: rows, and which of their blocks."""
     if isinstance(asked, ReadDocuments):
-        for own, pieces in shares(asked.documents):
+        for own, pieces in shares(asked.documents, mapping):
             yield ReadDocuments(own, asked.reader), pieces.start, pieces.stop
     else:
         yield from ((asked.source, block, block + 1) for block in range(asked.source.n_blocks))

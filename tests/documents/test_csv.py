@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -13,7 +14,9 @@ from nfs_dask.documents import line_pieces as cutting
 from nfs_dask.documents.delimited import DelimitedDocuments, row_starts
 from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.documents.formats import open_tables
+from nfs_dask.documents.open_documents import is_opened, open_documents
 from nfs_dask.errors import InputError
+from nfs_dask.sources.source import one_by_one
 from tests.helpers.reading import COMPRESS, places, read, shrink
 
 TEXT = TextColumns(("text",), on_error="skip")
@@ -96,8 +99,9 @@ def test_rows_begin_where_they_should():
             patch.setattr(delimited, "open_binary", lambda path: io.BytesIO(content))
             for target in range(1, len(content)):
                 later = [(start, line) for start, line in zip(starts, lines, strict=True) if start >= target]
-                assert row_starts("x.csv", ",", [target]) == later[:1]
-            assert row_starts("x.csv", ",", list(range(1, len(content)))) == list(zip(starts, lines, strict=True))
+                assert row_starts("x.csv", [target], one_by_one) == later[:1]
+            every = row_starts("x.csv", list(range(1, len(content))), one_by_one)
+            assert every == list(zip(starts, lines, strict=True))
 
 
 @pytest.mark.parametrize("name", ["mails.csv", "mails.tab", "mails.csv.gz", "mails.tsv.bz2", "mails.csv.xz"])
@@ -263,3 +267,49 @@ def test_only_the_first_header_is_read_to_open_many_small_files(tmp_path, monkey
     assert opened == paths[:1]
     assert source.n_pieces == 1
     assert read(source).texts == [f"of {i}" for i in range(20)]
+
+
+def test_a_large_file_is_opened_by_its_head_and_read_by_tasks(tmp_path, monkeypatch):
+    text = io.StringIO(newline="")
+    rows = [(f'mail {i}, "quoted"\nand\r\ntwo' if i % 3 else f"plain {i}", str(i % 2)) for i in range(300)]
+    csv.writer(text).writerows([("text", "label"), *rows])
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(text.getvalue(), newline="")
+    paths = (str(tmp_path / "a.csv"), str(tmp_path / "b.csv"), str(tmp_path / "a.csv"))
+    shrink(monkeypatch, 500, batch=130)
+    known, tasks = DelimitedDocuments(paths, LABELLED), []
+    assert known.n_pieces > 30
+    source = DelimitedDocuments(paths, LABELLED)
+    with monkeypatch.context() as patch:
+        patch.setattr(delimited, "look_for_rows", None)
+        assert is_opened(source) and open_documents(source) is source and source.nbytes == known.nbytes
+
+    def backwards(function, items):
+        tasks.extend(items)
+        return [function(item) for item in reversed(items)][::-1]
+
+    source.look(backwards)
+    assert source.pieces == known.pieces and len(tasks) >= known.n_pieces
+    source.look(None)  # once is enough
+    found = read(source)
+    assert list(zip(found.texts, found.labels, strict=True)) == rows * 3
+
+
+@given(st.text('a,"\r\n', max_size=60), st.lists(st.integers(1, 59), max_size=6), st.integers(1, 7))
+def test_what_pieces_see_apart_is_what_one_scan_sees(content, targets, batch):
+    """By the state after all bytes before, which is what a scan from the start has."""
+    content = content.encode()
+    targets = sorted({target for target in targets if target < len(content)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited, "BATCH_NBYTES", batch)
+        patch.setattr(delimited, "open_binary", lambda path: io.BytesIO(content))
+        wanted, state, text = [], np.zeros(4, np.int64), np.frombuffer(content, np.uint8)
+        at = 0
+        for target in targets:
+            if wanted and wanted[-1][0] >= target:
+                continue
+            at = delimited._next_row(text, at, target, ord(","), state)
+            if at < 0:
+                break
+            wanted.append((at, int(state[2]) + 1))
+        assert row_starts("x.csv", targets, one_by_one) == wanted
