@@ -145,7 +145,9 @@ def _original(block: Block, support: Array) -> Csr:
 
 def _select_by_tasks(asked: Asked, support: Array, engine: Engine | None) -> Any:
     with mapping_over(asked, engine) as mapping:
-        return as_scipy(joined(mapping(select_block, [(*part, support) for part in parts_of(asked)])), len(support))
+        return as_scipy(
+            joined(mapping(select_block, [(*part, support) for part in parts_of(asked, mapping)])), len(support)
+        )
 
 
 def select_block(item: tuple[ModelRows, int, int, Array]) -> Csr:
