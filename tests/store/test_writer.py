@@ -277,7 +277,7 @@ def test_new_classes_get_codes_behind_the_old_ones_and_are_read_sorted(tmp_path)
     source = example()
     write_store(source.part(0, 100), tmp_path / "s", layout=SMALL)
     more = source.part(100, 200)
-    more.classes = np.array(["bacon", "ham", "spam"])
+    more._facts = replace(more.facts, classes=np.array(["bacon", "ham", "spam"]))
     write_store(more, tmp_path / "s", append=True)
     read = ZarrSource(tmp_path / "s")
     assert read.classes.tolist() == ["bacon", "eggs", "ham", "spam"]
