@@ -207,7 +207,7 @@ def test_memory_is_shared(store: Path) -> None:
 def test_states_that_do_not_fit_together_are_refused(store: Path, cluster: Any) -> None:
     views = [without_fold(open_source(store), FOLDED, f) for f in range(FOLDS)]
     source = views[0].underlying  # type: ignore[attr-defined]
-    size = (150 << 20) // (CLASSES * 8 * WIDTH)
+    size = (300 << 20) // (CLASSES * 8 * WIDTH)  # of 2 GiB
     Dataset(source, reuse=False).reduce(RowSample(CLASSES, 10), DaskEngine())
     with pytest.raises(PlanError, match="Give each worker"):
         together([state_of(RowSample(CLASSES, size), view) for view in views], source, DaskEngine())
