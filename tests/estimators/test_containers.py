@@ -230,7 +230,7 @@ REFUSED = [
     refused(lambda: (FRAME.astype(object).mask(X == 2, None), Y), "NaN"),
     refused(lambda: (pa.table({"a": ["x"] * 60, "b": X[:, 0]}), Y), "column 'a' of X has type string"),
     refused(lambda: (pa.table({"a": [None] * 60, "b": X[:, 0]}), Y), "NaN"),
-    refused(lambda: (pa.array(X[:, 0]), Y), "X is a Int64Array of pyarrow, which is one column"),
+    refused(lambda: (pa.array(X[:, 0]), Y), "X is an Int64Array of pyarrow, which is one column"),
     refused(lambda: (library("polars").DataFrame({"a": ["x"] * 60}), Y), "column 'a' of X has type String"),
     refused(lambda: (library("polars").DataFrame({"a": [1, None] * 30, "b": X[:, 0]}), Y), "NaN"),
     refused(lambda: (library("polars").Series(X[:, 0]), Y), "X is a Series of polars, which is one column"),
