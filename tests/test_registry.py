@@ -19,6 +19,7 @@ from nfs_dask.estimators.loading import make_estimator
 from nfs_dask.models.families import Family
 from nfs_dask.registry import METHODS, family_of, methods_of_paths, options_of_all
 from tests.helpers.places import ROOT
+from tests.helpers.toy_method import FREQUENT, FrequentNB
 
 each = pytest.mark.parametrize("name", METHODS)
 
@@ -60,7 +61,9 @@ def test_the_readme_has_a_row_for_every_method(name: str) -> None:
 
 SCRIPT = """
 import json, sys
-import tests.helpers.toy_method
+from nfs_dask.registry import METHODS
+from tests.helpers.toy_method import FREQUENT
+METHODS["frequent"] = FREQUENT
 from click.testing import CliRunner
 from nfs_dask.cli.main import cli
 
@@ -89,38 +92,34 @@ def commands(*lines: tuple[Any, ...]) -> list[str]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_an_added_method_is_everywhere(mail: tuple[Any, Any, str], tmp_path: Any) -> None:
+def test_an_added_method_is_everywhere(
+    mail: tuple[Any, Any, str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y, store = mail
-    before = dict(METHODS)  # what the helper adds is taken out again
-    try:
-        from tests.helpers.toy_method import FrequentNB
+    monkeypatch.setitem(METHODS, "frequent", FREQUENT)
+    assert "frequent" in methods_of_paths()
+    best = np.argsort(-X.sum(axis=0), kind="stable")
+    model = FrequentNB(k=5).fit(X, y)
+    assert set(model.get_support(indices=True)) == set(best[:5])
 
-        assert "frequent" in methods_of_paths()
-        best = np.argsort(-X.sum(axis=0), kind="stable")
-        model = FrequentNB(k=5).fit(X, y)
-        assert set(model.get_support(indices=True)) == set(best[:5])
+    path = nfs.path(X, "frequent", y=y)
+    assert path.value[4] == X.sum(axis=0)[best[:5]].sum()
+    assert set(path.support(5)) == set(best[:5])
+    assert path.choose("elbow") and path.choose("error")
 
-        path = nfs.path(X, "frequent", y=y)
-        assert path.value[4] == X.sum(axis=0)[best[:5]].sum()
-        assert set(path.support(5)) == set(best[:5])
-        assert path.choose("elbow") and path.choose("error")
+    table = nfs.cross_validate(X, y, method="frequent", ks=[5, 10], folds=3)
+    assert table.scores(k=5, alpha=1.0).tolist() == cross_val_score(FrequentNB(k=5), X, y, cv=3).tolist()
 
-        table = nfs.cross_validate(X, y, method="frequent", ks=[5, 10], folds=3)
-        assert table.scores(k=5, alpha=1.0).tolist() == cross_val_score(FrequentNB(k=5), X, y, cv=3).tolist()
+    dataset = nfs.open_dataset(store)
+    assert nfs.plan(dataset, FrequentNB(k=5)).peak_nbytes > 0
+    model.save(tmp_path / "frequent.model")
+    again = nfs.load_model(tmp_path / "frequent.model")
+    assert isinstance(again, FrequentNB)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
-        dataset = nfs.open_dataset(store)
-        assert nfs.plan(dataset, FrequentNB(k=5)).peak_nbytes > 0
-        model.save(tmp_path / "frequent.model")
-        again = nfs.load_model(tmp_path / "frequent.model")
-        assert isinstance(again, FrequentNB)
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
-
-        (fitted,) = commands(("fit", store, tmp_path / "by.model", "--method", "frequent", "-k", 5, "--json"))
-        assert json.loads(fitted)["method"] == "frequent"
-        assert nfs.load_model(tmp_path / "by.model").predict(X).tolist() == model.predict(X).tolist()
-    finally:
-        METHODS.clear()
-        METHODS.update(before)
+    (fitted,) = commands(("fit", store, tmp_path / "by.model", "--method", "frequent", "-k", 5, "--json"))
+    assert json.loads(fitted)["method"] == "frequent"
+    assert nfs.load_model(tmp_path / "by.model").predict(X).tolist() == model.predict(X).tolist()
 
 
 def test_an_added_method_has_options_help_a_path_and_a_plan(mail: tuple[Any, Any, str]) -> None:

@@ -86,8 +86,8 @@ def compare_versions(
 ) -> list[Difference]:
     """The packages, in order, that are not the same on all nodes.
 
-    >>> client = Node("client", "", {"numpy": "2.4.6"})
-    >>> worker = Node("worker", "tcp://10.0.0.2:4000", {"numpy": "2.2.0"})
+    >>> client = Machine("client", "", {"numpy": "2.4.6"})
+    >>> worker = Machine("worker", "tcp://10.0.0.2:4000", {"numpy": "2.2.0"})
     >>> print(*compare_versions(client, [worker], ["numpy"]))
     numpy is 2.4.6 on the client, but 2.2.0 on worker tcp://10.0.0.2:4000
     """

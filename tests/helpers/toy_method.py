@@ -1,4 +1,7 @@
-"""A method of five parts, as CONTRIBUTING.md says that one is added: the k features that occur most."""
+"""A method of five parts, as CONTRIBUTING.md says that one is added: the k features that occur most.
+
+Its entry is made by tests, as this module is imported whenever doctests are looked for.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from nfs_dask.methods.naive_bayes import Counts, Settings, log_prior
 from nfs_dask.methods.predicted_error import predict_error
 from nfs_dask.models.model import Evidence
 from nfs_dask.models.naive_bayes import NaiveBayesModel
-from nfs_dask.registry import ALPHA, METHODS, Method, Option
+from nfs_dask.registry import ALPHA, Method, Option
 from nfs_dask.statistics.counts import ClassCounts, sums
 
 Array = np.ndarray[Any, Any]
@@ -108,7 +111,7 @@ class FrequentNB(RankedNaiveBayes):
 
 
 RAREST = Option("rarest", "Frequent: take the rarest features.", True, flag="--rarest")
-METHODS["frequent"] = Method(
+FREQUENT = Method(
     "frequent",
     "tests.helpers.toy_method:FrequentNB",
     "nfs_dask.models.families:NaiveBayesFamily",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
+from functools import partial
 
 import anndata
 import numpy as np
@@ -27,6 +29,7 @@ from nfs_dask.store.text_facts import TextFacts, joined_reports
 from nfs_dask.store.writer import write_store
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings
+from tests.helpers.memory import peak_nbytes
 from tests.helpers.toys import SMALL, assert_same_matrix, contents, example
 from tests.helpers.toytexts import WORDS, TextSource
 
@@ -86,21 +89,19 @@ def test_as_many_names_as_columns(tmp_path, count):
 
 
 def test_memory_for_names_is_that_of_a_chunk(tmp_path):
-    import tracemalloc
-
-    peaks = []
     layout = Layout(chunk=4096, shard=65536, row_chunk=4096, row_shard=16384, block=16384)
-    for n in (20_000, 20_000, 200_000):  # the first one warms up
+
+    def written(n):
+        shutil.rmtree(tmp_path / "s", ignore_errors=True)
         source = TextSource(["w"])
         source.X, source._facts = sparse.csr_matrix((200, n)), replace(source.facts, n_features=n)
         source.strings = lambda start, stop: Strings(
             np.arange(stop - start + 1) * 8, np.arange(start, stop).view(np.uint8) % 128
         )
-        tracemalloc.start()
-        write_store(source, tmp_path / f"{len(peaks)}", layout=layout)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[2] < 1.3 * peaks[1]
+        write_store(source, tmp_path / "s", layout=layout)
+
+    few, many = (peak_nbytes(partial(written, n)) for n in (20_000, 200_000))
+    assert many < 1.3 * few
 
 
 # Facts
@@ -313,13 +314,13 @@ def test_another_vocabulary_is_not_appended(tmp_path):
         write(tmp_path / "s", other, append=True)
 
 
-def test_facts_behind_a_url(bucket):
+def test_facts_behind_a_url(s3):
     source = TextSource(WORDS[:20][::-1], REGIONS, names_sorted=False)
-    write(f"{bucket}/s", source.part(0, 117), text=source.text_facts())
-    write(f"{bucket}/s", source.part(117, 200), append=True, text=source.text_facts())
-    read = ZarrSource(f"{bucket}/s")
+    write(f"{s3}/s", source.part(0, 117), text=source.text_facts())
+    write(f"{s3}/s", source.part(117, 200), append=True, text=source.text_facts())
+    read = ZarrSource(f"{s3}/s")
     np.testing.assert_array_equal(read.lengths(1, 0, 200), source.lengths(1))
     columns, frequencies = read.table().look_up(Strings.of(["ab", "no", "日本"]))
     assert columns.tolist() == [source.terms.index("ab"), -1, -1]
     assert frequencies[0] == source.df[columns[0]]
-    verify(f"{bucket}/s")
+    verify(f"{s3}/s")

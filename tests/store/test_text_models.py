@@ -143,9 +143,9 @@ def test_models_from_before_there_were_texts_are_read(tmp_path):
     assert_equal(read_model(tmp_path / "m")[0], TEXT)
 
 
-def test_a_model_of_texts_behind_a_url(bucket, store, source):
-    save_model(fitted(store, source), {}, f"{bucket}/m")
-    read, _ = read_model(f"{bucket}/m")
+def test_a_model_of_texts_behind_a_url(s3, store, source):
+    save_model(fitted(store, source), {}, f"{s3}/m")
+    read, _ = read_model(f"{s3}/m")
     assert_looks_up(read, source)
-    save_model(read, {}, f"{bucket}/m")
+    save_model(read, {}, f"{s3}/m")
     assert_looks_up(read, source)
