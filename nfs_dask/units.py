@@ -40,6 +40,16 @@ def format_bytes(n: float) -> str:
     return f"{n:,.1f} PiB"
 
 
+def format_at_least(n: float) -> str:
+    """A number of bytes to ask for: in readable units as ever, but never rounded down.
+
+    >>> format_at_least(2**30), format_at_least(1.01 * 2**30)
+    ('1.0 GiB', '1.1 GiB')
+    """
+    text = format_bytes(n)
+    return text if parse_bytes(text.replace(",", "")) >= n else format_bytes(1.05 * n)
+
+
 def format_seconds(s: float) -> str:
     """A duration at the precision a person wants.
 

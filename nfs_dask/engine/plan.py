@@ -27,7 +27,7 @@ from nfs_dask.cluster.resources import SLACK, USABLE, Resources
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Statistic
-from nfs_dask.units import MiB, format_bytes, format_seconds, parse_bytes
+from nfs_dask.units import MiB, format_at_least, format_bytes, format_seconds
 
 Strategy = Literal["dense", "scatter"]
 
@@ -97,7 +97,7 @@ class Plan:
             f"this pass needs {format_bytes(self.peak_nbytes)} in each worker "
             f"({format_bytes(r.warm)} warm, and {format_bytes(most)} to {task} on each of {r.threads} thread(s)); "
             f"workers have {format_bytes(r.memory_limit)}, {format_bytes(USABLE * r.memory_limit)} of it usable. "
-            f"Give each worker {_at_least(self.peak_nbytes / USABLE)}"
+            f"Give each worker {format_at_least(self.peak_nbytes / USABLE)}"
         )
         message += ", or fewer threads" if r.threads > 1 else ""
         if self.strategy == "dense" and r.spool is None:
@@ -190,12 +190,6 @@ class Schedule:
             f"{format_bytes(self.peak_nbytes)} a worker, about {format_seconds(self.seconds)}"
         )
         return "\n\n".join([*map(str, self.passes), total])
-
-
-def _at_least(n: float) -> str:
-    """A size to ask for: in readable units as ever, but never rounded down."""
-    text = format_bytes(n)
-    return text if parse_bytes(text.replace(",", "")) >= n else format_bytes(1.05 * n)
 
 
 def make_plan(statistic: Statistic, source: Source, resources: Resources, panels: int | None = None) -> Plan:

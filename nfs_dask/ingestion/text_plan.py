@@ -9,7 +9,7 @@ from nfs_dask.documents.document_source import BATCH_NBYTES, DocumentSource
 from nfs_dask.errors import PlanError
 from nfs_dask.ingestion.merging import merge_nbytes
 from nfs_dask.sources.source import BLOCK_NBYTES
-from nfs_dask.units import MiB, format_bytes
+from nfs_dask.units import MiB, format_at_least, format_bytes
 
 COUNTING = 2.0  # arrays that are full are copied into larger ones; terms are copied in order before they are written
 MOST_COUNTED = 192 * MiB  # larger segments save little: they share few more terms, and caches hold less of them
@@ -65,6 +65,6 @@ def make_text_plan(documents: DocumentSource, resources: Resources) -> TextPlan:
         needed = TextPlan(resources, LEAST_COUNTED, MiB, documents.import_nbytes).peak_nbytes / USABLE
         raise PlanError(
             f"workers of {format_bytes(resources.memory_limit)} with {resources.threads} thread(s) are too small to "
-            f"count texts: give each {format_bytes(int(needed) + MiB)} or more, or fewer threads"
+            f"count texts: give each {format_at_least(needed)} or more, or fewer threads"
         )
     return plan
