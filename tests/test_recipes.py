@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +28,7 @@ from nfs_dask.selection.path_table import Path as TableOfKs
 from nfs_dask.statistics.statistic import State, Statistic, array_of
 from nfs_dask.testing import check_statistic
 from nfs_dask.text.strings import Strings
+from tests.helpers.places import ROOT
 
 
 @dataclass(frozen=True)
@@ -105,3 +108,21 @@ def test_a_rule_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     assert path.value[k - 1] >= path.value[-1] / 2 > (path.value[k - 2] if k > 1 else 0)
     with pytest.raises(InputError, match=r"\"half\" looks at the whole path"):
         path.choose("half", ks=[1])
+
+
+ASK = """
+import sys
+from nfs_dask.registry import RULES, Rule
+RULES["half"] = Rule("half", "tests.test_recipes:half", reads=False, takes=frozenset())
+from nfs_dask.cli.main import cli
+cli(["path", sys.argv[1], "--method", "bernoulli", "--binarize", "0", "--choose", "half"])
+"""
+
+
+def test_the_command_knows_an_added_rule(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    nfs.ingest(rng.poisson(1, size=(60, 9)), tmp_path / "s.zarr", labels=np.arange(60) % 2)
+    command = [sys.executable, "-c", ASK, str(tmp_path / "s.zarr")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "by half: " in done.stdout and "features have half of the gain" in done.stdout

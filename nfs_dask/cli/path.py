@@ -106,8 +106,8 @@ def _show(found: Path, out: str | None, chosen: Chosen | None, console: Console)
 
 
 def _show_choice(chosen: Chosen, console: Console) -> None:
-    """What a rule went by, and the k it chose. The table of "elbow" is the one above."""
-    if chosen.rule != "elbow":
+    """What a rule went by, and the k it chose. Of a rule that reads nothing more, the table is the one above."""
+    if RULES[chosen.rule].reads and chosen.table:
         columns = [name for name, value in chosen.table[0].items() if not isinstance(value, list)]  # of each fold
         rows = [[_cell(row[name]) for name in columns] for row in chosen.table]
         console.print(table(None, columns, rows, right=True))

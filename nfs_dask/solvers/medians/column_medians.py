@@ -65,7 +65,9 @@ class Medians:
 
 
 def weighted_median(values: Array, weights: Array) -> tuple[float, float]:
-    """Median of one column under weights of zero or more, and the sum of weight * |value - median|; by fractions.
+    """Median of one column under weights of zero or more, and the sum of weight * |value - median|, by fractions.
+
+    This is the definition, which tests hold the ways of fits to: `half_weight` and `median_kernels` decide for these.
 
     >>> weighted_median(np.array([3.0, 1.0, 2.0, 9.0]), np.array([1, 1, 1, 1]))
     (2.5, 9.0)
