@@ -13,6 +13,7 @@ import time
 
 import click
 import numpy as np
+import psutil
 import pytest
 import scipy.sparse as sp
 from click.testing import CliRunner
@@ -198,7 +199,7 @@ def test_no_scheduler_is_4(monkeypatch):
 def interrupted(process):
     """What a process says when it is interrupted, once it has said that it works."""
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=90)
     assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err
@@ -228,9 +229,11 @@ def test_ctrl_c_in_a_terminal_goes_to_the_workers_too(tmp_path, working):
     process = start(*arguments, start_new_session=True)
     if working:
         assert "generating" in process.stderr.readline()  # the workers are there
+    else:
+        wait_for(psutil.Process(process.pid).children)  # they are being started
     time.sleep(1)
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=90)
     assert (process.returncode, out) == (130, "")
     assert "Error: interrupted" in err and "Traceback" not in err
     assert not list(tmp_path.glob("kept/.*"))

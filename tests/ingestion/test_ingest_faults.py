@@ -189,7 +189,7 @@ def test_a_killed_command_goes_on(mail: Path, undisturbed: Path, tmp_path: Path,
         family = psutil.Process(process.pid).children(recursive=True)
         process.kill()
         assert process.wait() == -signal.SIGKILL
-        _, alive = psutil.wait_procs(family, timeout=30)
+        _, alive = psutil.wait_procs(family, timeout=60)
         assert not alive, "workers outlive the command, and may write when it goes on"
     kept = Path(ingest_folder(Folder.of(store)).location)
     before = halting.finished(kept)
@@ -212,7 +212,7 @@ def test_an_interrupted_command_says_how_to_go_on(mail: Path, tmp_path: Path, wh
     store, log = tmp_path / "mail.zarr", tmp_path / "log"
     with halted("ingest", mail, store, *OPTIONS, *where, store=store, log=log, seconds=1) as process:
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130, log.read_text()
+        assert process.wait(timeout=60) == 130, log.read_text()
     kept = Path(ingest_folder(Folder.of(store)).location)
     said = log.read_text()
     assert f"what was finished is kept in {kept}" in said
