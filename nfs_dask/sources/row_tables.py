@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from nfs_dask.store.shard_tasks import exactly
 _PIECE = 1 << 18  # values looked at together
 
 
-class RowTable:
+class RowTable(ABC):
     """Columns of a table of rows; those that a store cannot keep are left out, and it is said which and why.
 
     Subclasses say where the columns are.
@@ -35,12 +36,13 @@ class RowTable:
         """What columns are found in."""
         yield None
 
+    @abstractmethod
     def names(self, place: Any) -> Iterable[Any]:
-        raise NotImplementedError
+        """What the columns are called, in order."""
 
+    @abstractmethod
     def column(self, place: Any, name: str) -> TableColumn:
         """The column, or the index where the name is INDEX."""
-        raise NotImplementedError
 
     def columns(self) -> list[RowColumn]:
         found, without = [], []
