@@ -5,6 +5,8 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 
+NOISE = 1 << 19  # bytes that other threads may allocate in each of the runs, such as heartbeats of a cluster
+
 
 def peak_nbytes(function: Callable[[], object]) -> int:
     """Most bytes of Python and numpy that are there while a function runs.

@@ -29,7 +29,7 @@ from nfs_dask.store.text_facts import TextFacts, joined_reports
 from nfs_dask.store.writer import write_store
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings
-from tests.helpers.memory import peak_nbytes
+from tests.helpers.memory import NOISE, peak_nbytes
 from tests.helpers.toys import SMALL, assert_same_matrix, contents, example
 from tests.helpers.toytexts import WORDS, TextSource
 
@@ -101,7 +101,7 @@ def test_memory_for_names_is_that_of_a_chunk(tmp_path):
         write_store(source, tmp_path / "s", layout=layout)
 
     few, many = (peak_nbytes(partial(written, n)) for n in (20_000, 200_000))
-    assert many < 1.3 * few
+    assert many < 1.3 * few + NOISE  # all names are 3.2 MB
 
 
 # Facts
