@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfs_dask.arrays.doubles import Pair
-from nfs_dask.solvers.medians import median_kernels as middle_kernels
+from nfs_dask.solvers.medians import median_kernels
 from nfs_dask.solvers.medians.half_weight import NEAR, ROUNDING, Halves
 from nfs_dask.solvers.solution import Array
 
@@ -76,7 +76,7 @@ class Middle:
         reached = Pair.of(np.zeros((n_classes, n_columns)))
         columns = np.arange(n_columns)
         while len(columns):
-            middle_kernels.find_middles(
+            median_kernels.find_middles(
                 *self._known(),
                 self.below.weight.hi,
                 self.below.weight.lo,
@@ -95,11 +95,11 @@ class Middle:
                 reached.lo,
                 status,
             )
-            columns = columns[status[columns] == middle_kernels.UNDECIDED]
+            columns = columns[status[columns] == median_kernels.UNDECIDED]
             for u in columns:
                 sign = self.halves.sign(reached.hi[:, u], reached.lo[:, u])
                 n_less[u] += sign < 0
-                verdicts[u] = (middle_kernels.LESS_OR_ASK, middle_kernels.EQUAL, middle_kernels.MORE)[sign + 1]
+                verdicts[u] = (median_kernels.LESS_OR_ASK, median_kernels.EQUAL, median_kernels.MORE)[sign + 1]
         return middles
 
     def starts_above(self) -> bool:
@@ -118,7 +118,7 @@ class Middle:
             distances = more - less
         sums = [Pair(pair.hi.copy(), pair.lo.copy()) for pair in (distances, self.below.weight, self.above.weight)]
         distances, lesser, greater = sums
-        middle_kernels.add_distances(*self._known(), middles, *(a for pair in sums for a in (pair.hi, pair.lo)))
+        median_kernels.add_distances(*self._known(), middles, *(a for pair in sums for a in (pair.hi, pair.lo)))
         return distances, self._at_most_half(lesser) & self._at_most_half(greater)
 
     def _at_most_half(self, part: Pair) -> Array:
