@@ -171,8 +171,12 @@ def holder_of(value: Any) -> Any | None:
 
 
 def scheduler_info(client: Any) -> dict[str, Any]:
-    """What the scheduler tells of itself and of all its workers; many releases of Dask tell of five if not asked."""
-    return dict(client.scheduler_info(n_workers=-1))
+    """What the scheduler tells of itself and of all its workers.
+
+    It is asked itself: ``Client.scheduler_info`` returns what was heard last, and every two seconds that is an answer
+    to the client's own question, which has few workers or none.
+    """
+    return dict(client.sync(client.scheduler.identity, n_workers=-1))
 
 
 def workers_of(client: Any) -> dict[str, Any]:

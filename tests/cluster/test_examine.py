@@ -106,13 +106,13 @@ def test_a_sound_cluster(cluster, store):
 @pytest.fixture
 def told_of_five(monkeypatch):
     """Dask as many of its releases are: a client tells of five workers unless it is asked for more."""
-    whole = distributed.Client.scheduler_info
+    whole = distributed.Scheduler.identity
 
-    def some(self, n_workers=5, **keywords):
-        info = whole(self, n_workers=-1, **keywords)
+    def some(self, n_workers=5):
+        info = whole(self, n_workers=-1)
         return info if n_workers == -1 else {**info, "workers": dict(list(info["workers"].items())[:n_workers])}
 
-    monkeypatch.setattr(distributed.Client, "scheduler_info", some)
+    monkeypatch.setattr(distributed.Scheduler, "identity", some)
 
 
 def test_all_workers_are_looked_at(told_of_five, monkeypatch):
