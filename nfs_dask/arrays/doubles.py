@@ -114,6 +114,10 @@ class Pair:
         """Rounded to one double."""
         return self.hi + self.lo
 
+    def part(self, where: Any) -> Pair:
+        """The pairs at some places."""
+        return Pair(self.hi[where], self.lo[where])
+
     def __neg__(self) -> Pair:
         return Pair(-self.hi, -self.lo)
 

@@ -12,62 +12,11 @@ import numpy as np
 from numba.extending import register_jitable
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.exact_kernels import pair_plus, triple_plus, triple_plus_product, two_product, two_sum
 from nfs_dask.arrays.kernels import kernel
 
 SMALL = 1 << 16  # a whole number below this has a square below 2^32
 SMALL_SQUARE = 1 << 32  # squares below this, under their weight, add up in int64
-_SPLITTER = 2.0**27 + 1
-
-
-@register_jitable
-def _two_sum(a: float, b: float) -> tuple[float, float]:
-    """The rounded sum, and what rounding left over."""
-    total = a + b
-    from_b = total - a
-    return total, (a - (total - from_b)) + (b - from_b)
-
-
-@register_jitable
-def _two_product(a: float, b: float) -> tuple[float, float]:
-    """The rounded product, and what rounding left over."""
-    product = a * b
-    scaled = a * _SPLITTER
-    a_top = scaled - (scaled - a)
-    a_rest = a - a_top
-    scaled = b * _SPLITTER
-    b_top = scaled - (scaled - b)
-    b_rest = b - b_top
-    return product, ((a_top * b_top - product) + a_top * b_rest + a_rest * b_top) + a_rest * b_rest
-
-
-@register_jitable
-def _pair_plus(high: float, low: float, a: float, b: float) -> tuple[float, float]:
-    """(high + low) + (a + b), as two doubles."""
-    high, rest = _two_sum(high, a)
-    low, least = _two_sum(low, b)
-    high, rest = _two_sum(high, rest + low)
-    return _two_sum(high, rest + least)
-
-
-@register_jitable
-def _triple_plus(high: float, low: float, least: float, a: float, b: float) -> tuple[float, float, float]:
-    """(high + low + least) + (a + b), as three doubles."""
-    high, first = _two_sum(high, a)
-    low, second = _two_sum(low, b)
-    low, third = _two_sum(low, first)
-    low, least = _two_sum(low, least + (second + third))
-    high, low = _two_sum(high, low)
-    low, least = _two_sum(low, least)
-    return high, low, least
-
-
-@register_jitable
-def _triple_plus_product(
-    high: float, low: float, least: float, w: float, a: float, b: float
-) -> tuple[float, float, float]:
-    """(high + low + least) + w * (a + b), as three doubles."""
-    high, low, least = _triple_plus(high, low, least, *_two_product(w, a))
-    return _triple_plus(high, low, least, *_two_product(w, b))
 
 
 @register_jitable
@@ -90,11 +39,11 @@ def add_real_sums(
             k = indices[j]
             x = np.float64(data[j])
             if weights is None:
-                total, rest = _two_sum(high[c, k], x)
-                high[c, k], low[c, k] = _two_sum(total, rest + low[c, k])
+                total, rest = two_sum(high[c, k], x)
+                high[c, k], low[c, k] = two_sum(total, rest + low[c, k])
             else:
-                a, b = _two_product(np.float64(weights[i]), x)
-                high[c, k], low[c, k] = _pair_plus(high[c, k], low[c, k], a, b)
+                a, b = two_product(np.float64(weights[i]), x)
+                high[c, k], low[c, k] = pair_plus(high[c, k], low[c, k], a, b)
 
 
 @kernel
@@ -135,12 +84,12 @@ def add_real_squares(
                 continue
             k = indices[j]
             x = np.float64(data[j])
-            a, b = _two_product(x, x)
+            a, b = two_product(x, x)
             sums = high[c, k], low[c, k], least[c, k]
             if weights is None:
-                sums = _triple_plus(*sums, a, b)
+                sums = triple_plus(*sums, a, b)
             else:
-                sums = _triple_plus_product(*sums, np.float64(weights[i]), a, b)
+                sums = triple_plus_product(*sums, np.float64(weights[i]), a, b)
             high[c, k], low[c, k], least[c, k] = sums
 
 
@@ -190,8 +139,8 @@ def whole_powers(
                 squares[c] += w * (x * x)
             else:
                 large_sizes[c] += w * abs(x)
-                a, b = _two_product(np.float64(x), np.float64(x))
-                high[c], low[c], least[c] = _triple_plus_product(high[c], low[c], least[c], np.float64(w), a, b)
+                a, b = two_product(np.float64(x), np.float64(x))
+                high[c], low[c], least[c] = triple_plus_product(high[c], low[c], least[c], np.float64(w), a, b)
     return about
 
 
@@ -204,17 +153,17 @@ def real_powers(
         square, rest, last = 0.0, 0.0, 0.0  # of one row: errors are gathered beside, which lets additions overlap
         for j in range(indptr[i], indptr[i + 1]):
             x = np.float64(data[j])
-            a, b = _two_product(x, x)
-            square, lost = _two_sum(square, a)
-            b, least_b = _two_sum(b, lost)
-            rest, lost = _two_sum(rest, b)
+            a, b = two_product(x, x)
+            square, lost = two_sum(square, a)
+            b, least_b = two_sum(b, lost)
+            rest, lost = two_sum(rest, b)
             last += least_b + lost
         c = codes[i]
         if weights is None:
-            high[c], low[c], least[c] = _triple_plus(high[c], low[c], least[c] + last, square, rest)
+            high[c], low[c], least[c] = triple_plus(high[c], low[c], least[c] + last, square, rest)
         else:
             w = np.float64(weights[i])
-            high[c], low[c], least[c] = _triple_plus_product(high[c], low[c], least[c] + w * last, w, square, rest)
+            high[c], low[c], least[c] = triple_plus_product(high[c], low[c], least[c] + w * last, w, square, rest)
 
 
 @kernel
@@ -223,7 +172,7 @@ def add_row_weights(codes: Array, weights: Array | None, high: Array, low: Array
     for i in range(len(codes)):
         c = codes[i]
         w = 1.0 if weights is None else np.float64(weights[i])
-        high[c], low[c] = _pair_plus(high[c], low[c], w, 0.0)
+        high[c], low[c] = pair_plus(high[c], low[c], w, 0.0)
 
 
 # State to state
@@ -234,7 +183,7 @@ def merge_pairs(high: Array, low: Array, other_high: Array, other_low: Array) ->
     """Add the other to high + low, in place."""
     for c in range(len(high)):
         for k in range(high.shape[1]):
-            high[c, k], low[c, k] = _pair_plus(high[c, k], low[c, k], other_high[c, k], other_low[c, k])
+            high[c, k], low[c, k] = pair_plus(high[c, k], low[c, k], other_high[c, k], other_low[c, k])
 
 
 @kernel
@@ -244,8 +193,8 @@ def merge_triples(
     """Add the other to high + low + least, in place."""
     for c in range(len(high)):
         for k in range(high.shape[1]):
-            sums = _triple_plus(high[c, k], low[c, k], least[c, k], other_high[c, k], other_low[c, k])
-            high[c, k], low[c, k], least[c, k] = _triple_plus(*sums, other_least[c, k], 0.0)
+            sums = triple_plus(high[c, k], low[c, k], least[c, k], other_high[c, k], other_low[c, k])
+            high[c, k], low[c, k], least[c, k] = triple_plus(*sums, other_least[c, k], 0.0)
 
 
 @kernel

@@ -22,7 +22,6 @@ from nfs_dask.errors import ClusterError
 from nfs_dask.files.folder import Folder
 from nfs_dask.units import GiB, MiB
 
-
 # Workers in the tests' own process pause at four fifths of their limit, and all tests leave their memory in it.
 AMPLE = MEMORY_LIMIT // 2
 

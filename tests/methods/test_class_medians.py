@@ -302,15 +302,18 @@ def test_every_place_and_engine_gives_the_same_bits(
     assert len(result.passes) >= 3
 
 
-@pytest.mark.usefixtures("cramped")
-def test_any_block_size_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("offset", [0, 1e11, 1e15])
+def test_any_block_size_gives_the_same_bits(offset: float, monkeypatch: pytest.MonkeyPatch, request: Any) -> None:
+    """Also those of small data, which take one pass, under weights whose products with values have many digits."""
     rng = np.random.default_rng(12)
-    X, y, w = normal(rng, N, M) / 3, labels(rng, N, 2), rng.random(N)
-    results = []
+    X, y, w = offset + normal(rng, N, M) / 3, labels(rng, N, 2), rng.random(N)
+    results = [class_medians(dataset_of(X, y, w))]
+    assert_true(results[0], X, y, w)
+    request.getfixturevalue("cramped")
     for nbytes in (500, 3000, 10_000, 1 << 20):
         monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", nbytes)
         results.append(class_medians(dataset_of(X, y, w)))
-    assert len({one.passes[-1].plan.n_blocks for one in results if one.passes[-1].plan}) == 4
+    assert len({one.passes[-1].plan.n_blocks for one in results[1:] if one.passes[-1].plan}) == 4
     for result in results[1:]:
         assert_same(result, results[0])
 

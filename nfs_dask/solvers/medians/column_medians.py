@@ -122,7 +122,7 @@ def from_sample(arrays: Arrays, totals: Arrays) -> ColumnMedians:
             part[:] = np.take_along_axis(part, order, axis=1)
             weights[:, start : start + n] = taken[c, rows][order]
     nothing = np.zeros((len(seen), n_columns))
-    tails = Tails(Pair.of(nothing), Pair.of(nothing))
+    tails = Tails(Pair.of(nothing), np.zeros((2, *nothing.shape)))
     wide = np.ones(n_columns, np.int64)
     middle = Middle(
         halves=Halves.of(totals, seen),
@@ -166,7 +166,7 @@ def _pinned_view(arrays: Arrays, totals: Arrays, brackets: Brackets, view: int, 
     low, high = brackets.lows[targets], brackets.highs[targets]
     weight = Pair(totals["weight"][seen], totals["weight_low"][seen])
     entries = arrays["counts"][view, seen]
-    weights = _pair(arrays, "weights", (view, seen)) if "weights" in arrays else Pair.of(entries)
+    weights = Pair(*_parts(arrays, "weights", (view, seen))) if "weights" in arrays else Pair.of(entries)
     below, at_low, _, at_high, above = (Pair(weights.hi[:, i], weights.lo[:, i]) for i in range(5))
     absent = totals["present"][seen, None] > entries.sum(axis=1)
     zeros = Pair(weight.hi[:, None], weight.lo[:, None]) - weights.sum(axis=1)
@@ -191,14 +191,15 @@ def _pinned_view(arrays: Arrays, totals: Arrays, brackets: Brackets, view: int, 
         counts=entries[:, 2].astype(np.int64),
         points=np.stack((low, np.clip(0.0, low, high), high), axis=1),
         point_weights=Pair(np.stack([p.hi for p in points], axis=1), np.stack([p.lo for p in points], axis=1)),
-        below=Tails(below + zeros_where(low > 0), _pair(arrays, "sums_below", (view, seen))),
-        above=Tails(above + zeros_where(high < 0), _pair(arrays, "sums_above", (view, seen))),
+        below=Tails(below + zeros_where(low > 0), _parts(arrays, "sums_below", (view, seen))),
+        above=Tails(above + zeros_where(high < 0), _parts(arrays, "sums_above", (view, seen))),
         following=np.where(absent & (high < 0), np.minimum(following, 0.0), following),
     )
 
 
-def _pair(arrays: Arrays, name: str, where: tuple[int | Array, ...]) -> Pair:
-    return Pair(arrays[name][where], arrays[name + "_low"][where])
+def _parts(arrays: Arrays, name: str, where: tuple[int | Array, ...]) -> Array:
+    """The doubles that sums are kept in, the largest first: two, or three of weighted rows."""
+    return np.stack([arrays[part][where] for part in (name, name + "_low", name + "_least") if part in arrays])
 
 
 def _finish(totals: Arrays, seen: Array, own: Middle, pooled: Middle) -> ColumnMedians:

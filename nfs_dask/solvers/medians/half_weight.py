@@ -39,7 +39,7 @@ class Halves:
 
     def of_class(self, c: int) -> Halves:
         """One of the classes by itself."""
-        return Halves(Pair(self.weight.hi[c : c + 1], self.weight.lo[c : c + 1]), self.whole)
+        return Halves(self.weight.part(slice(c, c + 1)), self.whole)
 
     @property
     def n_classes(self) -> int:

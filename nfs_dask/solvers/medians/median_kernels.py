@@ -5,65 +5,34 @@ References: SC (Calafiore and Fracastoro 2019) (15), (16).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
-import numba
 import numpy as np
+from numba.extending import register_jitable
 
+from nfs_dask.arrays.exact_kernels import (
+    loose_plus,
+    loose_triple_plus,
+    pair_plus,
+    triple_plus,
+    triple_plus_product,
+    two_product,
+    two_sum,
+)
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
+Sums: TypeAlias = tuple[float, float, float]
+
 DONE, UNDECIDED = 0, 1
 LESS_OR_ASK, MORE, EQUAL = 0, 1, 2  # what is known of a weight near half
-_SPLITTER = 2.0**27 + 1
 
 
-@numba.njit(nogil=True, inline="always")
-def _two_sum(a: Any, b: Any) -> Any:
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-@numba.njit(nogil=True, inline="always")
-def _two_product(a: Any, b: Any) -> Any:
-    """The rounded product, and what rounding left over."""
-    product = a * b
-    t = _SPLITTER * a
-    a_high = t - (t - a)
-    a_low = a - a_high
-    t = _SPLITTER * b
-    b_high = t - (t - b)
-    b_low = b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-@numba.njit(nogil=True, inline="always")
-def _plus(high: Any, low: Any, a: Any, b: Any) -> Any:
-    """The pair (high, low) + (a, b)."""
-    total, rest = _two_sum(high, a)
-    tail, least = _two_sum(low, b)
-    total, rest = _two_sum(total, rest + tail)
-    return _two_sum(total, rest + least)
-
-
-@numba.njit(nogil=True, inline="always")
-def _gather(high: Any, low: Any, a: Any, b: Any) -> Any:
-    """The pair (high, low) + (a, b), of which the second double may grow until `_two_sum` settles both."""
-    total, rest = _two_sum(high, a)
-    return total, low + (rest + b)
-
-
-@numba.njit(nogil=True, inline="always")
-def _distance(x: Any, middle: Any, w: Any, w_low: Any) -> Any:
-    """The pair (w + w_low) * |x - middle|."""
-    distance, rest = _two_sum(x, -middle)
-    if distance < 0:
-        distance, rest = -distance, -rest
-    if w == 1.0 and w_low == 0.0:  # which needs no splitting, which huge values would not bear
-        return distance, rest
-    product, error = _two_product(distance, w)
-    return product, error + (rest * w + distance * w_low)
+@register_jitable
+def _add_distance(sums: Sums, distance: float, rest: float, w: float) -> Sums:
+    """A sum of three doubles, and w * (distance + rest), not settled yet."""
+    sums = loose_triple_plus(*sums, *two_product(w, distance))
+    return loose_triple_plus(*sums, *two_product(w, rest))
 
 
 @kernel
@@ -135,14 +104,14 @@ def find_middles(
                 more, more_low = 0.0, 0.0
                 while at[c] < counts[c, u] and values[u, starts[c, u] + at[c]] == value:
                     w = value_weights[u, starts[c, u] + at[c]] if weighted else 1.0
-                    more, more_low = _gather(more, more_low, w, 0.0)
+                    more, more_low = loose_plus(more, more_low, w, 0.0)
                     at[c] += 1
                 while point_at[c] < n_points and points[c, point_at[c], u] <= value:
                     p = point_at[c]
-                    more, more_low = _gather(more, more_low, point_weights[c, p, u], point_weights_low[c, p, u])
+                    more, more_low = loose_plus(more, more_low, point_weights[c, p, u], point_weights_low[c, p, u])
                     point_at[c] += 1
                 if more > 0:
-                    cum[c], cum_low[c] = _plus(cum[c], cum_low[c], more, more_low)
+                    cum[c], cum_low[c] = pair_plus(cum[c], cum_low[c], more, more_low)
                     about += more * inverse[c]
                     if in_integers:
                         whole += 2 * scales[c] * (np.int64(more) + np.int64(more_low))
@@ -150,7 +119,7 @@ def find_middles(
             if in_integers:
                 over = 1 if whole > 0 else 0 if whole == 0 else -1
             elif n_classes == 1:
-                high, _ = _plus(2 * cum[0], 2 * cum_low[0], -class_weights[0], -class_weights_low[0])
+                high, _ = pair_plus(2 * cum[0], 2 * cum_low[0], -class_weights[0], -class_weights_low[0])
                 tolerance = rounding * class_weights[0]
                 over = 1 if high > tolerance else 0 if high >= -tolerance else -1
             elif abs(about) > near * n_classes:
@@ -192,6 +161,8 @@ def add_distances(
     point_weights: Array,
     point_weights_low: Array,
     middles: Array,
+    sums_below: Array,
+    sums_above: Array,
     distances: Array,
     distances_low: Array,
     lesser: Array,
@@ -199,30 +170,48 @@ def add_distances(
     greater: Array,
     greater_low: Array,
 ) -> None:
-    """Add up weight * |value - middle|, and the weights on either side, of each class."""
+    """Sums of weight * |value - middle|, by way of three doubles, and of the weights on either side, of each class.
+
+    Beyond the known values lie the weights that ``lesser`` and ``greater`` begin with, whose sums of weight * value are
+    the ``sums_below`` and ``sums_above``, each (2 or 3, classes, columns).
+    """
     n_classes, n_columns = counts.shape
     weighted = value_weights.shape[0] > 0
     for u in range(n_columns):
         middle = middles[u]
         for c in range(n_classes):
-            high, low = distances[c, u], distances_low[c, u]
             less, less_low, more, more_low = lesser[c, u], lesser_low[c, u], greater[c, u], greater_low[c, u]
+            sums = 0.0, 0.0, 0.0
+            for p in range(len(sums_below)):
+                sums = triple_plus(*sums, sums_above[p, c, u], -sums_below[p, c, u])
+            if less > 0:
+                sums = triple_plus_product(*sums, middle, less, less_low)
+            if more > 0:
+                sums = triple_plus_product(*sums, -middle, more, more_low)
+            high, low = 0.0, 0.0
             for j in range(starts[c, u], starts[c, u] + counts[c, u]):
                 x, w = values[u, j], value_weights[u, j] if weighted else 1.0
-                distance, rest = _distance(x, middle, w, 0.0)
-                high, low = _gather(high, low, distance, rest)
-                less, less_low = _gather(less, less_low, w if x < middle else 0.0, 0.0)
-                more, more_low = _gather(more, more_low, w if x > middle else 0.0, 0.0)
+                distance, rest = two_sum(max(x, middle), -min(x, middle))
+                if weighted:
+                    sums = _add_distance(sums, distance, rest, w)
+                else:
+                    high, low = loose_plus(high, low, distance, rest)
+                less, less_low = loose_plus(less, less_low, w if x < middle else 0.0, 0.0)
+                more, more_low = loose_plus(more, more_low, w if x > middle else 0.0, 0.0)
+            sums = triple_plus(*sums, high, low)
             for p in range(points.shape[1]):
                 x, w, w_low = points[c, p, u], point_weights[c, p, u], point_weights_low[c, p, u]
                 if w <= 0:  # no point; an edge may be as far away as there are doubles
                     continue
-                distance, rest = _distance(x, middle, w, w_low)
-                high, low = _gather(high, low, distance, rest)
+                distance, rest = two_sum(max(x, middle), -min(x, middle))
+                sums = _add_distance(sums, distance, rest, w)
+                if w_low != 0.0:
+                    sums = _add_distance(sums, distance, rest, w_low)
                 if x < middle:
-                    less, less_low = _gather(less, less_low, w, w_low)
+                    less, less_low = loose_plus(less, less_low, w, w_low)
                 elif x > middle:
-                    more, more_low = _gather(more, more_low, w, w_low)
-            distances[c, u], distances_low[c, u] = _two_sum(high, low)
-            lesser[c, u], lesser_low[c, u] = _two_sum(less, less_low)
-            greater[c, u], greater_low[c, u] = _two_sum(more, more_low)
+                    more, more_low = loose_plus(more, more_low, w, w_low)
+            sums = triple_plus(*sums, 0.0, 0.0)
+            distances[c, u], distances_low[c, u] = sums[0], sums[1]
+            lesser[c, u], lesser_low[c, u] = two_sum(less, less_low)
+            greater[c, u], greater_low[c, u] = two_sum(more, more_low)

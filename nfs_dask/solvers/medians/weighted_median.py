@@ -17,15 +17,17 @@ from nfs_dask.solvers.solution import Array
 
 @dataclass(frozen=True)
 class Tails:
-    """What lies beyond the known values of some classes (C, U) on one side: how much, and the sum of weight * value."""
+    """What lies beyond the known values of some classes (C, U) on one side.
+
+    The sums of weight * value are kept in several doubles (2 or 3, C, U).
+    """
 
     weight: Pair
-    sums: Pair
+    sums: Array
 
-
-def _where(side: Tails, middles: Array) -> Array:
-    """The middles, where anything lies on a side."""
-    return np.where(side.weight.hi > 0, middles, 0.0)
+    def of_class(self, c: int) -> Tails:
+        """One of the classes by itself."""
+        return Tails(self.weight.part(slice(c, c + 1)), self.sums[:, c : c + 1])
 
 
 @dataclass(frozen=True)
@@ -50,21 +52,18 @@ class Middle:
 
     def of_class(self, c: int) -> Middle:
         """One of the classes by itself."""
-
-        def of(pair: Pair) -> Pair:
-            return Pair(pair.hi[c : c + 1], pair.lo[c : c + 1])
-
+        one = slice(c, c + 1)
         return Middle(
             self.halves.of_class(c),
             self.values,
             self.value_weights,
-            self.starts[c : c + 1],
-            self.counts[c : c + 1],
-            self.points[c : c + 1],
-            of(self.point_weights),
-            Tails(of(self.below.weight), of(self.below.sums)),
-            Tails(of(self.above.weight), of(self.above.sums)),
-            self.following[c : c + 1],
+            self.starts[one],
+            self.counts[one],
+            self.points[one],
+            self.point_weights.part(one),
+            self.below.of_class(c),
+            self.above.of_class(c),
+            self.following[one],
         )
 
     def medians(self) -> Array:
@@ -113,12 +112,15 @@ class Middle:
 
     def dispersions(self, middles: Array) -> tuple[Pair, Array]:
         """Sums (C, U) of weight * |value - middle|, and whether the middle is a median of each class by itself."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what is too large comes out as no number, and is refused
-            less, more = (side.sums - side.weight * _where(side, middles) for side in (self.below, self.above))
-            distances = more - less
-        sums = [Pair(pair.hi.copy(), pair.lo.copy()) for pair in (distances, self.below.weight, self.above.weight)]
-        distances, lesser, greater = sums
-        median_kernels.add_distances(*self._known(), middles, *(a for pair in sums for a in (pair.hi, pair.lo)))
+        distances = Pair.of(np.empty(self.counts.shape))
+        lesser, greater = (Pair(side.weight.hi.copy(), side.weight.lo.copy()) for side in (self.below, self.above))
+        median_kernels.add_distances(
+            *self._known(),
+            middles,
+            self.below.sums,
+            self.above.sums,
+            *(part for pair in (distances, lesser, greater) for part in (pair.hi, pair.lo)),
+        )
         return distances, self._at_most_half(lesser) & self._at_most_half(greater)
 
     def _at_most_half(self, part: Pair) -> Array:

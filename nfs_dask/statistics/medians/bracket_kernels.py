@@ -11,19 +11,13 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.exact_kernels import triple_plus, two_product, two_sum
 from nfs_dask.arrays.kernels import kernel
 
 BELOW, AT_LOW, INSIDE, AT_HIGH, ABOVE = range(
     5
 )  # where an entry lies; a bracket of one value has no inside and no high
 TILE = 256  # columns of full rows that are folded before the next row
-
-
-@numba.njit(nogil=True, inline="always")
-def _two_sum(a: Any, b: Any) -> Any:
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
 
 
 @numba.njit(nogil=True, inline="always")
@@ -67,10 +61,10 @@ def fold(
                 target = pooled if view else c
                 where = _locate(x, bounds[target, 0, k], bounds[target, 1, k])
                 if where == BELOW:
-                    sums_below[view, c, k], rest = _two_sum(sums_below[view, c, k], x)
+                    sums_below[view, c, k], rest = two_sum(sums_below[view, c, k], x)
                     sums_below_low[view, c, k] += rest
                 elif where == ABOVE:
-                    sums_above[view, c, k], rest = _two_sum(sums_above[view, c, k], x)
+                    sums_above[view, c, k], rest = two_sum(sums_above[view, c, k], x)
                     sums_above_low[view, c, k] += rest
                     following[view, c, k] = min(following[view, c, k], x)
                 elif where == INSIDE:
@@ -99,6 +93,8 @@ def fold_weighted(
     sums_above_low: Array,
     following: Array,
     values: Array,
+    sums_below_least: Array,
+    sums_above_least: Array,
     weights: Array,
     weights_low: Array,
     value_weights: Array,
@@ -114,17 +110,18 @@ def fold_weighted(
             if x == 0:
                 continue
             k = indices[j]
-            product = w * x
-            error = _product_error(w, x, product)
+            product, error = two_product(w, x)
             for view in range(2):
                 target = pooled if view else c
                 where = _locate(x, bounds[target, 0, k], bounds[target, 1, k])
                 if where == BELOW:
-                    sums_below[view, c, k], rest = _two_sum(sums_below[view, c, k], product)
-                    sums_below_low[view, c, k] += rest + error
+                    sums = sums_below[view, c, k], sums_below_low[view, c, k], sums_below_least[view, c, k]
+                    sums = triple_plus(*sums, product, error)
+                    sums_below[view, c, k], sums_below_low[view, c, k], sums_below_least[view, c, k] = sums
                 elif where == ABOVE:
-                    sums_above[view, c, k], rest = _two_sum(sums_above[view, c, k], product)
-                    sums_above_low[view, c, k] += rest + error
+                    sums = sums_above[view, c, k], sums_above_low[view, c, k], sums_above_least[view, c, k]
+                    sums = triple_plus(*sums, product, error)
+                    sums_above[view, c, k], sums_above_low[view, c, k], sums_above_least[view, c, k] = sums
                     following[view, c, k] = min(following[view, c, k], x)
                 elif where == INSIDE:
                     place = starts[view, c, k] + counts[view, c, INSIDE, k]
@@ -133,22 +130,10 @@ def fold_weighted(
                     values[k, place] = x
                     value_weights[k, place] = w
                 counts[view, c, where, k] += 1
-                total, rest = _two_sum(weights[view, c, where, k], w)
+                total, rest = two_sum(weights[view, c, where, k], w)
                 rest += weights_low[view, c, where, k]
-                weights[view, c, where, k], weights_low[view, c, where, k] = _two_sum(total, rest)
+                weights[view, c, where, k], weights_low[view, c, where, k] = two_sum(total, rest)
     return True
-
-
-@numba.njit(nogil=True, inline="always")
-def _product_error(a: Any, b: Any, product: Any) -> Any:
-    """What rounding took from a product, by Dekker's splitting."""
-    t = 134217729.0 * a
-    a_high = t - (t - a)
-    a_low = a - a_high
-    t = 134217729.0 * b
-    b_high = t - (t - b)
-    b_low = b - b_high
-    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 # Full rows, in loops without branches that compile to vector instructions; what is in brackets is gathered.
@@ -158,7 +143,7 @@ def _product_error(a: Any, b: Any, product: Any) -> Any:
 def _sum_above(row: Any, high: Any, sums: Any, sums_low: Any) -> None:
     for j in range(len(row)):
         x = np.float64(row[j])
-        total, rest = _two_sum(sums[j], x if x > high[j] else 0.0)
+        total, rest = two_sum(sums[j], x if x > high[j] else 0.0)
         sums[j] = total
         sums_low[j] += rest
 
@@ -167,7 +152,7 @@ def _sum_above(row: Any, high: Any, sums: Any, sums_low: Any) -> None:
 def _sum_below(row: Any, low: Any, sums: Any, sums_low: Any) -> None:
     for j in range(len(row)):
         x = np.float64(row[j])
-        total, rest = _two_sum(sums[j], x if x < low[j] else 0.0)
+        total, rest = two_sum(sums[j], x if x < low[j] else 0.0)
         sums[j] = total
         sums_low[j] += rest
 

@@ -1,22 +1,24 @@
 """Rows and weights of each class, and sums that are kept in two doubles, as the statistics of medians share them.
 
 Without sample weights every row counts 1, in int64. Sample weights add up in *pairs*: a double and, under the name with
-``_low``, what rounding took from it. Whole weights stay exact in them, and real ones keep about 32 digits.
+``_low``, what rounding took from it. Whole weights stay exact in them, and real ones keep about 32 digits. Where
+differences of large sums matter, a third double is kept under the name with ``_least``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
-from nfs_dask.arrays.doubles import Pair, two_sum
+from nfs_dask.arrays.doubles import Pair, distil, two_sum
+from nfs_dask.arrays.exact_kernels import loose_plus
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.statistic import State
 
-LOW = "_low"
+LOW, LEAST = "_low", "_least"
 
 
 def no_rows(n_classes: int) -> dict[str, Array]:
@@ -77,13 +79,13 @@ def _refuse_endless(weight: Array) -> None:
 def _merged(left: Mapping[str, Array], right: Mapping[str, Array]) -> dict[str, Array]:
     out: dict[str, Array] = {}
     for name in (*left, *(name for name in right if name not in left)):
-        if name.endswith(LOW):
+        if name.endswith((LOW, LEAST)):
             continue
         if name not in left or name not in right:
             only = left if name in left else right
-            out[name] = only[name].copy()
-            if name + LOW in only:
-                out[name + LOW] = only[name + LOW].copy()
+            out.update({part: only[part].copy() for part in (name, name + LOW, name + LEAST) if part in only})
+        elif name + LEAST in left:
+            put_triple(out, name, distil([*triple_of(left, name), *triple_of(right, name)], 3))
         elif name + LOW in left:
             put_pair(out, name, pair_of(left, name) + pair_of(right, name))
         else:
@@ -101,6 +103,16 @@ def put_pair(arrays: dict[str, Array], name: str, pair: Pair) -> None:
     arrays[name], arrays[name + LOW] = pair.hi, pair.lo
 
 
+def triple_of(arrays: Mapping[str, Array], name: str) -> list[Array]:
+    """The sums kept under a name and those with ``_low`` and ``_least``."""
+    return [arrays[name], arrays[name + LOW], arrays[name + LEAST]]
+
+
+def put_triple(arrays: dict[str, Array], name: str, triple: Sequence[Array]) -> None:
+    """Keep sums under a name and those with ``_low`` and ``_least``."""
+    arrays[name], arrays[name + LOW], arrays[name + LEAST] = triple
+
+
 @kernel
 def _add_class_weights(
     codes: Array, weights: Array, rows: Array, present: Array, fractional: Array, high: Array, low: Array
@@ -113,10 +125,7 @@ def _add_class_weights(
             present[c] += 1
             if w != np.floor(w):
                 fractional[c] += 1
-            total = high[c] + w
-            part = total - high[c]
-            low[c] += (high[c] - (total - part)) + (w - part)
-            high[c] = total
+            high[c], low[c] = loose_plus(high[c], low[c], w, 0.0)
 
 
 @kernel

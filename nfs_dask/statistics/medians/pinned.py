@@ -15,6 +15,7 @@ from nfs_dask.statistics.medians import bracket_kernels
 from nfs_dask.statistics.medians.bracket_kernels import INSIDE
 from nfs_dask.statistics.medians.cells import digest
 from nfs_dask.statistics.medians.class_weights import (
+    LEAST,
     LOW,
     add_rows,
     check_representable,
@@ -36,9 +37,10 @@ class Pinned(Statistic):
     are how many entries lie strictly inside: known beforehand, so a state is as large as it needs to be.
 
     Arrays: "counts" (2, C, 5, columns) of entries, by where they lie; with sample weights their "weights" as pairs;
-    "sums_below" and "sums_above" (2, C, columns) of weight * value, as pairs; "next" (2, C, columns), the least value
-    above; and "values", in which each column has its views one after another, each sorted, and with sample weights
-    "value_weights" beside. ``absolute`` asks for the total of weight * |value| of each class as well.
+    "sums_below" and "sums_above" (2, C, columns) of weight * value, as pairs, with sample weights as triples; "next"
+    (2, C, columns), the least value above; and "values", in which each column has its views one after another, each
+    sorted, and with sample weights "value_weights" beside. ``absolute`` asks for the total of weight * |value| of each
+    class as well.
     """
 
     n_classes: int
@@ -104,9 +106,10 @@ class Pinned(Statistic):
         codes = block.codes.astype(np.int64)
         values = _by_column(arrays, "values")
         if weighted:
+            least = (arrays["sums_below" + LEAST], arrays["sums_above" + LEAST])
             weights = (arrays["weights"], arrays["weights" + LOW], _by_column(arrays, "value_weights"))
             fits = bracket_kernels.fold_weighted(
-                block.indptr, block.indices, block.data, codes, row_weights(block), *into, values, *weights
+                block.indptr, block.indices, block.data, codes, row_weights(block), *into, values, *least, *weights
             )
         elif block.full:
             fits = bracket_kernels.fold_full(block.data.reshape(block.n_rows, block.n_features), codes, *into, values)
@@ -125,6 +128,8 @@ class Pinned(Statistic):
         out = {"counts": np.zeros((2, c, 5, n), np.int64), "next": np.full((2, c, n), np.inf)}
         for name in ("sums_below", "sums_above"):
             put_pair(out, name, Pair.of(np.zeros((2, c, n))))
+            if weighted:
+                out[name + LEAST] = np.zeros((2, c, n))
         out["values"] = np.zeros((self.height, n), order="F")
         if weighted:
             put_pair(out, "weights", Pair.of(np.zeros((2, c, 5, n))))
@@ -159,12 +164,17 @@ class Pinned(Statistic):
 
     def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
         views = 2 * self.n_classes
-        wide = views * (5 + 4 + 1) + (2 * 5 * views if weighted else 0)
+        wide = views * (5 + 4 + 1) + ((2 * 5 + 2) * views if weighted else 0)
         return (wide + self.height * (2 if weighted else 1)) * n_features * 8
 
     def describe(self) -> dict[str, Any]:
         arrays = {name: digest(getattr(self, name)) for name in ("lows", "highs", "capacities")}
-        return {"statistic": self.name, "n_classes": self.n_classes, **arrays, "absolute": self.absolute}
+        numbers = {
+            "n_classes": self.n_classes,
+            "absolute": self.absolute,
+            "doubles": 3,
+        }  # what had fewer is summed anew
+        return {"statistic": self.name, **numbers, **arrays}
 
 
 _PLAIN = (
@@ -188,8 +198,10 @@ def _by_column(arrays: dict[str, Array], name: str) -> Array:
 
 
 def _settle(arrays: dict[str, Array]) -> None:
-    """Round the whole of each pair to its first double, so that equal sums have equal bits."""
+    """Round the whole of each pair to its first double, so that equal sums have equal bits; triples are so already."""
     for name in ("sums_below", "sums_above"):
+        if name + LEAST in arrays:
+            continue
         with np.errstate(over="ignore", invalid="ignore"):
             put_pair(arrays, name, Pair(*two_sum(arrays[name], arrays[name + LOW])))
     _check_sums(arrays)

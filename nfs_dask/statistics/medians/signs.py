@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numba
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.arrays.doubles import Pair, two_sum
+from nfs_dask.arrays.exact_kernels import loose_plus, pair_plus, two_product
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.statistics.medians.class_weights import LOW, add_rows, merged, no_rows, pair_of, put_pair, row_weights
 from nfs_dask.statistics.panels import Panels
@@ -102,14 +102,6 @@ def _half_or_more(state: State, sign: str) -> Array:
     return np.asarray(over.value >= -_ROUNDING * weight.hi[:, None])
 
 
-@numba.njit(nogil=True, inline="always")
-def _add_to_pair(high: Any, low: Any, value: Any) -> Any:
-    """A pair and a double, as a pair that is not settled yet."""
-    total = high + value
-    part = total - high
-    return total, low + ((high - (total - part)) + (value - part))
-
-
 @kernel
 def _first_negative(data: Array) -> int:
     """Position of the first value below 0; -1 if none."""
@@ -139,9 +131,7 @@ def _weigh(
         for j in range(indptr[i], indptr[i + 1]):
             if (data[j] > 0) if sign > 0 else (data[j] < 0):
                 k = indices[j]
-                total, rest = _add_to_pair(high[c, k], low[c, k], w)
-                high[c, k] = total + rest
-                low[c, k] = rest - (high[c, k] - total)
+                high[c, k], low[c, k] = pair_plus(high[c, k], low[c, k], w, 0.0)
 
 
 @kernel
@@ -153,22 +143,8 @@ def _add_absolute(indptr: Array, data: Array, codes: Array, weights: Array, high
         if w == 0:
             continue
         for j in range(indptr[i], indptr[i + 1]):
-            row, rest = _add_to_pair(row, rest, abs(np.float64(data[j])))
-        if w == 1:
-            high[c], low[c] = _add_to_pair(high[c], low[c] + rest, row)
-        else:
-            product = row * w
-            error = _product_error(row, w, product)
-            high[c], low[c] = _add_to_pair(high[c], low[c] + (error + rest * w), product)
-
-
-@numba.njit(nogil=True, inline="always")
-def _product_error(a: Any, b: Any, product: Any) -> Any:
-    """What rounding took from a product, by Dekker's splitting."""
-    t = 134217729.0 * a
-    a_high = t - (t - a)
-    a_low = a - a_high
-    t = 134217729.0 * b
-    b_high = t - (t - b)
-    b_low = b - b_high
-    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+            row, rest = loose_plus(row, rest, abs(np.float64(data[j])), 0.0)
+        if w != 1:
+            product, error = two_product(row, w)
+            row, rest = product, error + rest * w
+        high[c], low[c] = loose_plus(high[c], low[c], row, rest)
