@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 
+ROUNDING = 2.0**-95  # of a whole: what a sum of reals in pairs may be wrong by
 _SPLITTER = 2.0**27 + 1  # times this, a double falls into halves of 26 bits
 
 
@@ -141,6 +142,16 @@ class Pair:
         other = _pair(other)
         first = self.hi / other.hi
         return Pair(*two_sum(first, (self - other * first).hi / other.hi))
+
+    def against_half(self, whole: Pair) -> Array:
+        """-1, 0 or 1, as each is below half of its whole, that half up to rounding, or above.
+
+        >>> third = Pair.of(np.array([1])) / np.array([3])
+        >>> (third + third).against_half(Pair.of(np.array([4])) / np.array([3])).tolist()
+        [0]
+        """
+        over, near = (self + self - whole).value, ROUNDING * whole.hi
+        return np.asarray((over > near).astype(np.int8) - (over < -near))
 
     def sum(self, axis: int = -1) -> Pair:
         """Added up along an axis, by halves, so that the order of the terms hardly matters.

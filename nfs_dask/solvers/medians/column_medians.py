@@ -19,7 +19,7 @@ from nfs_dask.arrays.doubles import Pair
 from nfs_dask.errors import InputError, NfsDaskError
 from nfs_dask.solvers.medians.edges import Brackets
 from nfs_dask.solvers.medians.half_weight import Halves
-from nfs_dask.solvers.medians.weighted_median import Middle, Tails
+from nfs_dask.solvers.medians.weighted_median import Tails, WeightedMedian
 from nfs_dask.solvers.solution import Array
 
 Arrays: TypeAlias = Mapping[str, Array]
@@ -124,7 +124,7 @@ def from_sample(arrays: Arrays, totals: Arrays) -> ColumnMedians:
     nothing = np.zeros((len(seen), n_columns))
     tails = Tails(Pair.of(nothing), np.zeros((2, *nothing.shape)))
     wide = np.ones(n_columns, np.int64)
-    middle = Middle(
+    middle = WeightedMedian(
         halves=Halves.of(totals, seen),
         values=values,
         value_weights=weights,
@@ -160,7 +160,7 @@ def from_pinned(arrays: Arrays, totals: Arrays, brackets: Brackets) -> ColumnMed
     return replace(found, absolute=absolute)
 
 
-def _pinned_view(arrays: Arrays, totals: Arrays, brackets: Brackets, view: int, seen: Array) -> Middle:
+def _pinned_view(arrays: Arrays, totals: Arrays, brackets: Brackets, view: int, seen: Array) -> WeightedMedian:
     """The classes within their own brackets, or within those of all classes together."""
     targets = seen if view == 0 else np.full(len(seen), len(brackets.lows) - 1)
     low, high = brackets.lows[targets], brackets.highs[targets]
@@ -183,7 +183,7 @@ def _pinned_view(arrays: Arrays, totals: Arrays, brackets: Brackets, view: int, 
     )
     flat = brackets.capacities.reshape(-1, brackets.capacities.shape[2])
     following = arrays["next"][view, seen]
-    return Middle(
+    return WeightedMedian(
         halves=Halves.of(totals, seen),
         values=np.ascontiguousarray(arrays["values"].T),
         value_weights=np.ascontiguousarray(arrays["value_weights"].T) if "value_weights" in arrays else None,
@@ -202,7 +202,7 @@ def _parts(arrays: Arrays, name: str, where: tuple[int | Array, ...]) -> Array:
     return np.stack([arrays[part][where] for part in (name, name + "_low", name + "_least") if part in arrays])
 
 
-def _finish(totals: Arrays, seen: Array, own: Middle, pooled: Middle) -> ColumnMedians:
+def _finish(totals: Arrays, seen: Array, own: WeightedMedian, pooled: WeightedMedian) -> ColumnMedians:
     """Medians, dispersions and gains, of each class within its own values and of all within the pooled ones."""
     n_classes, n_columns = len(totals["present"]), own.counts.shape[1]
     found = ColumnMedians(

@@ -20,7 +20,6 @@ from nfs_dask.arrays.doubles import Pair
 from nfs_dask.solvers.solution import Array
 
 NEAR = 1e-9  # of all weights: floats that come nearer to a half decide nothing
-ROUNDING = 2.0**-95  # of a class: what a sum of real weights in pairs of doubles may be wrong by
 _MOST = 2**62
 
 
@@ -65,8 +64,7 @@ class Halves:
 
     def own(self, below: Pair) -> Array:
         """Whether weights (C, U) are at least half of their own class."""
-        over = below + below - Pair(self.weight.hi[:, None], self.weight.lo[:, None])
-        return np.asarray(over.value >= -ROUNDING * self.weight.hi[:, None])
+        return np.asarray(below.against_half(self.weight.part((slice(None), None))) >= 0)
 
     def together(self, below: Pair) -> Array:
         """Whether the weights (C, U) of all classes, each divided by that of its class, reach half."""

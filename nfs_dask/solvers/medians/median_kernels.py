@@ -36,7 +36,7 @@ def _add_distance(sums: Sums, distance: float, rest: float, w: float) -> Sums:
 
 
 @kernel
-def find_middles(
+def find_medians(
     values: Array,
     value_weights: Array,
     starts: Array,

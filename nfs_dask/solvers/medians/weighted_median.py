@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nfs_dask.arrays.doubles import Pair
+from nfs_dask.arrays.doubles import ROUNDING, Pair
 from nfs_dask.solvers.medians import median_kernels
-from nfs_dask.solvers.medians.half_weight import NEAR, ROUNDING, Halves
+from nfs_dask.solvers.medians.half_weight import NEAR, Halves
 from nfs_dask.solvers.solution import Array
 
 
@@ -31,7 +31,7 @@ class Tails:
 
 
 @dataclass(frozen=True)
-class Middle:
+class WeightedMedian:
     """All that decides the medians of some classes (C) together in some columns (U).
 
     Class c has in column u the sorted ``values[u, starts[c, u]:][:counts[c, u]]``, each of weight 1 or of that in
@@ -50,10 +50,10 @@ class Middle:
     above: Tails
     following: Array
 
-    def of_class(self, c: int) -> Middle:
+    def of_class(self, c: int) -> WeightedMedian:
         """One of the classes by itself."""
         one = slice(c, c + 1)
-        return Middle(
+        return WeightedMedian(
             self.halves.of_class(c),
             self.values,
             self.value_weights,
@@ -75,7 +75,7 @@ class Middle:
         reached = Pair.of(np.zeros((n_classes, n_columns)))
         columns = np.arange(n_columns)
         while len(columns):
-            median_kernels.find_middles(
+            median_kernels.find_medians(
                 *self._known(),
                 self.below.weight.hi,
                 self.below.weight.lo,
@@ -121,9 +121,5 @@ class Middle:
             self.above.sums,
             *(part for pair in (distances, lesser, greater) for part in (pair.hi, pair.lo)),
         )
-        return distances, self._at_most_half(lesser) & self._at_most_half(greater)
-
-    def _at_most_half(self, part: Pair) -> Array:
-        weight = self.halves.weight
-        over = part + part - Pair(weight.hi[:, None], weight.lo[:, None])
-        return np.asarray(over.value <= ROUNDING * weight.hi[:, None])
+        whole = self.halves.weight.part((slice(None), None))
+        return distances, np.asarray((lesser.against_half(whole) <= 0) & (greater.against_half(whole) <= 0))

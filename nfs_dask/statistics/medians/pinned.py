@@ -169,11 +169,7 @@ class Pinned(Statistic):
 
     def describe(self) -> dict[str, Any]:
         arrays = {name: digest(getattr(self, name)) for name in ("lows", "highs", "capacities")}
-        numbers = {
-            "n_classes": self.n_classes,
-            "absolute": self.absolute,
-            "doubles": 3,
-        }  # what had fewer is summed anew
+        numbers = {"n_classes": self.n_classes, "absolute": self.absolute, "doubles": 3}  # fewer are summed anew
         return {"statistic": self.name, **numbers, **arrays}
 
 

@@ -15,8 +15,6 @@ from nfs_dask.statistics.medians.class_weights import LOW, add_rows, merged, no_
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.statistic import State, Statistic, array_of
 
-_ROUNDING = 2.0**-95  # of a class: where sums of real weights come so near to a half, the feature is looked at again
-
 
 @dataclass(frozen=True)
 class ClassSigns(Statistic):
@@ -98,8 +96,7 @@ def _half_or_more(state: State, sign: str) -> Array:
     side = pair_of(state.arrays, weighted)
     if counts is not None:
         side = side + counts
-    over = side + side - Pair(weight.hi[:, None], weight.lo[:, None])
-    return np.asarray(over.value >= -_ROUNDING * weight.hi[:, None])
+    return np.asarray(side.against_half(weight.part((slice(None), None))) >= 0)
 
 
 @kernel
