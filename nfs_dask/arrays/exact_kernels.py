@@ -21,6 +21,13 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
 
 
 @register_jitable
+def settle(a: float, b: float) -> tuple[float, float]:
+    """As `two_sum`, where the first is not the smaller of the two."""
+    total = a + b
+    return total, b - (total - a)
+
+
+@register_jitable
 def two_product(a: float, b: float) -> tuple[float, float]:
     """The rounded product, and what rounding left over."""
     product = a * b
@@ -39,8 +46,8 @@ def pair_plus(high: float, low: float, a: float, b: float) -> tuple[float, float
     """(high + low) + (a + b), as two doubles."""
     high, rest = two_sum(high, a)
     low, least = two_sum(low, b)
-    high, rest = two_sum(high, rest + low)
-    return two_sum(high, rest + least)
+    high, rest = settle(high, rest + low)
+    return settle(high, rest + least)
 
 
 @register_jitable

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from nfs_dask.arrays.doubles import Pair
+from nfs_dask.arrays.exact_kernels import pair_plus, settle, two_product, two_sum
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
@@ -68,52 +69,12 @@ def prefix_sums(values: Array, ends: Array) -> Array:
     return out
 
 
-_inlined = numba.njit(nogil=True, inline="always")
-
-
-@_inlined
-def _two_sum(a, b):
-    """The sum as a double, and its error."""
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
-
-
-@_inlined
-def _split(a):
-    """Two halves of the digits, whose products are exact."""
-    t = 134217729.0 * a
-    high = t - (t - a)
-    return high, a - high
-
-
-@_inlined
-def _two_product(a, b, b_high, b_low):
-    """The product as a double, and its error; ``b`` comes with its halves."""
-    p = a * b
-    a_high, a_low = _split(a)
-    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-@_inlined
-def _add(a, a_low, b, b_low):
-    s, e = _two_sum(a, b)
-    t, f = _two_sum(a_low, b_low)
-    e += t
-    u = s + e
-    f += e - (u - s)
-    v = u + f
-    return v, f - (v - u)
-
-
-@_inlined
-def _divide(a, a_low, b, b_low, b_halves):
-    """A pair by a pair; ``b`` comes with its halves, too. Quotients of equal fractions are equal to the bit."""
-    q = a / b
-    p, e = _two_product(q, b, b_halves[0], b_halves[1])
-    r = ((((a - p) - e) + a_low) - q * b_low) / b
-    s = q + r
-    return s, r - (s - q)
+@register_jitable
+def _divide(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
+    """A pair by a pair. Quotients of equal fractions are equal to the bit."""
+    quotient = a / b
+    product, error = two_product(quotient, b)
+    return settle(quotient, ((((a - product) - error) + a_low) - quotient * b_low) / b)
 
 
 @kernel
@@ -122,34 +83,30 @@ def _separate(high, low, weight, weight_low, gain, pooled):
     n_classes, n = high.shape
     shift, shift_low, gain_low = np.zeros(n), np.zeros(n), np.zeros(n)
     for c in range(n_classes):
-        w, w_low, halves = weight[c], weight_low[c], _split(weight[c])
+        w, w_low = weight[c], weight_low[c]
         for i in range(n):
-            high[c, i], low[c, i] = _divide(high[c, i], low[c, i], w, w_low, halves)
+            high[c, i], low[c, i] = _divide(high[c, i], low[c, i], w, w_low)
         if c > 0:  # differences to the first class: equal means leave exactly nothing
             for i in range(n):
-                d, d_low = _add(high[c, i], low[c, i], -high[0, i], -low[0, i])
+                d, d_low = pair_plus(high[c, i], low[c, i], -high[0, i], -low[0, i])
                 high[c, i], low[c, i] = d, d_low
-                shift[i], shift_low[i] = _add(shift[i], shift_low[i], d, d_low)
-    w, halves = float(n_classes), _split(float(n_classes))
+                shift[i], shift_low[i] = pair_plus(shift[i], shift_low[i], d, d_low)
     for i in range(n):
-        shift[i], shift_low[i] = _divide(shift[i], shift_low[i], w, 0.0, halves)
-        high[0, i], low[0, i] = _add(high[0, i], low[0, i], shift[i], shift_low[i])
+        shift[i], shift_low[i] = _divide(shift[i], shift_low[i], float(n_classes), 0.0)
+        high[0, i], low[0, i] = pair_plus(high[0, i], low[0, i], shift[i], shift_low[i])
         pooled[i] = high[0, i]
         gain[i], gain_low[i] = _square(shift[i], shift_low[i])
     for c in range(1, n_classes):
         for i in range(n):
-            d, d_low = _add(high[c, i], low[c, i], -shift[i], -shift_low[i])
+            d, d_low = pair_plus(high[c, i], low[c, i], -shift[i], -shift_low[i])
             p, p_low = _square(d, d_low)
-            gain[i], gain_low[i] = _add(gain[i], gain_low[i], p, p_low)
+            gain[i], gain_low[i] = pair_plus(gain[i], gain_low[i], p, p_low)
 
 
-@_inlined
-def _square(a, a_low):
-    b_high, b_low = _split(a)
-    p, e = _two_product(a, a, b_high, b_low)
-    e += 2.0 * a * a_low
-    s = p + e
-    return s, e - (s - p)
+@register_jitable
+def _square(a: float, a_low: float) -> tuple[float, float]:
+    square, error = two_product(a, a)
+    return settle(square, error + 2.0 * a * a_low)
 
 
 @kernel
@@ -159,16 +116,15 @@ def _add_squares(high, low, running):
     first, second, third = np.empty(n), np.empty(n), np.empty(n)
     for c in range(n_classes):
         for i in range(n):
-            b_high, b_low = _split(high[c, i])
-            first[i], e = _two_product(high[c, i], high[c, i], b_high, b_low)
-            q, f = _two_product(2.0 * low[c, i], high[c, i], b_high, b_low)
-            second[i], g = _two_sum(q, e)
+            first[i], e = two_product(high[c, i], high[c, i])
+            q, f = two_product(2.0 * low[c, i], high[c, i])
+            second[i], g = two_sum(q, e)
             third[i] = f + g + low[c, i] * low[c, i]
         total, rest, last = running[0, c], running[1, c], running[2, c]
         for i in range(n):
-            total, e = _two_sum(total, first[i])
-            e, f = _two_sum(e, second[i])
-            rest, g = _two_sum(rest, e)
+            total, e = two_sum(total, first[i])
+            e, f = two_sum(e, second[i])
+            rest, g = two_sum(rest, e)
             last += third[i] + (f + g)
         running[0, c], running[1, c], running[2, c] = total, rest, last
 
@@ -177,7 +133,7 @@ def _add_squares(high, low, running):
 def _add_up(values, running):
     total, rest = running
     for i in range(len(values)):
-        total, e = _two_sum(total, values[i])
+        total, e = two_sum(total, values[i])
         rest += e
     running[0], running[1] = total, rest
 
@@ -188,7 +144,7 @@ def _prefix_sums(values, ends, out):
     start = 0
     for j in range(len(ends)):
         for i in range(start, ends[j]):
-            total, e = _two_sum(total, values[i])
+            total, e = two_sum(total, values[i])
             rest += e
         start = ends[j]
         out[0, j], out[1, j] = total, rest

@@ -15,7 +15,9 @@ import math
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
+from nfs_dask.arrays.exact_kernels import loose_plus, settle
 from nfs_dask.arrays.kernels import kernel
 
 ALIKE = 1e-13  # probabilities that differ by this share of them are equal, and rounding is no evidence
@@ -124,14 +126,10 @@ def _unite(weight, mean, spread, other_weight, other_mean, other_spread, new_wei
         new_weight[j] = total
 
 
-@numba.njit(nogil=True)
+@register_jitable
 def _plus(high, low, p):
     """A pair of doubles and a double."""
-    total = high + p
-    back = total - high
-    low += (high - (total - back)) + (p - back)
-    new = total + low
-    return new, low - (new - total)
+    return settle(*loose_plus(high, low, p, 0.0))
 
 
 @kernel
