@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nfs_dask.arrays.block import Array
+    from nfs_dask.documents.parameters import DocumentParameters
+    from nfs_dask.ingestion.text_options import TermParameters
 
 
 @click.command()
@@ -38,8 +40,8 @@ def ingest(
     labels: str | None,
     weights: str | None,
     names: str | None,
-    columns: dict[str, Any],
-    terms: dict[str, Any],
+    columns: DocumentParameters,
+    terms: TermParameters,
     block_bytes: int | None,
     append: bool,
     clean_up: bool,
@@ -59,7 +61,7 @@ def ingest(
     nfs-dask ingest mail.jsonl --region subject --region body --label-column folder mail.zarr
     nfs-dask ingest matrix.npz --labels labels.npy mail.zarr
     """
-    if columns["label_column"] is not None and labels is not None:
+    if columns.label_column is not None and labels is not None:
         raise click.UsageError("--labels and --label-column both say what the labels are; give one of them")
     from nfs_dask.dataset import open_dataset
     from nfs_dask.ingestion.ingest import open_ingest

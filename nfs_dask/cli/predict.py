@@ -11,6 +11,7 @@ import click
 from nfs_dask.cli.options import ClusterOptions, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, output_file, printable, table
 from nfs_dask.cli.texts import Location, document_options
+from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import DataWarning, warn
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @cluster_options
 @json_option
 def predict(
-    model: str, sources: tuple[str, ...], out: str | None, columns: dict[str, Any], cluster: ClusterOptions
+    model: str, sources: tuple[str, ...], out: str | None, columns: DocumentParameters, cluster: ClusterOptions
 ) -> None:
     """The class of each document of SOURCE, and its probability, as CSV.
 
@@ -75,7 +76,7 @@ def predict(
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
 
 
-def _opened(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -> Asked:
+def _opened(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters) -> Asked:
     """What was named, as the model is asked about it: a dataset, or documents that are read piece by piece."""
     from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.inputs import reader_of
@@ -84,7 +85,7 @@ def _opened(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -
     documents = _documents(estimator, sources, columns)
     if documents is not None:
         return ReadDocuments(documents, reader_of(estimator))
-    return open_dataset(_one_or_list(sources), labels=columns.get("label_column"))
+    return open_dataset(_one_or_list(sources), labels=columns.label_column)
 
 
 def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager[Engine]:
@@ -94,21 +95,20 @@ def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager
     return cluster.engine(asked.source if isinstance(asked, Dataset) else asked.documents)
 
 
-def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -> DocumentSource | None:
+def _documents(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters) -> DocumentSource | None:
     """The documents that were named, with the columns of the training data where no others were; None for a matrix."""
     from nfs_dask.documents.open_documents import is_documents, open_documents
     from nfs_dask.estimators.inputs import reader_of
 
-    named = {"text_column": columns["text_column"], "regions": columns["regions"]}
     source = _one_or_list(sources)
-    if not is_documents(source, **named):
-        if (columns["encoding"], columns["on_error"]) != ("utf-8", "fail"):
+    if not is_documents(source, columns):
+        if (columns.encoding, columns.on_error) != (DocumentParameters.encoding, DocumentParameters.on_error):
             raise click.UsageError(f"--encoding and --on-error are about texts, and {sources[0]} is a matrix")
         return None
     regions = reader_of(estimator).features.regions
-    if len(regions) > 1 and not any(named.values()):
-        columns = {**columns, "regions": list(regions)}
-    return open_documents(source, **columns)
+    if len(regions) > 1 and columns.text_column is None and columns.regions is None:
+        columns = replace(columns, regions=list(regions))
+    return open_documents(source, columns)
 
 
 def _one_or_list(sources: tuple[str, ...]) -> Any:
@@ -176,7 +176,7 @@ def _show_predictions(values: dict[str, Any], lines: Iterable[str], console: Con
 @document_options(labels=True)
 @cluster_options
 @json_option
-def evaluate(model: str, sources: tuple[str, ...], columns: dict[str, Any], cluster: ClusterOptions) -> None:
+def evaluate(model: str, sources: tuple[str, ...], columns: DocumentParameters, cluster: ClusterOptions) -> None:
     """How often a model is right about the documents of SOURCE, whose labels are known.
 
     SOURCE is a dataset with the features of the training data; or, for a model of texts, documents in files of any kind

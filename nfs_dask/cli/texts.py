@@ -7,14 +7,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from nfs_dask.documents.parameters import DocumentParameters, OnError
 from nfs_dask.errors import InputError
 from nfs_dask.text.settings import MOST_HASHED
 
 if TYPE_CHECKING:
+    from nfs_dask.ingestion.text_options import TermParameters
     from nfs_dask.text.settings import TextSettings
 
 
@@ -37,11 +39,13 @@ _TEXTS = (
 _LABELS = (click.option("--label-column", metavar="NAME", help="The column that holds the labels."),)
 _WEIGHTS = (click.option("--weight-column", metavar="NAME", help="The column that holds the weights."),)
 _READING = (
-    click.option("--encoding", default="utf-8", show_default=True, metavar="NAME", help="Of files of text."),
+    click.option(
+        "--encoding", default=DocumentParameters.encoding, show_default=True, metavar="NAME", help="Of files of text."
+    ),
     click.option(
         "--on-error",
-        type=click.Choice(["fail", "skip"]),
-        default="fail",
+        type=click.Choice(get_args(OnError)),
+        default=DocumentParameters.on_error,
         show_default=True,
         help="Undecodable, missing, unlabelled or broken documents: stop, or leave them out and say so.",
     ),
@@ -79,13 +83,13 @@ _TERMS = (
 
 
 def document_options(*, labels: bool = False, weights: bool = False) -> Callable[..., Any]:
-    """Give a command the options of documents; it receives them as one dictionary, ``columns``."""
+    """Give a command the options of documents; it receives them as one value, ``columns``."""
     options = _TEXTS + (_LABELS if labels else ()) + (_WEIGHTS if weights else ()) + _READING
     return functools.partial(_gathered, options=options, name="columns", gather=_columns)
 
 
 def term_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of terms; it receives them as one dictionary, ``terms``."""
+    """Give a command the options of terms; it receives them as one value, ``terms``."""
     return _gathered(command, _TERMS, "terms", _terms)
 
 
@@ -103,11 +107,13 @@ def _gathered(command: Callable[..., Any], options: Any, name: str, gather: Call
     return decorated
 
 
-def _columns(regions: tuple[str, ...], **given: Any) -> dict[str, Any]:
-    return {**given, "regions": list(regions) or None}
+def _columns(regions: tuple[str, ...], **given: Any) -> DocumentParameters:
+    return DocumentParameters(regions=list(regions) or None, **given)
 
 
-def _terms(**given: Any) -> dict[str, Any]:
+def _terms(**given: Any) -> TermParameters:
+    from nfs_dask.ingestion.text_options import TermParameters
+
     given["lowercase"] = not given.pop("no_lowercase")
     given["ngrams"] = _pair(given["ngrams"])
     given["norm"] = None if given["norm"] == "none" else given["norm"]
@@ -119,7 +125,7 @@ def _terms(**given: Any) -> dict[str, Any]:
         given["vocabulary"] = lines_of(given["vocabulary"])
     for name in ("min_df", "max_df"):
         given[name] = _amount(name, given[name])
-    return given
+    return TermParameters(**given)
 
 
 def _pair(text: str) -> tuple[int, int]:

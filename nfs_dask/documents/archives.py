@@ -25,8 +25,9 @@ from typing import Any, TypeAlias
 
 from nfs_dask.documents.checking import Builder, failure
 from nfs_dask.documents.decoding import check_encoding, to_utf8
-from nfs_dask.documents.document_source import Batch, ListedPieces, OnError, TextColumns
+from nfs_dask.documents.document_source import Batch, ListedPieces, TextColumns
 from nfs_dask.documents.listing import DOCUMENT_NBYTES, FOLDER, printable, too_large
+from nfs_dask.documents.parameters import OnError
 from nfs_dask.documents.tarstream import Damaged, TarStream
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import fingerprint, size_of

@@ -10,11 +10,11 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.documents.parameters import DocumentParameters, OnError
 from nfs_dask.sources.source import Mapping
 from nfs_dask.text.ordering import take
 from nfs_dask.text.strings import Strings
 
-OnError = Literal["fail", "skip"]
 ProblemKind = Literal["undecodable", "missing", "label", "weight", "broken"]
 
 BATCH_NBYTES = 4 << 20  # of text that a batch aims at: large enough for kernels, small beside any budget
@@ -70,8 +70,8 @@ class TextColumns:
     text: tuple[str, ...] = ()  # columns of texts, one for each region; empty: documents are texts themselves
     label: str | None = None  # column
     weight: str | None = None  # column
-    encoding: str = "utf-8"
-    on_error: OnError = "fail"
+    encoding: str = DocumentParameters.encoding
+    on_error: OnError = DocumentParameters.on_error
 
     @property
     def n_regions(self) -> int:

@@ -28,13 +28,14 @@ from nfs_dask.containers import (
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.dask_documents import TEXT, DaskDocuments, as_bag
 from nfs_dask.documents.decoding import check_encoding
-from nfs_dask.documents.document_source import DocumentSource, OnError, TextColumns
+from nfs_dask.documents.document_source import DocumentSource, TextColumns
 from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.documents.locations import looks_like_path, open_places, place_is_matrix
+from nfs_dask.documents.parameters import DocumentParameters, OnError
 from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
 
-UTF8 = "utf-8"
+DEFAULTS = DocumentParameters()
 LOOKED_AT = 1_000  # values among which one is searched that is there
 ACCEPTED = (
     "a path, URL or pattern of files, folders or archives; a list of pathlib.Path; a list, tuple, numpy array, Series "
@@ -42,16 +43,7 @@ ACCEPTED = (
 )
 
 
-def open_documents(
-    source: Any,
-    *,
-    text_column: str | None = None,
-    regions: Sequence[str] | Mapping[str, str] | None = None,
-    label_column: str | None = None,
-    weight_column: str | None = None,
-    encoding: str = UTF8,
-    on_error: str = "fail",
-) -> DocumentSource:
+def open_documents(source: Any, asked: DocumentParameters = DEFAULTS) -> DocumentSource:
     """Open documents in memory, in Dask, or in files. Nothing is read but names, heads and the first item of a bag.
 
     Parameters
@@ -60,16 +52,8 @@ def open_documents(
         Files (Parquet, CSV, JSON lines, lines of text), folders or tar archives with a folder for each class: a path,
         URL or pattern, or a list of `Path`. Or a list, tuple, numpy array, Series or pyarrow column of strings; a
         DataFrame or pyarrow Table; a Dask bag of strings, (text, label) pairs or dicts, or a Dask Series or array.
-    text_column
-        The column of texts; by default "text" where there are columns.
-    regions
-        Several columns of texts, or their columns by the names that the regions shall have.
-    label_column, weight_column
-        The columns of labels and weights. Folders, archives and pairs have labels by themselves.
-    encoding
-        Of files of text.
-    on_error
-        "fail" at the first bad document, or "skip" bad ones and report them.
+    asked
+        What to read of them, and how.
 
     Returns
     -------
@@ -78,13 +62,15 @@ def open_documents(
     """
     source = unwrapped(source, "source")
     if is_opened(source):
-        if any((text_column, regions, label_column, weight_column)) or (encoding, on_error) != (UTF8, "fail"):
+        if asked != DEFAULTS:
             raise InputError("these documents were opened already; say how to read them when they are opened")
         return source
-    names, wanted = _regions(text_column, regions)
-    columns = TextColumns(wanted, label_column, weight_column, encoding, _checked_on_error(on_error))
-    _check_names(label_column=label_column, weight_column=weight_column)
-    check_encoding(encoding)
+    names, wanted = _regions(asked.text_column, asked.regions)
+    columns = TextColumns(
+        wanted, asked.label_column, asked.weight_column, asked.encoding, _checked_on_error(asked.on_error)
+    )
+    _check_names(label_column=asked.label_column, weight_column=asked.weight_column)
+    check_encoding(asked.encoding)
     opened: Any = _open(source, columns)
     opened.region_names = names
     return opened
@@ -95,12 +81,10 @@ def is_opened(source: Any) -> TypeGuard[DocumentSource]:
     return hasattr(type(source), "batches") and hasattr(source, "columns")
 
 
-def is_documents(
-    source: Any, *, text_column: str | None = None, regions: Sequence[str] | Mapping[str, str] | None = None
-) -> bool:
+def is_documents(source: Any, asked: DocumentParameters = DEFAULTS) -> bool:
     """Whether a source is documents rather than a matrix. Naming a column of texts says so."""
     source = unwrapped(source, "source")
-    if is_opened(source) or text_column is not None or regions is not None:
+    if is_opened(source) or asked.text_column is not None or asked.regions is not None:
         return True
     if isinstance(source, (str, os.PathLike)):
         return not place_is_matrix(source)
@@ -122,7 +106,7 @@ def _open(source: Any, columns: TextColumns) -> DocumentSource:
     if isinstance(source, (list, tuple)) and any(isinstance(item, os.PathLike) for item in source):
         _check_all_paths(source)
         return open_places(source, columns)
-    if columns.encoding != UTF8:
+    if columns.encoding != DEFAULTS.encoding:
         raise InputError(
             f"encoding={columns.encoding!r} is that of files, but {a_type(source)} holds strings; leave it out"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.plain import plain, restored
-from nfs_dask.ingestion.text_options import TextOptions, make_terms
+from nfs_dask.ingestion.text_options import TermParameters, TextOptions, make_terms
 from nfs_dask.prediction.counted_rows import as_scipy, no_rows
 from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals, Totals, merge_totals
 from nfs_dask.prediction.lazy_chunks import fold_partitions, map_chunks, partitions
@@ -263,8 +264,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
     def _terms(self) -> TextOptions:
         """The parameters, checked before anything is read."""
-        names = set(TextVectorizer._get_param_names()) - {"engine"}
-        return make_terms(**{name: getattr(self, name) for name in names})
+        return make_terms(TermParameters(**{field.name: getattr(self, field.name) for field in fields(TermParameters)}))
 
     def _totals(self, X: Any, counting: Splitter | KnownColumns) -> Totals:
         """The totals of all texts, counted where they are."""

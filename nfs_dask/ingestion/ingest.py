@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from nfs_dask.containers import listed, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
 from nfs_dask.documents.open_documents import is_documents, open_documents
+from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.text_ingest import TextIngest
-from nfs_dask.ingestion.text_options import make_terms
+from nfs_dask.ingestion.text_options import TermParameters, make_terms
 from nfs_dask.sources.anndata_memory import column_of, is_anndata
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
@@ -109,32 +110,25 @@ def ingest(
     engine
         Where the work runs; None chooses as for a pass.
     """
-    columns: dict[str, Any] = {
-        "text_column": text_column,
-        "regions": regions,
-        "label_column": label_column,
-        "weight_column": weight_column,
-        "encoding": encoding,
-        "on_error": on_error,
-    }
-    terms: dict[str, Any] = {
-        "analyzer": analyzer,
-        "ngrams": ngrams,
-        "lowercase": lowercase,
-        "strip_accents": strip_accents,
-        "token_pattern": token_pattern,
-        "tokenizer": tokenizer,
-        "stop_words": stop_words,
-        "min_df": min_df,
-        "max_df": max_df,
-        "max_features": max_features,
-        "vocabulary": vocabulary,
-        "hashed": hashed,
-        "binary": binary,
-        "tfidf": tfidf,
-        "sublinear_tf": sublinear_tf,
-        "norm": norm,
-    }
+    columns = DocumentParameters(text_column, regions, label_column, weight_column, encoding, on_error)
+    terms = TermParameters(
+        analyzer=analyzer,
+        ngrams=ngrams,
+        lowercase=lowercase,
+        strip_accents=strip_accents,
+        token_pattern=token_pattern,
+        tokenizer=tokenizer,
+        stop_words=stop_words,
+        min_df=min_df,
+        max_df=max_df,
+        max_features=max_features,
+        vocabulary=vocabulary,
+        hashed=hashed,
+        binary=binary,
+        tfidf=tfidf,
+        sublinear_tf=sublinear_tf,
+        norm=norm,
+    )
     asked = open_ingest(
         source,
         store,
@@ -172,8 +166,8 @@ class MatrixIngest:
 def open_ingest(
     source: Any,
     store: str | os.PathLike[str],
-    columns: dict[str, Any],
-    terms: dict[str, Any],
+    columns: DocumentParameters,
+    terms: TermParameters,
     *,
     labels: Any = None,
     weights: Any = None,
@@ -183,14 +177,14 @@ def open_ingest(
 ) -> TextIngest | MatrixIngest:
     """What was asked for, with the documents or the matrix opened: the one look at what a user gave.
 
-    ``columns`` are the parameters of `open_documents`, ``terms`` those of `make_terms`; the others as of `ingest`.
+    The other parameters are those of `ingest`.
     """
     source = listed(unwrapped(source, "source"))
     target = Folder.of(store)
     layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
-    label_column, weight_column = columns["label_column"], columns["weight_column"]
-    if not is_documents(source, text_column=columns["text_column"], regions=columns["regions"]):
-        _refuse_text_parameters(source, columns | terms)
+    label_column, weight_column = columns.label_column, columns.weight_column
+    if not is_documents(source, columns):
+        _refuse_text_parameters(source, columns, terms)
         opened = _open_matrix(source, labels, label_column, _weights_of(source, weights, weight_column))
         return MatrixIngest(opened, target, names, append, layout)
     for what, column, values in (("label", label_column, labels), ("weight", weight_column, weights)):
@@ -198,33 +192,20 @@ def open_ingest(
             raise InputError(f"{what}s= and {what}_column= both say what the {what}s are; give one of them")
     if names is not None:
         raise InputError("names= are for matrices; the features of texts are named by their terms")
-    documents = open_documents(source, **columns)
-    made = make_terms(**terms)
+    documents = open_documents(source, columns)
+    made = make_terms(terms)
     if append:  # which terms have columns was decided when the store was made
         made = replace(made, filters=Filters())
     return TextIngest(documents, target, made, labels, weights, append, layout)
 
 
-_DEFAULTS: dict[str, Any] = {
-    "analyzer": "word",
-    "ngrams": (1, 1),
-    "lowercase": True,
-    "token_pattern": DEFAULT_PATTERN,
-    "min_df": 1,
-    "max_df": 1.0,
-    "binary": False,
-    "tfidf": False,
-    "sublinear_tf": False,
-    "norm": "l2",
-    "encoding": "utf-8",
-    "on_error": "fail",
-}
 _OF_MATRICES = ("label_column", "weight_column")
 
 
-def _refuse_text_parameters(source: Any, given: dict[str, Any]) -> None:
+def _refuse_text_parameters(source: Any, *given: DocumentParameters | TermParameters) -> None:
     """Parameters that would do nothing to a matrix."""
-    useless = [name for name, value in given.items() if name not in _OF_MATRICES and value != _DEFAULTS.get(name)]
+    said = {field.name: getattr(part, field.name) != field.default for part in given for field in fields(part)}
+    useless = [name for name, differs in said.items() if differs and name not in _OF_MATRICES]
     if useless:
         raise InputError(
             f"{useless[0]}= is about texts, and {_shown(source)} is a matrix; leave it out, or give documents"

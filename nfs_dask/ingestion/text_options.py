@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,28 @@ from nfs_dask.errors import InputError, warn
 from nfs_dask.ingestion.contradictions import contradictions
 from nfs_dask.text.settings import Filters, TextSettings, Tokenizer
 from nfs_dask.text.strings import Strings
+
+
+@dataclass(frozen=True)
+class TermParameters:
+    """The parameters of `ingest` that say how texts become terms, and which of them columns, as they were given."""
+
+    analyzer: Any = TextSettings.analyzer
+    ngrams: Any = TextSettings.ngrams
+    lowercase: bool = TextSettings.lowercase
+    strip_accents: Any = TextSettings.strip_accents
+    token_pattern: str = TextSettings.token_pattern
+    tokenizer: Tokenizer | None = None
+    stop_words: str | Iterable[str] | None = None
+    min_df: int | float = Filters.min_df
+    max_df: int | float = Filters.max_df
+    max_features: int | None = Filters.max_features
+    vocabulary: Iterable[str] | Mapping[str, int] | None = None
+    hashed: int | None = TextSettings.hashed
+    binary: bool = TextSettings.binary
+    tfidf: bool = TextSettings.tfidf
+    sublinear_tf: bool = TextSettings.sublinear_tf
+    norm: Any = TextSettings.norm
 
 
 @dataclass(frozen=True)
@@ -32,34 +54,25 @@ class TextOptions:
         return None if self.tokenizer is None else importable_name(self.tokenizer)
 
 
-def make_terms(
-    *,
-    vocabulary: Any,
-    tokenizer: Tokenizer | None = None,
-    stop_words: Any,
-    ngrams: Any,
-    min_df: int | float,
-    max_df: int | float,
-    max_features: int | None,
-    **settings: Any,
-) -> TextOptions:
-    """All parameters of `ingest` that are about terms, checked before anything is read; warns of contradictions."""
+def make_terms(asked: TermParameters) -> TextOptions:
+    """What was said of terms, checked before anything is read; warns of contradictions."""
+    tokenizer = asked.tokenizer
     if tokenizer is not None and not callable(tokenizer):
         raise InputError(f"tokenizer={tokenizer!r}; give a function from a text to a list of tokens")
-    if tokenizer is not None and settings.get("analyzer") != "word":
-        raise InputError(f"tokenizer= makes words, and analyzer={settings.get('analyzer')!r} takes none; leave one out")
-    made = TextSettings(
-        ngrams=tuple(map(_plain, ngrams)) if isinstance(ngrams, (list, tuple, np.ndarray)) else ngrams,
-        stop_words=read_stop_words(stop_words),
-        tokenizer=None if tokenizer is None else qualified_name(tokenizer),
-        **{name: _plain(value) for name, value in settings.items()},
-    )
+    if tokenizer is not None and asked.analyzer != "word":
+        raise InputError(f"tokenizer= makes words, and analyzer={asked.analyzer!r} takes none; leave one out")
+    given = {field.name: _plain(getattr(asked, field.name)) for field in fields(TextSettings)}
+    if isinstance(asked.ngrams, (list, tuple, np.ndarray)):
+        given["ngrams"] = tuple(map(_plain, asked.ngrams))
+    given["stop_words"] = read_stop_words(asked.stop_words)
+    given["tokenizer"] = None if tokenizer is None else qualified_name(tokenizer)
+    made = TextSettings(**given)
     made.check()
-    filters = Filters(_plain(min_df), _plain(max_df), _plain(max_features))
+    filters = Filters(_plain(asked.min_df), _plain(asked.max_df), _plain(asked.max_features))
     filters.check()
-    fixed = None if vocabulary is None else read_vocabulary(vocabulary)
-    for name, given in (("vocabulary", fixed is not None), ("hashed", made.hashed is not None)):
-        if given and filters != Filters():
+    fixed = None if asked.vocabulary is None else read_vocabulary(asked.vocabulary)
+    for name, decides in (("vocabulary", fixed is not None), ("hashed", made.hashed is not None)):
+        if decides and filters != Filters():
             raise InputError(
                 f"{name}= says which columns there are, and min_df, max_df and max_features choose among those found; "
                 "give one or the other"

@@ -22,6 +22,7 @@ from nfs_dask.documents.archives import ArchiveDocuments
 from nfs_dask.documents.at_hand import holds_texts
 from nfs_dask.documents.folders import FolderDocuments
 from nfs_dask.documents.open_documents import is_documents, is_opened, open_documents
+from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import DataWarning, InputError, StoreError
 from tests.helpers.string_types import STRING_TYPES
@@ -75,18 +76,18 @@ FILES = {
 @pytest.mark.parametrize("form", FILES)
 def test_files_of_tables(form, here):
     assert is_documents(FILES[form])
-    source = open_documents(FILES[form], label_column="class", weight_column="weight")
+    source = open_documents(FILES[form], DocumentParameters(label_column="class", weight_column="weight"))
     taken = take(source)
     assert (taken.texts, taken.labels, taken.weights) == (TEXTS, LABELS, [1, 2, 3, 4])
     assert source.region_names == () and source.columns.text == ("text",)
-    assert take(open_documents(FILES[form], text_column="title")).texts == list("ABCD")
+    assert take(open_documents(FILES[form], DocumentParameters(text_column="title"))).texts == list("ABCD")
 
 
 def test_lines(here):
     source = open_documents("lines.txt")
     assert take(source).texts == TEXTS and source.columns.text == ()
     with pytest.raises(InputError, match="lines of text have no columns"):
-        open_documents("lines.txt", text_column="text")
+        open_documents("lines.txt", DocumentParameters(text_column="text"))
 
 
 BY_CLASS = (["a dull film", "so so", "a fine film", "great"], ["neg", "neg", "pos", "pos"])
@@ -123,7 +124,7 @@ def test_a_folder_of_folders(here):
 @pytest.mark.parametrize("given", ["films/train/*/", "films.tar.gz/films/train"])
 def test_folders_and_archives_have_no_columns(given, option, here):
     with pytest.raises(InputError, match=f"{option} was given.*names of their folders"):
-        open_documents(given, **{option: "text"})
+        open_documents(given, DocumentParameters(**{option: "text"}))
 
 
 MATRICES = {
@@ -179,11 +180,11 @@ def test_documents_in_memory_and_in_dask(form):
     source = open_documents(given)
     assert take(source).texts == TEXTS and source.region_names == () and not source.labelled
     with pytest.raises(InputError, match=r"encoding='latin-1' is that of files"):
-        open_documents(given, encoding="latin-1")
+        open_documents(given, DocumentParameters(encoding="latin-1"))
     if form != "bag":
         for option in ("text_column", "label_column", "weight_column"):
             with pytest.raises(InputError, match=f"{option}.* was given, but .* has no columns"):
-                open_documents(given, **{option: "text"})
+                open_documents(given, DocumentParameters(**{option: "text"}))
 
 
 def frame_of(make):
@@ -203,13 +204,15 @@ FRAMES = {
 @pytest.mark.parametrize("form", FRAMES)
 def test_columns_and_regions(form, here):
     given = FRAMES[form]()
-    assert is_documents(given) and is_documents(given, text_column="title")
-    taken = take(open_documents(given, label_column="class", weight_column="weight"))
+    assert is_documents(given) and is_documents(given, DocumentParameters(text_column="title"))
+    taken = take(open_documents(given, DocumentParameters(label_column="class", weight_column="weight")))
     assert (taken.texts, taken.labels, taken.weights) == (TEXTS, LABELS, [1, 2, 3, 4])
     both = list(zip("ABCD", TEXTS, strict=True))
-    source = open_documents(given, regions=["title", "text"])
+    source = open_documents(given, DocumentParameters(regions=["title", "text"]))
     assert source.region_names == ("title", "text") and take(source).texts == both
-    source = open_documents(given, regions={"subject": "title", "body": "text"}, label_column="class")
+    source = open_documents(
+        given, DocumentParameters(regions={"subject": "title", "body": "text"}, label_column="class")
+    )
     assert source.region_names == ("subject", "body") and source.columns.n_regions == 2
     taken = take(source)
     assert taken.texts == both and taken.labels == LABELS
@@ -236,7 +239,7 @@ def test_opened_documents_pass_through():
     assert is_opened(source) and is_documents(source) and open_documents(source) is source
     for option in ({"text_column": "text"}, {"on_error": "skip"}):
         with pytest.raises(InputError, match="opened already"):
-            open_documents(source, **option)
+            open_documents(source, DocumentParameters(**option))
     assert not is_opened(TEXTS) and not is_opened(FRAME) and not is_opened(db.from_sequence(TEXTS))
 
 
@@ -260,7 +263,7 @@ def test_opened_documents_pass_through():
 )
 def test_arguments_that_mean_nothing(options, said):
     with pytest.raises(InputError, match=said):
-        open_documents(FRAME, **options)
+        open_documents(FRAME, DocumentParameters(**options))
 
 
 def test_a_default_column_that_is_not_there_is_named(here):

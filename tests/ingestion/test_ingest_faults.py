@@ -23,6 +23,7 @@ from distributed import Client
 from nfs_dask import ClusterError, DaskEngine, DataWarning, InputError, SerialEngine, ingest
 from nfs_dask.documents import line_pieces as cutting
 from nfs_dask.documents.open_documents import open_documents
+from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.distributed import ClusterExecutor
 from nfs_dask.engine.serial import SerialExecutor
 from nfs_dask.files.folder import Folder
@@ -82,7 +83,7 @@ def dying(mail: Path, tmp_path: Path, small: None) -> Callable[[int], Fatal]:
     """The mail, opened, with so many deaths in it."""
     marks = tmp_path / "marks"
     marks.mkdir()
-    return lambda times: Fatal(open_documents(mail, label_column="label"), 7, str(marks), times)
+    return lambda times: Fatal(open_documents(mail, DocumentParameters(label_column="label")), 7, str(marks), times)
 
 
 def test_a_worker_killed_while_it_counts(

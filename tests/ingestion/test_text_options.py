@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import inspect
 import json
 
 import numpy as np
 import pytest
 
+from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import InputError
-from nfs_dask.ingestion.text_options import importable_name, make_terms, qualified_name, read_vocabulary
-from nfs_dask.text.settings import DEFAULT_PATTERN, Filters, TextSettings
-
-DEFAULTS = {
-    "analyzer": "word",
-    "ngrams": (1, 1),
-    "lowercase": True,
-    "strip_accents": None,
-    "token_pattern": DEFAULT_PATTERN,
-    "tokenizer": None,
-    "stop_words": None,
-    "min_df": 1,
-    "max_df": 1.0,
-    "max_features": None,
-    "vocabulary": None,
-    "hashed": None,
-    "binary": False,
-    "tfidf": False,
-    "sublinear_tf": False,
-    "norm": "l2",
-}
+from nfs_dask.estimators.vectorizer import TextVectorizer
+from nfs_dask.ingestion.ingest import ingest
+from nfs_dask.ingestion.text_options import TermParameters, importable_name, make_terms, qualified_name, read_vocabulary
+from nfs_dask.text.settings import Filters, TextSettings
 
 
 def split_on_commas(text):
@@ -72,11 +58,20 @@ def split_on_commas(text):
 )
 def test_what_means_nothing_is_refused(given, message):
     with pytest.raises(InputError, match=message):
-        make_terms(**DEFAULTS | given)
+        make_terms(TermParameters(**given))
+
+
+@pytest.mark.parametrize(
+    ("public", "inside"), [(ingest, TermParameters), (TextVectorizer, TermParameters), (ingest, DocumentParameters)]
+)
+def test_defaults_are_the_same_at_every_door(public, inside):
+    shown = inspect.signature(public).parameters
+    said = {field.name: field.default for field in dataclasses.fields(inside)}
+    assert said == {name: shown[name].default for name in said}
 
 
 def test_settings_come_back_from_json():
-    settings = make_terms(**DEFAULTS | {"stop_words": ["the", "a", "the"], "ngrams": [1, 3]}).settings
+    settings = make_terms(TermParameters(stop_words=["the", "a", "the"], ngrams=[1, 3])).settings
     assert settings.stop_words == ("a", "the")
     assert TextSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
 

@@ -14,6 +14,7 @@ from scipy import sparse
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.documents.open_documents import open_documents
+from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import DataWarning
 from nfs_dask.ingestion.ingest_report import Seen
@@ -189,7 +190,7 @@ def test_labels_are_put_together_from_parts() -> None:
 
 
 def test_documents_that_were_left_out_have_no_verdict() -> None:
-    documents = open_documents(["tea", None, "milk cup"], on_error="skip")
+    documents = open_documents(["tea", None, "milk cup"], DocumentParameters(on_error="skip"))
     (found,) = verdicts(ReadDocuments(documents, Reader(MODELS["l1"])), MODELS["l1"])
     assert (found.seen, found.left_out, found.rows.tolist(), found.chances) == (3, 1, [0, 2], None)
     assert_say([found], score(counts(["tea", "milk cup"]), MODELS["l1"], "scores"), MODELS["l1"])
@@ -208,7 +209,7 @@ def test_evaluation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import pandas as pd
 
     frame = pd.DataFrame({"text": [*given, None], "folder": [*labels, "a"]})
-    documents = open_documents(frame, label_column="folder", on_error="skip")
+    documents = open_documents(frame, DocumentParameters(label_column="folder", on_error="skip"))
     with pytest.warns(DataWarning, match="1"):
         read = evaluate(model, ReadDocuments(documents, Reader(model)))
     np.testing.assert_array_equal(read.confusion, expected)
