@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
@@ -25,8 +26,9 @@ ROUNDING = 2.0**-95  # of a whole: what a sum of reals in pairs may be wrong by
 _SPLITTER = 2.0**27 + 1  # times this, a double falls into halves of 26 bits
 
 
-def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The rounded sum, and what rounding left over: together a + b exactly.
+@register_jitable
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """The rounded sum, and what rounding left over: together a + b exactly; in compiled loops as well.
 
     >>> high, low = two_sum(np.array([1e16]), np.array([1.0]))
     >>> high.tolist(), low.tolist()

@@ -9,15 +9,8 @@ from __future__ import annotations
 
 from numba.extending import register_jitable
 
+from nfs_dask.arrays.doubles import two_sum
 from nfs_dask.arrays.kernels import fused
-
-
-@register_jitable
-def two_sum(a: float, b: float) -> tuple[float, float]:
-    """The rounded sum, and what rounding left over."""
-    total = a + b
-    from_b = total - a
-    return total, (a - (total - from_b)) + (b - from_b)
 
 
 @register_jitable
@@ -35,8 +28,15 @@ def two_product(a: float, b: float) -> tuple[float, float]:
 
 
 @register_jitable
+def gather(high: float, low: float, a: float) -> tuple[float, float]:
+    """(high + low) + a, of which the second double may grow until `settle` or `two_sum` settles both."""
+    high, rest = two_sum(high, a)
+    return high, low + rest
+
+
+@register_jitable
 def loose_plus(high: float, low: float, a: float, b: float) -> tuple[float, float]:
-    """(high + low) + (a + b), of which the second double may grow until `two_sum` settles both."""
+    """(high + low) + (a + b), of which the second double may grow likewise."""
     total, rest = two_sum(high, a)
     return total, low + (rest + b)
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from nfs_dask.arrays.doubles import two_sum
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.centers.separation import Separation, prefix_sums
 from nfs_dask.solvers.naive_bayes.problem import forced_features
@@ -42,9 +43,7 @@ class Cost:
 
     def less(self, sums: Array) -> Array:
         """What is left, (K,), when sums of gains (2, K) are taken off; never negative."""
-        total = self.high - sums[0]
-        t = total - self.high
-        error = (self.high - (total - t)) - (sums[0] + t)
+        total, error = two_sum(self.high, -sums[0])
         return np.maximum(total + (error + (self.low - sums[1])), 0.0)
 
 

@@ -10,14 +10,15 @@ from typing import TypeAlias
 import numpy as np
 from numba.extending import register_jitable
 
+from nfs_dask.arrays.doubles import two_sum
 from nfs_dask.arrays.exact_kernels import (
+    gather,
     loose_plus,
     loose_triple_plus,
     pair_plus,
     triple_plus,
     triple_plus_product,
     two_product,
-    two_sum,
 )
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
@@ -104,7 +105,7 @@ def find_medians(
                 more, more_low = 0.0, 0.0
                 while at[c] < counts[c, u] and values[u, starts[c, u] + at[c]] == value:
                     w = value_weights[u, starts[c, u] + at[c]] if weighted else 1.0
-                    more, more_low = loose_plus(more, more_low, w, 0.0)
+                    more, more_low = gather(more, more_low, w)
                     at[c] += 1
                 while point_at[c] < n_points and points[c, point_at[c], u] <= value:
                     p = point_at[c]
@@ -196,8 +197,8 @@ def add_distances(
                     sums = _add_distance(sums, distance, rest, w)
                 else:
                     high, low = loose_plus(high, low, distance, rest)
-                less, less_low = loose_plus(less, less_low, w if x < middle else 0.0, 0.0)
-                more, more_low = loose_plus(more, more_low, w if x > middle else 0.0, 0.0)
+                less, less_low = gather(less, less_low, w if x < middle else 0.0)
+                more, more_low = gather(more, more_low, w if x > middle else 0.0)
             sums = triple_plus(*sums, high, low)
             for p in range(points.shape[1]):
                 x, w, w_low = points[c, p, u], point_weights[c, p, u], point_weights_low[c, p, u]

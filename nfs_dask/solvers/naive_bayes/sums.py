@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nfs_dask.arrays.exact_kernels import gather
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
@@ -30,15 +31,9 @@ class Sums:
 
 @kernel
 def _add_rows(piece, sums, lost):
-    """Neumaier's sum: what each addition rounds off is added up too."""
+    """What each addition rounds off is added up too."""
     for r in range(len(sums)):
         total, rest = sums[r], lost[r]
         for x in piece[r]:
-            new = total + x
-            if abs(total) >= abs(x):
-                rest += (total - new) + x
-            else:
-                rest += (x - new) + total
-            total = new
-        sums[r] = total
-        lost[r] = rest
+            total, rest = gather(total, rest, x)
+        sums[r], lost[r] = total, rest

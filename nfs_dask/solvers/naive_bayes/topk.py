@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nfs_dask.arrays.exact_kernels import gather
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
@@ -92,8 +93,5 @@ def _sum_first(columns, sizes, ks, out):
                 j += 1
             if j == len(ks):
                 break
-            added = columns[row, i] * sizes[i]
-            new = total + added
-            rest += (total - new) + added if total >= added else (added - new) + total
-            total = new
+            total, rest = gather(total, rest, columns[row, i] * sizes[i])
             through += sizes[i]

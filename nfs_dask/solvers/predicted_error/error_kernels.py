@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from nfs_dask.arrays.exact_kernels import loose_plus, settle
+from nfs_dask.arrays.exact_kernels import gather, settle
 from nfs_dask.arrays.kernels import kernel
 
 ALIKE = 1e-13  # probabilities that differ by this share of them are equal, and rounding is no evidence
@@ -129,7 +129,7 @@ def _unite(weight, mean, spread, other_weight, other_mean, other_spread, new_wei
 @register_jitable
 def _plus(high, low, p):
     """A pair of doubles and a double."""
-    return settle(*loose_plus(high, low, p, 0.0))
+    return settle(*gather(high, low, p))
 
 
 @kernel

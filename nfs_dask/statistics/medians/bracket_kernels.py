@@ -11,7 +11,8 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.exact_kernels import triple_plus, two_product, two_sum
+from nfs_dask.arrays.doubles import two_sum
+from nfs_dask.arrays.exact_kernels import triple_plus, two_product
 from nfs_dask.arrays.kernels import kernel
 
 BELOW, AT_LOW, INSIDE, AT_HIGH, ABOVE = range(

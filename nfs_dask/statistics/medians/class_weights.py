@@ -13,7 +13,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
 from nfs_dask.arrays.doubles import Pair, distil, two_sum
-from nfs_dask.arrays.exact_kernels import loose_plus
+from nfs_dask.arrays.exact_kernels import gather
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.statistic import State
@@ -125,7 +125,7 @@ def _add_class_weights(
             present[c] += 1
             if w != np.floor(w):
                 fractional[c] += 1
-            high[c], low[c] = loose_plus(high[c], low[c], w, 0.0)
+            high[c], low[c] = gather(high[c], low[c], w)
 
 
 @kernel
