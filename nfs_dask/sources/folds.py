@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block, check_labels, some_rows
+from nfs_dask.arrays.hashes import GOLDEN, mixed
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.labels import encode, smallest_codes
@@ -24,7 +25,6 @@ from nfs_dask.store.hierarchy import Hierarchy
 HASH = 1  # changes when rows come to be in other folds than before
 MOST_FOLDS = 1 << 10  # so that a class of a fold, of as many classes as there may be, has a number of 32 bits
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _PIECE = 1 << 20  # row numbers looked at together
 
 
@@ -182,7 +182,5 @@ def _hashed_sizes(n_rows: int, count: int) -> tuple[int, ...]:
 
 def _hashed(first: int, n: int, count: int) -> Array:
     """The folds of rows ``first .. first + n - 1`` by SplitMix64."""
-    x = (np.arange(n, dtype=np.uint64) + np.uint64(first + 1)) * _GOLDEN
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    x = mixed((np.arange(n, dtype=np.uint64) + np.uint64(first + 1)) * GOLDEN)
     return ((x ^ (x >> np.uint64(31))) % np.uint64(count)).astype(np.int64)

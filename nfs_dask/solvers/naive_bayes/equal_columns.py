@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from nfs_dask.arrays.hashes import GOLDEN
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
@@ -140,7 +141,7 @@ def _number_pairs(left: Array, right: Array) -> tuple[Array, Array, Array]:
 
 @numba.njit(nogil=True)
 def _hash(a, b):
-    x = (np.uint64(a) * np.uint64(0x9E3779B97F4A7C15)) ^ (np.uint64(b) * np.uint64(0xC2B2AE3D27D4EB4F))
+    x = (np.uint64(a) * GOLDEN) ^ (np.uint64(b) * np.uint64(0xC2B2AE3D27D4EB4F))
     return x ^ (x >> np.uint64(32))
 
 

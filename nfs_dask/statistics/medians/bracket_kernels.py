@@ -14,6 +14,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.doubles import two_sum
 from nfs_dask.arrays.exact_kernels import triple_plus, two_product
 from nfs_dask.arrays.kernels import kernel
+from nfs_dask.statistics.medians.full_rows import count_above, count_below, gather_marked, mark_inside
 
 BELOW, AT_LOW, INSIDE, AT_HIGH, ABOVE = range(
     5
@@ -159,44 +160,11 @@ def _sum_below(row: Any, low: Any, sums: Any, sums_low: Any) -> None:
 
 
 @numba.njit(nogil=True, inline="always")
-def _count_below(row: Any, low: Any, counts: Any) -> None:
-    for j in range(len(row)):
-        x = np.float64(row[j])
-        counts[j] += np.int64((x < low[j]) & (x != 0.0))
-
-
-@numba.njit(nogil=True, inline="always")
-def _count_above(row: Any, high: Any, counts: Any) -> None:
-    for j in range(len(row)):
-        x = np.float64(row[j])
-        counts[j] += np.int64((x > high[j]) & (x != 0.0))
-
-
-@numba.njit(nogil=True, inline="always")
 def _least_above(row: Any, high: Any, following: Any) -> None:
     for j in range(len(row)):
         x = np.float64(row[j])
         y = x if (x > high[j]) & (x != 0.0) else np.inf
         following[j] = y if y < following[j] else following[j]
-
-
-@numba.njit(nogil=True, inline="always")
-def _mark_between(row: Any, low: Any, high: Any, marks: Any) -> None:
-    for j in range(len(row)):
-        x = np.float64(row[j])
-        marks[j] = np.uint8((x >= low[j]) & (x <= high[j]) & (x != 0.0))
-
-
-@numba.njit(nogil=True, inline="always")
-def _gather_marked(marks: Any, words: Any, found: Any) -> Any:
-    """Positions of the marks, and how many; ``words`` are the same bytes, eight at a time."""
-    n = 0
-    for k in range(len(words)):
-        if words[k]:
-            for j in range(8 * k, 8 * k + 8):
-                found[n] = j
-                n += marks[j]
-    return n
 
 
 @kernel
@@ -230,11 +198,11 @@ def fold_full(
                 low, high = bounds[target, 0, first:stop], bounds[target, 1, first:stop]
                 _sum_below(row, low, sums_below[view, c, first:stop], sums_below_low[view, c, first:stop])
                 _sum_above(row, high, sums_above[view, c, first:stop], sums_above_low[view, c, first:stop])
-                _count_below(row, low, counts[view, c, BELOW, first:stop])
-                _count_above(row, high, counts[view, c, ABOVE, first:stop])
+                count_below(row, low, counts[view, c, BELOW, first:stop])
+                count_above(row, high, counts[view, c, ABOVE, first:stop])
                 _least_above(row, high, following[view, c, first:stop])
-                _mark_between(row, low, high, marks)
-                for n in range(_gather_marked(marks, words, found)):
+                mark_inside(row, low, high, marks)
+                for n in range(gather_marked(marks, words, found)):
                     x, k = np.float64(row[found[n]]), first + found[n]
                     where = AT_LOW if x == bounds[target, 0, k] else AT_HIGH if x == bounds[target, 1, k] else INSIDE
                     if where == INSIDE:

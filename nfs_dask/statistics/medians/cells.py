@@ -15,6 +15,7 @@ from nfs_dask.arrays.exact_kernels import gather, settle
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.medians.class_weights import LOW, add_rows, check_representable, merged, no_rows, row_weights
+from nfs_dask.statistics.medians.full_rows import count_above, count_below, gather_marked, mark_inside
 from nfs_dask.statistics.statistic import State, Statistic
 
 NEAR = 32  # so many edges are compared at once sooner than one after another
@@ -183,39 +184,6 @@ def _weigh(
 # compile to vector instructions, and what is inside is marked, gathered, and searched for.
 
 
-@numba.njit(nogil=True, inline="always")
-def _count_below(row: Any, bounds: Any, counts: Any) -> None:
-    for j in range(len(row)):
-        x = np.float64(row[j])
-        counts[j] += np.int64((x < bounds[j]) & (x != 0.0))
-
-
-@numba.njit(nogil=True, inline="always")
-def _count_above(row: Any, bounds: Any, counts: Any) -> None:
-    for j in range(len(row)):
-        x = np.float64(row[j])
-        counts[j] += np.int64((x > bounds[j]) & (x != 0.0))
-
-
-@numba.njit(nogil=True, inline="always")
-def _mark_inside(row: Any, low: Any, high: Any, marks: Any) -> None:
-    for j in range(len(row)):
-        x = np.float64(row[j])
-        marks[j] = np.uint8((x >= low[j]) & (x <= high[j]) & (x != 0.0))
-
-
-@numba.njit(nogil=True, inline="always")
-def _gather_marked(marks: Any, words: Any, found: Any) -> Any:
-    """Positions of the marks, and how many; ``words`` are the same bytes, eight at a time."""
-    n = 0
-    for k in range(len(words)):
-        if words[k]:
-            for j in range(8 * k, 8 * k + 8):
-                found[n] = j
-                n += marks[j]
-    return n
-
-
 @kernel
 def _count_full(matrix: Array, codes: Array, bounds: Array, edges: Array, cells: Array) -> None:
     """As `_count`, for rows that have all columns."""
@@ -232,9 +200,9 @@ def _count_full(matrix: Array, codes: Array, bounds: Array, edges: Array, cells:
             for view in range(2):
                 target = pooled if view else c
                 low, high = bounds[target, 0, first:stop], bounds[target, 1, first:stop]
-                _count_below(row, low, cells[view, c, 0, first:stop])
-                _count_above(row, high, cells[view, c, last, first:stop])
-                _mark_inside(row, low, high, marks)
-                for k in range(_gather_marked(marks, words, found)):
+                count_below(row, low, cells[view, c, 0, first:stop])
+                count_above(row, high, cells[view, c, last, first:stop])
+                mark_inside(row, low, high, marks)
+                for k in range(gather_marked(marks, words, found)):
                     j = found[k]
                     cells[view, c, _place(edges[target, first + j], np.float64(row[j])), first + j] += 1

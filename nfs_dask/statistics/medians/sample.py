@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.hashes import GOLDEN, mixed
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.statistics.medians.class_weights import add_rows, check_representable, merged, no_rows, row_weights
@@ -105,9 +106,7 @@ def is_complete(totals: Mapping[str, Array]) -> bool:
 def row_keys(block: Block) -> Array:
     """A number below 2^64 - 1 for each row, by its block and its place there, that looks like chance."""
     x = np.arange(block.n_rows, dtype=np.uint64) + (np.uint64(block.number) << np.uint64(32))
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    x = (x + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xD6E8FEB86659FD93)
+    x = (mixed(x) + GOLDEN) * np.uint64(0xD6E8FEB86659FD93)
     return np.minimum(x ^ (x >> np.uint64(32)), _NO_ROW - np.uint64(1))
 
 
