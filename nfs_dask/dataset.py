@@ -7,8 +7,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from nfs_dask.arrays.block import Array, Kind
 from nfs_dask.engine.choose import choose_engine
-from nfs_dask.engine.engine import Engine, Reduction
+from nfs_dask.engine.engine import Engine
+from nfs_dask.engine.folding import fold_in_place, folds_in_place
 from nfs_dask.engine.plan import Plan, Schedule
+from nfs_dask.engine.reduction import Reduction
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.open_source import open_source
@@ -98,6 +100,8 @@ class Dataset:
 
     def reduce(self, statistic: Statistic, engine: Engine | None = None) -> Reduction:
         """One pass over the data, or none where the statistic was kept."""
+        if engine is None and self.location is None and folds_in_place(statistic, self.source):
+            return fold_in_place(statistic, self.source)
         return choose_engine(engine, self.source).reduce(statistic, self.source, kept=self.kept, beside=self.beside)
 
     def known_classes(self, least: int = 2) -> Array:

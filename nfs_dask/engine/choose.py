@@ -7,12 +7,12 @@ import sys
 from nfs_dask.documents.document_source import DocumentSource
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.engine import Engine
+from nfs_dask.engine.folding import SERIAL_ENTRIES
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError
 from nfs_dask.sources.source import Source
 from nfs_dask.units import MiB
 
-SERIAL_ENTRIES = 20_000_000  # fewer are counted before a second thread has paid for itself
 SMALL_TEXT = 32 * MiB  # the same for documents, of which less are counted before a cluster of threads has started
 
 

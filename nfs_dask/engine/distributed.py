@@ -23,8 +23,9 @@ from nfs_dask.cluster.given_address import checked_address
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import Warming
 from nfs_dask.engine.engine import Engine, label_of
+from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.plan import merge_tree
-from nfs_dask.engine.tasks import Fold, Job, Tick, fold_run, merge_folds, scatter_run
+from nfs_dask.engine.tasks import Job, Tick, fold_run, merge_folds, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.folder import Folder
 from nfs_dask.progress import Progress

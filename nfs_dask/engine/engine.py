@@ -11,16 +11,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from nfs_dask.cluster.resources import Resources
+from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.plan import Plan, even_bounds, make_plan
-from nfs_dask.engine.tasks import Fold, Job, fold_panel
+from nfs_dask.engine.reduction import Reduction
+from nfs_dask.engine.tasks import Job, fold_panel
 from nfs_dask.engine.workplace import Workplace, open_workplace
-from nfs_dask.errors import DataWarning, NfsDaskError, warn
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.panels import MemoryPanels, Panels
@@ -29,24 +30,6 @@ from nfs_dask.store import states
 from nfs_dask.store.cache import Kept
 
 logger = logging.getLogger("nfs_dask")
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """The result of a pass, and how it came about."""
-
-    panels: Panels
-    plan: Plan | None  # None: the statistic had been kept, nothing was read
-    seconds: float
-
-    @property
-    def reused(self) -> bool:
-        return self.plan is None
-
-    @property
-    def state(self) -> State:
-        """The whole state, in memory."""
-        return self.panels.state()
 
 
 Mapping = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
@@ -134,11 +117,11 @@ class Engine(ABC):
         started = time.perf_counter()
         if kept is not None and (found := kept.find(statistic)) is not None:
             logger.info("reusing the statistics kept in %s", found.folder.location)
-            return Reduction(found, None, time.perf_counter() - started)
+            return Reduction(found, None, time.perf_counter() - started, reused=True)
         with open_workplace(self.run, self.spool, beside, statistic, source) as place:
             plan = place.plan()
             if (finished := place.finished()) is not None:
-                return Reduction(finished, None, time.perf_counter() - started)
+                return Reduction(finished, None, time.perf_counter() - started, reused=True)
             with self.executor() as executor:
                 plan = plan or make_plan(
                     statistic, source, executor.resources(place.candidates, statistic=statistic), self.panels
@@ -157,7 +140,7 @@ class Engine(ABC):
 def _dense(job: Job, source: Source, executor: Executor, place: Workplace, kept: Kept | None) -> Panels:
     """Fold whole states; the client holds the last one."""
     fold = executor.fold(job, source, _label(job))
-    _check(fold, job)
+    fold.check(job.plan.n_blocks)
     if place.results is not None:
         states.write_state(place.results, fold.state, job.plan.n_features, _facts(job))
     _keep(fold.state, job, place, kept)
@@ -184,7 +167,7 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
     total = Fold(job.statistic.zero())
     for fold in executor.map_runs(job, source, _label(job)):
         total = total.merged(fold, job.statistic)
-    _check(total, job)
+    total.check(job.plan.n_blocks)
     job = replace(job, bounds=even_bounds(job.plan, np.asarray(total.tiles)))
     arguments = [(panel,) for panel in range(len(job.bounds) - 1)]
     arrays = executor.map(fold_panel, job, arguments, f"{_label(job)}, panels")
@@ -220,15 +203,3 @@ def label_of(function: Callable[..., Any]) -> str:
 
 def _facts(job: Job) -> dict[str, Any]:
     return {"statistic": job.statistic.describe(), "fingerprint": job.plan.fingerprint}
-
-
-def _check(fold: Fold, job: Job) -> None:
-    """The ledger must be complete; what was mended on the way is said once."""
-    if missing := fold.coverage.missing(job.plan.n_blocks):
-        raise NfsDaskError(f"the pass ended without blocks {missing}; this is a bug, please report it")
-    if fold.mended:
-        warn(
-            f"{fold.mended} of {job.plan.n_blocks} blocks had rows with a column more than once; such entries were "
-            "added up in passing. Ingest the data once to save that work in each pass",
-            DataWarning,
-        )

@@ -12,7 +12,8 @@ import psutil
 
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.engine import Engine, label_of
-from nfs_dask.engine.tasks import Fold, Job, fold_run, merge_folds, scatter_run
+from nfs_dask.engine.folding import Fold
+from nfs_dask.engine.tasks import Job, fold_run, merge_folds, scatter_run
 from nfs_dask.files.folder import Folder
 from nfs_dask.progress import Progress
 from nfs_dask.sources.source import Source

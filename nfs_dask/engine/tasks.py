@@ -9,22 +9,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import (
-    Array,
-    Block,
-    check_labels,
-    check_structure,
-    check_values,
-    distinct,
-    empty_block,
-    integers_as_integers,
-)
+from nfs_dask.arrays.block import Array, Block, empty_block
+from nfs_dask.engine.folding import Fold, fold_blocks, prepare
 from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.files.arrayfile import ArrayFile, intact, write_arrays
@@ -62,45 +54,6 @@ class Job:
         return [(a, min(a + self.plan.batch, stop)) for a in range(start, stop, self.plan.batch)]
 
 
-@dataclass
-class Fold:
-    """A state, which blocks it covers, and what was noticed on the way."""
-
-    state: State
-    coverage: Coverage = field(default_factory=Coverage)
-    mended: int = 0  # blocks that came with duplicates
-    tiles: Array | int = 0  # spooled entries of each column tile; 0: none were spooled
-
-    def merged(self, other: Fold, statistic: Statistic) -> Fold:
-        return Fold(
-            statistic.merge(self.state, other.state),
-            self.coverage.union(other.coverage),
-            self.mended + other.mended,
-            self.tiles + other.tiles,
-        )
-
-
-def prepare(block: Block, job: Job) -> tuple[Block, bool]:
-    """The block as statistics want it: checked, whole numbers as integers; and whether duplicates were added up."""
-    check_structure(block)
-    check_labels(block, job.statistic.n_classes)
-    mended = False
-    if not job.trusted:
-        check_values(block, job.statistic.accepts)
-        if job.statistic.needs_distinct:
-            block, mended = distinct(block)
-    return integers_as_integers(block), mended
-
-
-def fold_blocks(job: Job, blocks: Iterable[Block], into: Fold) -> Fold:
-    """Add blocks to a fold whose state this task made."""
-    for block in blocks:
-        ready, mended = prepare(block, job)
-        job.statistic.update(into.state, ready)
-        into.mended += mended
-    return into
-
-
 # Dense: whole states
 
 
@@ -120,7 +73,7 @@ def fold_run(job: Job, run: int, tick: Tick, shipped: Block | None = None) -> Fo
     for start, stop in job.batches(run):
         if fold.coverage.ranges and stop <= fold.coverage.ranges[-1][1]:
             continue
-        fold_blocks(job, _blocks(job, start, stop, shipped), fold)
+        fold_blocks(job.statistic, _blocks(job, start, stop, shipped), fold, job.trusted)
         fold.coverage = fold.coverage.union(Coverage.of(start, stop))
         tick(stop - start)
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
@@ -199,7 +152,7 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
     with job.spool.scratch.create(name) as file:
         writer = SpoolWriter(file, name, job.tiling)
         for block in blocks:
-            ready, mended = prepare(block, job)
+            ready, mended = prepare(block, job.statistic, job.trusted)
             job.statistic.update_totals(fold.state.totals, ready)
             writer.add(ready)
             fold.mended += mended

@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from nfs_dask._version import __version__
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
-from nfs_dask.engine.engine import Engine, Reduction
+from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.plan import Plan
+from nfs_dask.engine.reduction import Reduction
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.estimators.inputs import check_fitted, numeric
 from nfs_dask.estimators.naming import KnownNames, StoredNames, known_names, stored_names

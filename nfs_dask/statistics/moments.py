@@ -338,6 +338,8 @@ def _is_whole(block: Block) -> bool:
 
 def _guard(totals: Mapping[str, Array]) -> None:
     _refuse_overflow(float(totals["mass"][0]))
+    if not np.isfinite(totals["weight"]).all():
+        raise InputError("sample weights add up to more than a float holds; scale them down")
     if not (totals["power"] < _MOST_POWER).all():
         raise InputError("the squares of the values add up to 1e289 or more; scale the values or the weights down")
 
