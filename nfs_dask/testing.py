@@ -14,7 +14,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
 from nfs_dask.sources.source import Source
-from nfs_dask.statistics.statistic import State, Statistic
+from nfs_dask.statistics.statistic import EntrywiseStatistic, State, Statistic
 
 
 def check_statistic(statistic: Statistic, blocks: Sequence[Block], *, exact: bool, seed: int = 0) -> None:
@@ -126,7 +126,7 @@ def _splitting_rows_is_nothing(statistic: Statistic, blocks: Sequence[Block], _:
 
 
 def _panels_side_by_side_are_the_whole(statistic: Statistic, blocks: Sequence[Block], rng: Any) -> Iterator[State]:
-    if not statistic.entrywise:
+    if not isinstance(statistic, EntrywiseStatistic):
         return
     n_features = blocks[0].n_features
     cuts = sorted({0, n_features, *rng.integers(n_features + 1, size=3).tolist()})

@@ -25,19 +25,18 @@ from nfs_dask.registry import RULES, Rule
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.data_rules import PathData
 from nfs_dask.selection.path_table import Path as TableOfKs
-from nfs_dask.statistics.statistic import State, Statistic, array_of
+from nfs_dask.statistics.statistic import EntrywiseStatistic, State, array_of
 from nfs_dask.testing import check_statistic
 from nfs_dask.text.strings import Strings
 from tests.helpers.places import ROOT
 
 
 @dataclass(frozen=True)
-class NegativeCounts(Statistic):
+class NegativeCounts(EntrywiseStatistic):
     """How many values below zero each feature has in each class."""
 
     n_classes: int
     name: ClassVar[str] = "negative_counts"
-    entrywise: ClassVar[bool] = True
     accepts: ClassVar[Any] = "signed"
 
     def zero(self) -> State:

@@ -19,7 +19,7 @@ from nfs_dask.statistics.medians.pinned import Pinned
 from nfs_dask.statistics.medians.sample import RowSample
 from nfs_dask.statistics.medians.signs import ClassSigns
 from nfs_dask.statistics.moments import ClassMoments
-from nfs_dask.statistics.statistic import Statistic
+from nfs_dask.statistics.statistic import EntrywiseStatistic, Statistic
 from nfs_dask.store import states  # noqa: F401  (loads zarr)
 
 
@@ -58,7 +58,7 @@ def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[
         kernels.first_refused(block.data, True)
         statistic = warming.statistic or ClassCounts(2, True, True)
         statistic.update(statistic.zero(), block)
-        if statistic.entrywise:
+        if isinstance(statistic, EntrywiseStatistic):
             _scatter(statistic, block)
     if warming.statistic is not None and not warming.statistic.entrywise:
         _fold_dense(warming.statistic)
@@ -78,7 +78,7 @@ def _brackets() -> tuple[Statistic, ...]:
     return ClassCells(2, edges), Pinned(2, bracket, bracket, np.zeros((2, 2, 4), np.int64))
 
 
-def _scatter(statistic: Statistic, block: Block) -> None:
+def _scatter(statistic: EntrywiseStatistic, block: Block) -> None:
     """Spool a block, and fold a panel of it."""
     tiling = Tiling(4, 2, 2)
     SpoolWriter(_Nowhere(), "", tiling).add(block)  # type: ignore[arg-type]

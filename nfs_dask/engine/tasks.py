@@ -23,7 +23,7 @@ from nfs_dask.files.arrayfile import ArrayFile, intact, write_arrays
 from nfs_dask.files.folder import Folder
 from nfs_dask.files.spool import SpooledEntries, SpoolFile, SpoolWriter, Tiling, as_block
 from nfs_dask.sources.source import Source
-from nfs_dask.statistics.statistic import Coverage, State, Statistic
+from nfs_dask.statistics.statistic import Coverage, EntrywiseStatistic, State, Statistic
 from nfs_dask.store import states
 
 Tick = Callable[[int], None]  # told how many blocks were finished since the last call
@@ -143,7 +143,7 @@ def scatter_run(job: Job, run: int, tick: Tick, shipped: Block | None = None) ->
 
 def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> Fold:
     """Spool the entries of some blocks into one file, unless an earlier try finished it."""
-    assert job.spool is not None
+    assert job.spool is not None and isinstance(job.statistic, EntrywiseStatistic)
     name = batch_name(start, stop)
     finished = intact(job.spool, name)
     if finished is not None:
@@ -175,7 +175,7 @@ def _fold_of(facts: dict[str, Any]) -> Fold:
 
 def fold_panel(job: Job, panel: int, tick: Tick) -> states.Checksums:
     """Fold one range of columns from all spool files and store it; the checksums of its arrays."""
-    assert job.spool is not None and job.out is not None
+    assert job.spool is not None and job.out is not None and isinstance(job.statistic, EntrywiseStatistic)
     first, last = job.bounds[panel : panel + 2]
     arrays: dict[str, Array] = {}
     parts: list[SpooledEntries] = []

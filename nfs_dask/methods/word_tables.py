@@ -108,7 +108,7 @@ class ForeseenPanels(Panels):
         self.totals = {}
 
     def arrays(self, panel: int) -> dict[str, Array]:
-        raise NotImplementedError("nothing has been counted")
+        return {}
 
 
 @dataclass(frozen=True)

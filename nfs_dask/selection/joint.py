@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind, integers_as_integers
-from nfs_dask.errors import NfsDaskError
 from nfs_dask.sources.folds import Sorting
 from nfs_dask.sources.source import Source
 from nfs_dask.sources.views import Step, View
@@ -49,7 +48,6 @@ class Joint(Statistic):
     members: tuple[JointMember, ...]
 
     name: ClassVar[str] = "joint"
-    entrywise: ClassVar[bool] = False
 
     @property
     def accepts(self) -> Kind:  # type: ignore[override]
@@ -85,12 +83,6 @@ class Joint(Statistic):
                 part = _part(state, number)
                 member.statistic.update(part, seen)
                 _put(state, number, part)
-
-    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
-        raise NfsDaskError("members are brought up to date one by one, totals and arrays together")
-
-    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
-        raise NfsDaskError("members are brought up to date one by one, totals and arrays together")
 
     def merge(self, left: State, right: State) -> State:
         sides = zip(self.members, self.parts(left), self.parts(right), strict=True)

@@ -28,7 +28,6 @@ class CollectedRows(Statistic):
     most_rows: int
 
     name: ClassVar[str] = "collected_rows"
-    entrywise: ClassVar[bool] = False
     accepts: ClassVar[Kind] = "signed"
 
     def small(self) -> CollectedRows:
@@ -50,12 +49,6 @@ class CollectedRows(Statistic):
             totals["weights"] = _extended(totals.get("weights"), block.weights.astype(np.float64))
         totals["pieces"] = np.append(totals["pieces"], [[block.number, block.first_row, block.n_rows]], axis=0)
         _put_in_order(state)
-
-    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
-        raise NfsDaskError("rows are collected by update, where totals and arrays are together")
-
-    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
-        raise NfsDaskError("rows are collected by update, where totals and arrays are together")
 
     def merge(self, left: State, right: State) -> State:
         parts = {}

@@ -12,13 +12,13 @@ from nfs_dask.arrays import kernels
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.lengths import N_BINS, add_lengths
-from nfs_dask.statistics.statistic import State, Statistic, array_of
+from nfs_dask.statistics.statistic import EntrywiseStatistic, State, Statistic, array_of
 
 _MOST = 2**62  # sums of integers stay below this, so that int64 never wraps
 
 
 @dataclass(frozen=True)
-class ClassCounts(Statistic):
+class ClassCounts(EntrywiseStatistic):
     """``f_c[i]``, the total of feature i over class c, and ``d_c[i]``, its documents of value above ``threshold``.
 
     Whole numbers, under whole-number weights, add up in int64 and are exact for any order and partition. A block
@@ -32,7 +32,6 @@ class ClassCounts(Statistic):
     with_lengths: bool = False  # total "lengths": documents by the sum of their values, see `statistics.lengths`
 
     name: ClassVar[str] = "class_counts"
-    entrywise: ClassVar[bool] = True
     accepts: ClassVar[Kind] = "real"
 
     @property

@@ -31,7 +31,6 @@ class Gram(Statistic):
     shift: Array  # (m,)
 
     name: ClassVar[str] = "gram"
-    entrywise: ClassVar[bool] = False
     accepts: ClassVar[Kind] = "signed"
 
     def __post_init__(self) -> None:
@@ -58,12 +57,13 @@ class Gram(Statistic):
         rows = np.zeros(self.n_classes, np.int64)
         return State({}, {"rows": rows, "weight": rows.astype(np.float64)})
 
-    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
+    def update(self, state: State, block: Block) -> None:
         codes = block.codes.astype(np.intp)
-        totals["rows"] += np.bincount(codes, minlength=self.n_classes)
-        totals["weight"] += np.bincount(codes, block.weights, minlength=self.n_classes)
+        state.totals["rows"] += np.bincount(codes, minlength=self.n_classes)
+        state.totals["weight"] += np.bincount(codes, block.weights, minlength=self.n_classes)
+        self._update_arrays(state.arrays, block)
 
-    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
+    def _update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         from scipy.linalg.blas import dsyrk  # takes a while to load
 
         n_features = len(self.shift)

@@ -62,7 +62,6 @@ class HeldOut(Statistic):
     models: tuple[tuple[Judged, ...], ...]
 
     name: ClassVar[str] = "held_out"
-    entrywise: ClassVar[bool] = False
     accepts: ClassVar[Kind] = "signed"
 
     def __post_init__(self) -> None:
@@ -119,16 +118,16 @@ class HeldOut(Statistic):
             }
         return State({}, totals)
 
-    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
+    def update(self, state: State, block: Block) -> None:
         found = block.codes // self.n_labels
         for fold in np.unique(found).tolist():
             rows = some_rows(block, found == fold)
             labels = (rows.codes - fold * self.n_labels).astype(np.intp)
-            totals["rows"][fold] += np.bincount(labels, minlength=self.n_labels)
+            state.totals["rows"][fold] += np.bincount(labels, minlength=self.n_labels)
             for step in self._steps[fold]:
                 rows = step.narrowed(rows)
                 for number, model in step.models:
-                    self._judge(totals, (fold, number), model, rows, labels)
+                    self._judge(state.totals, (fold, number), model, rows, labels)
 
     def _judge(
         self, totals: dict[str, Array], place: tuple[int, int], model: Judged, rows: Block, labels: Array
@@ -141,9 +140,6 @@ class HeldOut(Statistic):
             totals["right"][place] += np.bincount(labels[given == labels], minlength=self.n_labels)
         if self.has_losses:
             _add_losses(totals, place, -model.log_posterior(scores)[np.arange(len(labels)), labels])
-
-    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
-        """There are none."""
 
     def merge(self, left: State, right: State) -> State:
         totals = added(left.totals, right.totals)

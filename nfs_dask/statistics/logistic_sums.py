@@ -29,7 +29,6 @@ class FitSums(Statistic):
     prior: tuple[float, ...] | None  # weight of the documents of each class, where the prior is fixed by it
 
     name: ClassVar[str] = "fit_sums"
-    entrywise: ClassVar[bool] = False
     accepts: ClassVar[Kind] = "signed"
 
     def describe(self) -> dict[str, Any]:
@@ -44,16 +43,13 @@ class FitSums(Statistic):
     def zero(self) -> State:
         return _state_of(Derivatives.zero(len(self.theta)))
 
-    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
+    def update(self, state: State, block: Block) -> None:
         features = features_of(dense_rows(block), self.n_classes, self.n_regions)
         codes = block.codes.astype(np.int64)
         offsets = None if self.prior is None else fixed_offsets(np.array(self.prior), codes, block.weights)
         theta, step = np.array(self.theta), np.array(self.step)
         found = derivatives(features, codes, theta, step, weights=block.weights, offsets=offsets)
-        totals.update(_state_of(derivatives_of(totals) + found).totals)
-
-    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
-        """There are none."""
+        state.totals.update(_state_of(derivatives_of(state.totals) + found).totals)
 
     def merge(self, left: State, right: State) -> State:
         return _state_of(derivatives_of(left.totals) + derivatives_of(right.totals))

@@ -21,7 +21,7 @@ from nfs_dask.arrays.kernels import add_integers, add_weighted_integers
 from nfs_dask.errors import InputError
 from nfs_dask.statistics import real_kernels as kernels
 from nfs_dask.statistics.remainders import Remainders
-from nfs_dask.statistics.statistic import State, Statistic, added, array_of
+from nfs_dask.statistics.statistic import EntrywiseStatistic, State, Statistic, added, array_of
 
 SUMS = ("sums", "real_sums", "real_sums_low")
 SQUARES = ("squares", "real_squares", "real_squares_low", "real_squares_least")
@@ -33,7 +33,7 @@ _CHUNK = 1 << 14  # sums that are finished at a time: their pairs stay in cache
 
 
 @dataclass(frozen=True)
-class ClassMoments(Statistic):
+class ClassMoments(EntrywiseStatistic):
     """Sums of the values of each feature over each class, and with ``squares`` those of their squares.
 
     Whole numbers, under whole-number weights, add up in int64; a block that holds other numbers adds to arrays of
@@ -44,7 +44,6 @@ class ClassMoments(Statistic):
     squares: bool = False
 
     name: ClassVar[str] = "class_moments"
-    entrywise: ClassVar[bool] = True
     accepts: ClassVar[Kind] = "signed"
 
     def describe(self) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Statistic(ABC):
     """A reduction over blocks. Subclasses are frozen dataclasses whose fields are JSON values."""
 
     name: ClassVar[str]
-    entrywise: ClassVar[bool]  # the arrays depend on each entry's column, class, value and row weight, and nothing else
+    entrywise: ClassVar[bool] = False  # whether it is an `EntrywiseStatistic`
     accepts: ClassVar[Kind]  # "signed" takes any finite value, "real" none below zero
     n_classes: int
 
@@ -62,21 +62,12 @@ class Statistic(ABC):
         """The state of no rows at all."""
 
     @abstractmethod
-    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
-        """Add the entries of a block, in place; the block's columns are those of the arrays."""
-
-    @abstractmethod
-    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
-        """Add what does not depend on columns, in place; called once for each block, whatever the panels."""
+    def update(self, state: State, block: Block) -> None:
+        """Add a block to a state that the caller made itself."""
 
     @abstractmethod
     def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
         """Most bytes the arrays take for that many columns."""
-
-    def update(self, state: State, block: Block) -> None:
-        """Add a block to a state that the caller made itself."""
-        self.update_totals(state.totals, block)
-        self.update_arrays(state.arrays, block)
 
     def merge(self, left: State, right: State) -> State:
         """A new state over the rows of both, left before right. Neither is changed."""
@@ -93,6 +84,27 @@ class Statistic(ABC):
     def describe(self) -> dict[str, Any]:
         """Name and parameters, as JSON: the identity of the statistic in keys, checkpoints and messages."""
         return {"statistic": self.name, **{f.name: getattr(self, f.name) for f in fields(self)}}  # type: ignore[arg-type]
+
+
+class EntrywiseStatistic(Statistic):
+    """One whose arrays depend on each entry's column, class, value and row weight, and nothing else.
+
+    It can be cut along the columns, and be fed panel by panel.
+    """
+
+    entrywise: ClassVar[bool] = True
+
+    @abstractmethod
+    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
+        """Add the entries of a block, in place; the block's columns are those of the arrays."""
+
+    @abstractmethod
+    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
+        """Add what does not depend on columns, in place; called once for each block, whatever the panels."""
+
+    def update(self, state: State, block: Block) -> None:
+        self.update_totals(state.totals, block)
+        self.update_arrays(state.arrays, block)
 
 
 @dataclass(frozen=True)

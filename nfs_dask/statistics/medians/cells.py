@@ -39,7 +39,6 @@ class ClassCells(Statistic):
     edges: Array
 
     name: ClassVar[str] = "class_cells"
-    entrywise: ClassVar[bool] = False
     accepts: ClassVar[Kind] = "signed"
 
     def __post_init__(self) -> None:
@@ -69,21 +68,19 @@ class ClassCells(Statistic):
     def zero(self) -> State:
         return State({}, no_rows(self.n_classes))
 
-    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
+    def update(self, state: State, block: Block) -> None:
         check_representable(block)
-        add_rows(totals, block)
-
-    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
+        add_rows(state.totals, block)
         if block.n_features != self._shape[-1]:
             raise InputError(f"a block of {block.n_features} columns, but edges for {self._shape[-1]}")
         codes = block.codes.astype(np.int64)
         if block.weights is not None:
-            entries = self._array(arrays, "entries", np.int64)
-            high, low = (self._array(arrays, name, np.float64) for name in ("weights", "weights" + LOW))
+            entries = self._array(state.arrays, "entries", np.int64)
+            high, low = (self._array(state.arrays, name, np.float64) for name in ("weights", "weights" + LOW))
             rows = (block.indptr, block.indices, block.data, codes, row_weights(block))
             _weigh(*rows, self._by_column, entries, high, low)
             return
-        cells = self._array(arrays, "cells", np.int64)
+        cells = self._array(state.arrays, "cells", np.int64)
         if block.full:
             matrix = block.data.reshape(block.n_rows, block.n_features)
             _count_full(matrix, codes, self._bounds, self._by_column, cells)

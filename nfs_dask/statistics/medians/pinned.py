@@ -50,7 +50,6 @@ class Pinned(Statistic):
     absolute: bool = False
 
     name: ClassVar[str] = "pinned"
-    entrywise: ClassVar[bool] = False
     accepts: ClassVar[Kind] = "signed"
 
     def __post_init__(self) -> None:
@@ -86,13 +85,14 @@ class Pinned(Statistic):
             put_pair(totals, "absolute", Pair.of(np.zeros(self.n_classes)))
         return State({}, totals)
 
-    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
+    def update(self, state: State, block: Block) -> None:
         check_representable(block)
-        add_rows(totals, block)
+        add_rows(state.totals, block)
         if self.absolute:
-            add_absolute(totals, block)
+            add_absolute(state.totals, block)
+        self._update_arrays(state.arrays, block)
 
-    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
+    def _update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         if block.n_features != self.lows.shape[-1]:
             raise InputError(f"a block of {block.n_features} columns, but brackets of {self.lows.shape[-1]}")
         if block.n_rows == 0:

@@ -11,7 +11,6 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.arrays.hashes import GOLDEN, mixed
 from nfs_dask.arrays.kernels import kernel
-from nfs_dask.errors import NfsDaskError
 from nfs_dask.statistics.medians.class_weights import add_rows, check_representable, merged, no_rows, row_weights
 from nfs_dask.statistics.statistic import State, Statistic
 
@@ -31,7 +30,6 @@ class RowSample(Statistic):
     size: int
 
     name: ClassVar[str] = "row_sample"
-    entrywise: ClassVar[bool] = False
     accepts: ClassVar[Kind] = "signed"
 
     def small(self) -> RowSample:
@@ -69,12 +67,6 @@ class RowSample(Statistic):
         for name, values in (("keys", keys), ("sample_weights", weights)):
             totals[name][c, old] = totals[name][c, stay]
             totals[name][c, new] = values[rows]
-
-    def update_totals(self, totals: dict[str, Array], block: Block) -> None:
-        raise NfsDaskError("rows are drawn by update, where totals and arrays are together")
-
-    def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
-        raise NfsDaskError("rows are drawn by update, where totals and arrays are together")
 
     def merge(self, left: State, right: State) -> State:
         drawn = ("keys", "sample_weights")

@@ -13,11 +13,11 @@ from nfs_dask.arrays.exact_kernels import loose_plus, pair_plus, two_product
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.statistics.medians.class_weights import LOW, add_rows, merged, no_rows, pair_of, put_pair, row_weights
 from nfs_dask.statistics.panels import Panels
-from nfs_dask.statistics.statistic import State, Statistic, array_of
+from nfs_dask.statistics.statistic import EntrywiseStatistic, State, array_of
 
 
 @dataclass(frozen=True)
-class ClassSigns(Statistic):
+class ClassSigns(EntrywiseStatistic):
     """Weights of the entries above and below 0, of each class and feature, and of each class the sum of all |x|.
 
     Arrays "positive" and "negative" appear when first needed, in int64; entries of weighted rows add to pairs of
@@ -27,7 +27,6 @@ class ClassSigns(Statistic):
     n_classes: int
 
     name: ClassVar[str] = "class_signs"
-    entrywise: ClassVar[bool] = True
     accepts: ClassVar[Kind] = "signed"
 
     def small(self) -> ClassSigns:
