@@ -48,7 +48,7 @@ def test_modules_are_named_in_the_table_and_nowhere_else():
 
 def test_all_solvers_that_are_mathematics_are_in_the_table():
     solvers = {f"nfs_dask.solvers.{path.stem}" for path in (Path(nfs_dask.__file__).parent / "solvers").glob("*.py")}
-    inner = {"__init__", "middle_kernels", "rankings"}  # a loop of middles, and baselines that no estimator uses
+    inner = {"__init__", "median_kernels"}  # a loop of medians
     named = set(MODULE.findall(WHERE))
     assert {name for name in solvers - named if name.rpartition(".")[2] not in inner} == set()
 

@@ -78,7 +78,7 @@ class HybridSettings:
 class HybridFit:
     """The parameters of a hybrid naive Bayes, and how they came about.
 
-    A document's features are `region_features(block, fit.table, fit.counts, normalize=..., leave_out=False)`, and its
+    A document's features are those of `RegionSums`, by ``table`` and ``counts`` and without leaving it out, and its
     scores `class_scores(features, fit.theta)`, whatever the prior: a fixed one is in the intercepts of theta.
     """
 

@@ -112,7 +112,6 @@ def _differ_in_the_fold_alone(members: list[JointMember]) -> bool:
         member.statistic.describe() == first.describe()
         and member.rows is not None
         and member.rows.fold is not None
-        and not member.rows.inside
         and member.rows.folds is rows.folds
         and member.numbers is None
         and not member.steps

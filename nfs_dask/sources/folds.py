@@ -114,25 +114,12 @@ def by_fold(source: Source, folds: Folds, carried: int = 0) -> Source:
     return Sorted(source, "by fold", Sorting(folds, n_classes), nnz=source.nnz, **facts)
 
 
-def only_fold(source: Source, folds: Folds, fold: int) -> Source:
-    """The rows of one fold."""
-    return _some_folds(source, folds, fold, inside=True)
-
-
 def without_fold(source: Source, folds: Folds, fold: int) -> Source:
     """The rows of all other folds: those that a model is fitted to which this fold judges."""
-    return _some_folds(source, folds, fold, inside=False)
-
-
-def _some_folds(source: Source, folds: Folds, fold: int, inside: bool) -> Source:
     if not 0 <= fold < folds.count:
         raise InputError(f"fold {fold} of {folds.count}; give one of 0 to {folds.count - 1}")
-    sorting = Sorting(folds, len(_classes(source)), fold, inside)
-    n_rows = source.n_rows
-    if n_rows >= 0:
-        size = int(folds.sizes(n_rows)[fold])
-        n_rows = size if inside else n_rows - size
-    return Sorted(source, "only fold" if inside else "without fold", sorting, n_rows=n_rows)
+    n_rows = source.n_rows if source.n_rows < 0 else source.n_rows - int(folds.sizes(source.n_rows)[fold])
+    return Sorted(source, "without fold", Sorting(folds, len(_classes(source)), fold), n_rows=n_rows)
 
 
 @dataclass(frozen=True)
@@ -141,20 +128,19 @@ class Sorting:
 
     folds: Folds
     n_classes: int
-    fold: int | None = None  # None: all rows stay, under codes that tell their folds
-    inside: bool = True
+    fold: int | None = None  # whose rows go; None: all rows stay, under codes that tell their folds
 
     def of(self, block: Block) -> Block:
         """The block as the view has it."""
         found = self.folds.of(block)
         if self.fold is not None:
-            return some_rows(block, (found == self.fold) == self.inside)
+            return some_rows(block, found != self.fold)
         check_labels(block, self.n_classes)
         return replace(block, codes=found.astype(np.int32) * np.int32(self.n_classes) + block.codes.astype(np.int32))
 
 
 class Sorted(View):
-    """Rows of a source, by fold; made by `by_fold`, `only_fold` and `without_fold`."""
+    """Rows of a source, by fold; made by `by_fold` and `without_fold`."""
 
     def __init__(self, source: Source, what: str, sorting: Sorting, **changed: Any) -> None:
         folds = sorting.folds

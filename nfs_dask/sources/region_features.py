@@ -130,10 +130,12 @@ class FeatureView(View):
     table
         What is known of the table of words besides their counts.
     counts
-        As `region_features` takes them; or panels of them, so that nobody needs to hold them all. They travel with the
+        As `RegionSums.add` takes them; or panels of them, so that nobody needs to hold them all. They travel with the
         view, or where they are stored, their place does.
-    normalize, leave_out
-        As for `region_features`.
+    normalize
+        Whether to divide by the number of tokens of a region.
+    leave_out
+        Whether the table was counted from these documents, so that each has to leave it first.
     batch_nbytes
         About how many bytes of documents to hold while panels go by.
     """

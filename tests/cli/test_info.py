@@ -17,8 +17,8 @@ from nfs_dask.errors import StoreError
 from nfs_dask.files.arrayfile import write_arrays
 from nfs_dask.files.folder import Folder
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.testing import Misbehaving
 from tests.helpers.commands import as_json, run
+from tests.helpers.misbehaving import Misbehaving
 
 CORPUS = GeneratedCorpus(600, 300, 3, words_per_document=10, block_rows=50)  # 12 blocks
 ODD = "[red]<b>odd</b>[/red]\x1b[31m"

@@ -15,7 +15,8 @@ from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import StoreError
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
-from nfs_dask.testing import Misbehaving, assert_same
+from nfs_dask.testing import assert_same
+from tests.helpers.misbehaving import Misbehaving
 
 CORPUS = GeneratedCorpus(600, 3000, 3, words_per_document=30, block_rows=50)
 COUNTS = ClassCounts(3)

@@ -27,8 +27,9 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
 from nfs_dask.store.cache import Kept
-from nfs_dask.testing import Misbehaving, assert_same, fold
+from nfs_dask.testing import assert_same, fold
 from tests.helpers.clusters import TwoWorkers
+from tests.helpers.misbehaving import Misbehaving
 from tests.helpers.wrapped import Wrapped
 
 CORPUS = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=250)
@@ -272,7 +273,7 @@ import sys, time, logging
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.testing import Misbehaving
+from tests.helpers.misbehaving import Misbehaving
 import os
 
 if __name__ == "__main__":

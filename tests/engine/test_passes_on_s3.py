@@ -21,7 +21,8 @@ from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.store.cache import Kept
-from nfs_dask.testing import Misbehaving, assert_same
+from nfs_dask.testing import assert_same
+from tests.helpers.misbehaving import Misbehaving
 from tests.helpers.wrapped import Wrapped
 
 CORPUS = GeneratedCorpus(1000, 900, 3, words_per_document=20, block_rows=250)

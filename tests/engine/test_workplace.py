@@ -24,7 +24,8 @@ from nfs_dask.sources.views import some_blocks, some_columns
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
 from nfs_dask.store.states import StoredPanels, write_state
-from nfs_dask.testing import Misbehaving, assert_same
+from nfs_dask.testing import assert_same
+from tests.helpers.misbehaving import Misbehaving
 
 CORPUS = GeneratedCorpus(600, 300, 3, words_per_document=10, block_rows=50)
 COUNTS = ClassCounts(3)

@@ -14,7 +14,8 @@ from nfs_dask.ingestion.ingest import ingest
 from nfs_dask.sources import svmlight
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.store.receipts import verify
-from nfs_dask.testing import Misbehaving, assert_same
+from nfs_dask.testing import assert_same
+from tests.helpers.misbehaving import Misbehaving
 
 CORPUS = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=250)
 

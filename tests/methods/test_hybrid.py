@@ -27,10 +27,10 @@ from nfs_dask.methods.procedure import Passes
 from nfs_dask.solvers.logistic.likelihood import class_scores
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.statistics.leave_one_out import region_features
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 from tests.helpers.grids import each_once
+from tests.helpers.region_features import region_features
 
 N, R, V = 120, 2, 30
 SMALL = Layout(chunk=64, shard=256, row_chunk=8, row_shard=32, block=150)

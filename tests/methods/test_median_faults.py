@@ -24,7 +24,7 @@ from nfs_dask.methods.memory_budget import MemoryBudget
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
-from nfs_dask.testing import Misbehaving
+from tests.helpers.misbehaving import Misbehaving
 
 N, M = 600, 8
 NAMES = ["sample", "cells", "pinned"]

@@ -17,7 +17,8 @@ from nfs_dask.errors import InputError
 from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.models.model import Evidence
 from nfs_dask.models.naive_bayes import NaiveBayesModel
-from nfs_dask.statistics.leave_one_out import RegionTable, region_features
+from nfs_dask.statistics.leave_one_out import RegionTable
+from tests.helpers.region_features import region_features
 
 EVIDENCE = Evidence(0.0, 0.0, True, None, 1)
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from nfs_dask.arrays.block import Block, check_structure
 from nfs_dask.errors import InputError
-from nfs_dask.sources.folds import Folds, by_fold, only_fold, without_fold
+from nfs_dask.sources.folds import Folds, by_fold, without_fold
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
 from nfs_dask.store.layout import Layout
@@ -115,13 +115,13 @@ def test_views_by_fold(kind: str, given: bool, stores: Path, monkeypatch: pytest
     np.testing.assert_array_equal(codes, found * CLASSES + Y)
     np.testing.assert_array_equal(weights, WEIGHTS)
     for f in range(4):
-        for one, mask in ((only_fold(source, folds, f), found == f), (without_fold(source, folds, f), found != f)):
-            assert one.n_rows == mask.sum()
-            rows, codes, weights = read(one)
-            np.testing.assert_array_equal(rows, matrix[mask])
-            np.testing.assert_array_equal(codes, Y[mask])
-            np.testing.assert_array_equal(weights, WEIGHTS[mask])
-            assert [b.full for b in one.blocks(0, 1)] == [kind in ("dense", "delayed")]
+        one, mask = without_fold(source, folds, f), found != f
+        assert one.n_rows == mask.sum()
+        rows, codes, weights = read(one)
+        np.testing.assert_array_equal(rows, matrix[mask])
+        np.testing.assert_array_equal(codes, Y[mask])
+        np.testing.assert_array_equal(weights, WEIGHTS[mask])
+        assert [b.full for b in one.blocks(0, 1)] == [kind in ("dense", "delayed")]
 
 
 def test_delayed_views_compute_what_they_read(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,6 @@ def test_fingerprints_tell_folds_apart(stores: Path) -> None:
         by_fold(source, Folds(4)),
         by_fold(source, Folds(3, given)),
         by_fold(source, Folds(3, given[::-1].copy())),
-        *(only_fold(source, Folds(3), f) for f in range(3)),
         *(without_fold(source, Folds(3), f) for f in range(3)),
     ]
     assert len({view.fingerprint for view in views} | {source.fingerprint}) == len(views) + 1
@@ -182,4 +181,4 @@ def test_folds_that_do_not_fit_the_data_are_refused() -> None:
     with pytest.raises(InputError, match="230 rows, and folds were given for 3"):
         by_fold(open_source(X, Y), Folds(3, np.array([0, 1, 2])))
     with pytest.raises(InputError, match="fold 3 of 3"):
-        only_fold(open_source(X, Y), Folds(3), 3)
+        without_fold(open_source(X, Y), Folds(3), 3)

@@ -23,9 +23,10 @@ from nfs_dask.sources.region_features import FeatureView, n_columns
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.collected_rows import CollectedRows
 from nfs_dask.statistics.counts import ClassCounts, sums
-from nfs_dask.statistics.leave_one_out import RegionTable, region_features
+from nfs_dask.statistics.leave_one_out import RegionTable
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
+from tests.helpers.region_features import region_features
 
 N, R, V = 90, 3, 20
 RNG = np.random.default_rng(4)

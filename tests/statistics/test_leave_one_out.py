@@ -15,7 +15,8 @@ from sklearn.naive_bayes import MultinomialNB
 from nfs_dask.arrays.block import Block
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.logistic.likelihood import class_scores, prior_offsets
-from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable, region_features
+from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable
+from tests.helpers.region_features import region_features
 
 
 def block_of(X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> Block:

@@ -18,7 +18,6 @@ from nfs_dask.arrays.doubles import two_sum
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.centers.separation import Separation, prefix_sums
 from nfs_dask.solvers.naive_bayes.problem import forced_features
-from nfs_dask.solvers.naive_bayes.rankings import best
 from nfs_dask.solvers.solution import Array
 
 _SAME = 2.0**-60  # of two doubles that are not the same number, the difference relative to them is larger
@@ -238,3 +237,17 @@ def _axes_of_any_units(covariance: Array) -> tuple[Array, Array]:
         opposite = inverse[:, None] * (directions / np.sqrt(values))
         axes = np.where(units[:, None] < spread, factor @ right / spread, opposite @ right * spread)
     return spread**2, axes
+
+
+def best(scores: Array, k: int) -> Array:
+    """The k features of largest score, ascending; of equal ones the lower.
+
+    >>> best(np.array([1.0, 3.0, 1.0, 2.0]), 3).tolist()
+    [0, 1, 3]
+    """
+    k = max(0, min(int(k), len(scores)))
+    if k == 0:
+        return np.zeros(0, np.int64)
+    last = np.partition(scores, len(scores) - k)[len(scores) - k]
+    above = np.flatnonzero(scores > last)
+    return np.sort(np.concatenate((above, np.flatnonzero(scores == last)[: k - len(above)])))

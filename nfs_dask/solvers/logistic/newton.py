@@ -68,35 +68,6 @@ class LogisticFit:
         return self.theta[len(self.theta) - self.n_features :]
 
 
-def fit_logistic(
-    evaluate: Evaluate, class_weight: Array, n_features: int, *, ridge: float = 0.0, intercepts: bool = True
-) -> LogisticFit:
-    """Fit the parameters of a logistic model.
-
-    Parameters
-    ----------
-    evaluate
-        Sums of `nfs_dask.solvers.logistic.likelihood.derivatives` over all documents, at (theta, step).
-    class_weight
-        (C,) weight of the documents of each class, none of them 0.
-    n_features
-        R, the number of slopes.
-    ridge
-        Penalty of the slopes, against the *sum* over documents: twice the documents halve what it does. It is in the
-        units of the features, so normalised ones, which are smaller, are shrunk more by the same number.
-    intercepts
-        Whether to fit them; False: they stay 0, and documents bring priors as offsets.
-
-    >>> from functools import partial
-    >>> from nfs_dask.solvers.logistic.likelihood import derivatives
-    >>> x, y = np.array([[-1.0], [0.0], [0.5], [2.0]]), np.array([0, 1, 0, 1])
-    >>> fit = fit_logistic(partial(derivatives, x, y), np.array([2, 2]), 1)
-    >>> fit.theta.round(6).tolist()
-    [-0.466229, 1.465869]
-    """
-    return solve(newton_steps(class_weight, n_features, ridge=ridge, intercepts=intercepts), evaluate)
-
-
 def solve(steps: Steps[T], evaluate: Evaluate) -> T:
     """Take steps to their end, with sums that are at hand."""
     try:
@@ -111,7 +82,29 @@ def solve(steps: Steps[T], evaluate: Evaluate) -> T:
 def newton_steps(
     class_weight: Array, n_features: int, *, ridge: float = 0.0, intercepts: bool = True
 ) -> Steps[LogisticFit]:
-    """The fit of `fit_logistic` in steps, for sums that take a pass each."""
+    """Fit the parameters of a logistic model, in steps: yields (theta, step), and receives sums over all documents.
+
+    These are those of `nfs_dask.solvers.logistic.likelihood.derivatives`; each may take a pass.
+
+    Parameters
+    ----------
+    class_weight
+        (C,) weight of the documents of each class, none of them 0.
+    n_features
+        R, the number of slopes.
+    ridge
+        Penalty of the slopes, against the *sum* over documents: twice the documents halve what it does. It is in the
+        units of the features, so normalised ones, which are smaller, are shrunk more by the same number.
+    intercepts
+        Whether to fit them; False: they stay 0, and documents bring priors as offsets.
+
+    >>> from functools import partial
+    >>> from nfs_dask.solvers.logistic.likelihood import derivatives
+    >>> x, y = np.array([[-1.0], [0.0], [0.5], [2.0]]), np.array([0, 1, 0, 1])
+    >>> fit = solve(newton_steps(np.array([2, 2]), 1), partial(derivatives, x, y))
+    >>> fit.theta.round(6).tolist()
+    [-0.466229, 1.465869]
+    """
     _check(class_weight, ridge)
     search = _NewtonSearch(class_weight, n_features, ridge)
     yield from search.begin(intercepts)

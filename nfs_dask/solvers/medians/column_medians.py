@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
@@ -62,38 +61,6 @@ class Medians:
     pooled_dispersions: Array  # (U,)
     gains: Array  # (U,)
     settled: float
-
-
-def weighted_median(values: Array, weights: Array) -> tuple[float, float]:
-    """Median of one column under weights of zero or more, and the sum of weight * |value - median|, by fractions.
-
-    This is the definition, which tests hold the ways of fits to: `half_weight` and `median_kernels` decide for these.
-
-    >>> weighted_median(np.array([3.0, 1.0, 2.0, 9.0]), np.array([1, 1, 1, 1]))
-    (2.5, 9.0)
-    >>> weighted_median(np.array([3.0, 1.0, 2.0]), np.array([4, 1, 1]))
-    (3.0, 3.0)
-    """
-    points = sorted(
-        (float(x) + 0.0, Fraction(w)) for x, w in zip(values.tolist(), weights.tolist(), strict=True) if w > 0
-    )
-    if not points:
-        raise InputError("a median of no weight at all; give at least one value of positive weight")
-    twice_below, whole = Fraction(0), sum((w for _, w in points), Fraction(0))
-    median = points[-1][0]
-    for i, (x, w) in enumerate(points):
-        twice_below += 2 * w
-        if twice_below >= whole:
-            # Exactly half is reached with the last of equal values, so the next one is larger.
-            median = x if twice_below > whole else midpoint(x, points[i + 1][0])
-            break
-    return median, float(sum((w * abs(Fraction(x) - Fraction(median)) for x, w in points), Fraction(0)))
-
-
-def midpoint(a: float, b: float) -> float:
-    """Halfway between two doubles, also where their sum is beyond the largest."""
-    a, b = float(a), float(b)
-    return 0.5 * (a + b) if abs(a + b) < np.inf else 0.5 * a + 0.5 * b
 
 
 # Finishing

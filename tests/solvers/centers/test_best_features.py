@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nfs_dask.arrays.doubles import Pair
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.centers.best_features import Best, Cost, choose, rank, scaled, symmetric_root
+from nfs_dask.solvers.centers.best_features import Best, Cost, best, choose, rank, scaled, symmetric_root
 from nfs_dask.solvers.centers.separation import add_squares, add_up, prefix_sums, separate
 
 
@@ -314,3 +314,9 @@ def test_what_cannot_be_forced_or_inverted_is_refused():
         rank(np.ones(3), always=[3])
     with pytest.raises(InputError, match="scale the features down"):
         symmetric_root(np.array([[np.inf]]))
+
+
+@given(st.lists(st.integers(0, 3), max_size=10), st.integers(-1, 12))
+def test_the_best_features_keep_the_lower_of_equals(scores, k):
+    truth = sorted(sorted(range(len(scores)), key=lambda i: (-scores[i], i))[: max(k, 0)])
+    assert best(np.array(scores, float), k).tolist() == truth

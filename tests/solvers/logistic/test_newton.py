@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from nfs_dask.errors import InputError, NfsDaskError
 from nfs_dask.solvers.logistic.likelihood import Derivatives, class_scores, derivatives, prior_offsets
-from nfs_dask.solvers.logistic.newton import LogisticFit, fit_logistic
+from nfs_dask.solvers.logistic.newton import LogisticFit, newton_steps, solve
 
 
 def fit(features: Any, codes: Any, weights: np.ndarray | None = None, **options: Any) -> LogisticFit:
@@ -27,7 +27,7 @@ def fit(features: Any, codes: Any, weights: np.ndarray | None = None, **options:
     offsets = options.pop("offsets", None)
     evaluate = partial(derivatives, features, codes, weights=weights, offsets=offsets)
     n_classes = 2 if features.ndim == 2 else features.shape[2]
-    return fit_logistic(evaluate, np.bincount(codes, weights, n_classes), features.shape[1], **options)
+    return solve(newton_steps(np.bincount(codes, weights, n_classes), features.shape[1], **options), evaluate)
 
 
 def by_class(features: np.ndarray) -> np.ndarray:
@@ -312,7 +312,7 @@ def test_what_cannot_be_fitted_is_refused() -> None:
     x, y = np.array([[0.0], [1.0], [0.5]]), np.array([0, 1, 1])
     for classes in (np.array([3]), np.array([3, 0]), np.array([0, 2, 1])):
         with pytest.raises(InputError, match="two classes or more"):
-            fit_logistic(partial(derivatives, x, y), classes, 1)
+            solve(newton_steps(classes, 1), partial(derivatives, x, y))
     for ridge in (-1.0, np.nan, np.inf):
         with pytest.raises(InputError, match="ridge="):
             fit(x, y, ridge=ridge)
@@ -331,4 +331,4 @@ def test_separable_documents_are_refused_under_any_offset() -> None:
         offset = 10.0 ** rng.integers(0, 13) * rng.normal()
         features = (values[:, None] + offset) * 10.0 ** rng.integers(-6, 7)
         with pytest.raises((InputError, NfsDaskError), match="ridge"):
-            fit_logistic(partial(derivatives, features, codes), np.bincount(codes), 1)
+            solve(newton_steps(np.bincount(codes), 1), partial(derivatives, features, codes))

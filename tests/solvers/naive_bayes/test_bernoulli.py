@@ -1,4 +1,4 @@
-"""Bernoulli supports against enumeration and scipy, and the baseline rankings against their definitions."""
+"""Bernoulli supports against enumeration and scipy."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import xlogy
 from sklearn.feature_selection import mutual_info_classif
-from sklearn.naive_bayes import MultinomialNB
 
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.naive_bayes import bernoulli, rankings
+from nfs_dask.solvers.naive_bayes import bernoulli
 
 
 @st.composite
@@ -87,29 +86,3 @@ def test_absent_features_score_nothing_under_smoothing():
 def test_too_many_forced_features_are_refused():
     with pytest.raises(InputError, match="they count in k"):
         bernoulli.solve(bernoulli.score(np.ones((2, 3), int), np.array([2, 2])), 1, always=[0, 1])
-
-
-def test_weights_rank_as_those_of_a_trained_model():
-    rng = np.random.default_rng(0)
-    F = rng.poisson(3, (2, 40))
-    model = MultinomialNB(alpha=0.5).fit(F, [0, 1])
-    weights = np.abs(model.feature_log_prob_[1] - model.feature_log_prob_[0])
-    np.testing.assert_allclose(rankings.multinomial_weights(F, 0.5), weights)
-    three = rng.poisson(3, (3, 40))
-    logs = MultinomialNB(alpha=1).fit(three, [0, 1, 2]).feature_log_prob_
-    np.testing.assert_allclose(rankings.multinomial_weights(three), np.abs(logs - logs.mean(axis=0)).max(axis=0))
-
-
-def test_odds_ratios():
-    F, n = np.array([[8.0, 5, 0, 10], [1, 5, 0, 0]]), np.array([10, 10])
-    p, q = (F + 1) / 12
-    np.testing.assert_allclose(rankings.log_odds(F, n), np.abs(np.log(p * (1 - q) / (q * (1 - p)))))
-    assert rankings.log_odds(F, n, alpha=0).tolist()[1:] == [0, 0, np.inf]
-    three = np.vstack((F, [[2, 2, 2, 2]]))
-    assert rankings.log_odds(three, np.array([10, 10, 10])).shape == (4,)
-
-
-@given(st.lists(st.integers(0, 3), max_size=10), st.integers(-1, 12))
-def test_rankings_keep_the_lower_of_equals(scores, k):
-    truth = sorted(sorted(range(len(scores)), key=lambda i: (-scores[i], i))[: max(k, 0)])
-    assert rankings.best(np.array(scores, float), k).tolist() == truth
