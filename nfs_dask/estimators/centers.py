@@ -35,6 +35,7 @@ from nfs_dask.estimators.inputs import (
     open_labelled,
 )
 from nfs_dask.estimators.naming import KnownNames
+from nfs_dask.estimators.rare_classes import warn_of_rare_classes
 from nfs_dask.methods.centers import (
     COVARIANCES,
     METHODS,
@@ -193,6 +194,7 @@ class SparseCentroid(AddingClassifier):
             self._fit_medians(dataset, classes, settings)
         else:
             self._fit_sums(dataset, classes, settings)
+        warn_of_rare_classes(self.model_)
         return self
 
     def _fit_medians(self, dataset: Dataset, classes: Array, settings: CenterSettings) -> None:

@@ -19,6 +19,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier, provenance, read_only
 from nfs_dask.estimators.given_regions import holds_matrices, joined_regions, number_of_regions
 from nfs_dask.estimators.inputs import check_alpha, check_fitted, check_one_of, note_features, open_labelled
+from nfs_dask.estimators.rare_classes import warn_of_rare_classes
 from nfs_dask.methods.hybrid import HybridFit, HybridSettings, fit_hybrid, hybrid_plans
 from nfs_dask.methods.number_of_features import number_to_keep
 from nfs_dask.methods.recipes import HybridRecipe
@@ -151,6 +152,7 @@ class HybridNB(SparseClassifier):
         found = fit_hybrid(dataset, self._settings(dataset, n_matrices), self.engine)
         facts = provenance(found.rows, dataset.source, **found.to_json())
         self._remember(model_of(found, dataset.n_features), dataset.source, facts, None)
+        warn_of_rare_classes(self.model_)
         return self
 
     def plans(self, dataset: Dataset, engine: Engine | None) -> list[Plan]:

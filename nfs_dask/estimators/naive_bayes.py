@@ -31,6 +31,7 @@ from nfs_dask.estimators.inputs import (
     open_labelled,
 )
 from nfs_dask.estimators.naming import KnownNames
+from nfs_dask.estimators.rare_classes import warn_of_rare_classes
 from nfs_dask.methods.naive_bayes import Counts, Settings
 from nfs_dask.methods.number_of_features import number_to_keep
 from nfs_dask.models.naive_bayes import NaiveBayesModel
@@ -92,6 +93,7 @@ class SparseNaiveBayes(AddingClassifier):
             self._settle_panels(classes, settings, dataset.source, reduction)
         else:
             self._settle(classes, panels.state(), settings, dataset.source, reduction)
+        warn_of_rare_classes(self.model_)
         return self
 
     def statistic(self, dataset: Dataset) -> ClassCounts:

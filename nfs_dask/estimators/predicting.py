@@ -92,7 +92,8 @@ class PredictingMixin:
     def coef_(self) -> Any:
         """Weights of the linear rule, CSR array (1 or C, n_features_in_); above 0 speaks for the class.
 
-        Of more than two classes, beside the average one: scores differ between classes as ``X @ coef_.T + intercept_``
+        Of more than two classes less their average, in which a class weighs as many as its documents are (of distances
+        to centers, the pooled center takes its place): scores differ between classes as ``X @ coef_.T + intercept_``
         does, and what is the same for all of them is left out.
 
         Before release 1.9 scikit-learn's `SelectFromModel` takes dense weights only: give it

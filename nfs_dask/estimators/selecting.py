@@ -112,9 +112,9 @@ class SelectingMixin:
         -------
         dict
             Label to (name, weight) pairs, largest weight first: what a unit of the feature adds to the log likelihood
-            of the class, less what it adds to that of the other classes on average; of centers how far that of the
-            class is above the others on average, in standard deviations where the metric has them. Only weights above
-            0.
+            of the class, less what it adds to that of other classes on average over their documents; of centers how far
+            that of the class is above the others on that average, in standard deviations where the metric has them,
+            else in the units of the feature. Only weights above 0.
         """
         check_fitted(self)
         known = getattr(self, "_names", None)

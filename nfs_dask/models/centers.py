@@ -14,7 +14,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct, full_rows
 from nfs_dask.errors import InputError
 from nfs_dask.models.distance_differences import CenterTables, CsrEntries, advantages, advantages_at_zero, mismatches
-from nfs_dask.models.model import Model
+from nfs_dask.models.model import Model, of_others
 
 WHITENED_BYTES = 16 << 20  # of dense rows that are whitened at a time
 
@@ -97,13 +97,16 @@ class CentersModel(Model):
         return (weights, intercepts) if self.n_classes != 2 else (weights[1:] - weights[:1], np.diff(intercepts))
 
     def margins(self) -> Array:
-        """(C, k) how far the centre of a class is above those of the others on average.
+        """(C, k) how far the centre of a class is above those of others on average.
 
-        In standard deviations where the model has variances, otherwise in units of the feature.
+        On average over the documents of other classes; 0 where there are none. In standard deviations where the model
+        has variances, otherwise in units of the feature.
         """
         centers, out = self.centers[self.seen], np.zeros(self.centers.shape)
-        others = (centers.sum(axis=0) - centers) / max(1, len(centers) - 1)
-        above = np.where(len(centers) > 1, centers - others, 0.0)
+        if len(centers) < 2:
+            return out
+        others, weights = of_others(centers, self.class_count[self.seen])
+        above = centers - others / weights
         if self.variances is not None:
             infinite = np.copysign(np.inf, above, where=above != 0, out=np.zeros(above.shape))
             above = np.divide(above, np.sqrt(self.variances), where=self.variances > 0, out=infinite)

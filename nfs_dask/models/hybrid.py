@@ -14,7 +14,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
-from nfs_dask.models.model import Model
+from nfs_dask.models.model import Model, of_others
 from nfs_dask.solvers.logistic.likelihood import class_scores
 
 
@@ -114,14 +114,15 @@ class HybridModel(Model):
         return weights - average, intercepts
 
     def margins(self) -> Array:
-        """(C, k) how much more a word in a region adds to the score of a class than to that of the others on average.
+        """(C, k) how much more a word in a region adds to the score of a class than to that of others on average.
 
-        In a normalised region, if no other word is there: else it shares that with the others. Of the classes that have
-        documents; 0 where there are no others.
+        On average over the documents of other classes; 0 where there are none. In a normalised region, if no other word
+        is there: else it shares that with the others.
         """
         worth, out = self._worth()[self.seen], np.zeros((self.n_classes, len(self.support)))
         if len(worth) > 1:
-            out[self.seen] = worth - (worth.sum(axis=0) - worth) / (len(worth) - 1)
+            others, weights = of_others(worth, self.class_count[self.seen])
+            out[self.seen] = worth - others / weights
         return out
 
     def _worth(self) -> Array:

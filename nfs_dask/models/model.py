@@ -17,6 +17,8 @@ from nfs_dask.text.features import TextFeatures
 
 Names = Callable[[Array], Sequence[str] | None]  # of some columns
 
+_LEAST_SHARE = 1e-100  # of the documents of the largest class, so that no sum of weights is 0
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -91,7 +93,7 @@ class Model(ABC):
 
     @abstractmethod
     def margins(self) -> Array:
-        """(C, k) how much a large value of each feature speaks for a class, against the other classes."""
+        """(C, k) how much a large value of each feature speaks for a class, against the documents of other classes."""
 
     @property
     def n_classes(self) -> int:
@@ -170,3 +172,28 @@ class Model(ABC):
 
     def _name(self, position: int) -> str:
         return f"x{self.support[position]}" if self.names is None else self.names[position]
+
+
+def of_others(values: Array, weights: Array) -> tuple[Array, Array]:
+    """For each class the sum of what the others have, (C, k), and of their weights, (C, 1), up to a common factor.
+
+    A class weighs as many as its documents are: one of three documents beside two of millions says next to nothing.
+    Nothing is taken from a total, which could lose the digits of a small class beside a large one.
+
+    Parameters
+    ----------
+    values : (C, k) of each class
+    weights : (C,) documents of each class, above 0
+    """
+    if len(weights) == 2:
+        return values[::-1], np.ones((2, 1))
+    shares = np.maximum(weights / weights.max(), _LEAST_SHARE)[:, None]
+    return _sums_of_others(values * shares), _sums_of_others(shares)
+
+
+def _sums_of_others(values: Array) -> Array:
+    """For each row the sum of the rows above it and of those below."""
+    above, below = np.zeros(values.shape), np.zeros(values.shape)
+    np.cumsum(values[:-1], axis=0, out=above[1:])
+    np.cumsum(values[:0:-1], axis=0, out=below[-2::-1])
+    return above + below

@@ -13,7 +13,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct
 from nfs_dask.arrays.kernels import kernel
-from nfs_dask.models.model import Model
+from nfs_dask.models.model import Model, of_others
 from nfs_dask.statistics.binary_counts import check_binary
 
 
@@ -130,16 +130,16 @@ class NaiveBayesModel(Model):
         return weights, start.value
 
     def margins(self) -> Array:
-        """(C, k) how much more a feature adds to the score of a class than to that of the others on average.
+        """(C, k) how much more a feature adds to the score of a class than to that of others on average.
 
-        Of the classes that have documents; 0 where there are no others.
+        On average over the documents of other classes; 0 where there are no others.
         """
-        steps, others = self.steps[self.seen], len(self.seen) - 1
-        out = np.zeros(self.steps.finite.shape)
-        if others:
-            finite = steps.finite - (steps.finite.sum(axis=0) - steps.finite) / others
-            zeros = steps.zeros * others - (steps.zeros.sum(axis=0) - steps.zeros)
-            out[self.seen] = LogTerms(finite, zeros).value
+        steps, out = self.steps[self.seen], np.zeros(self.steps.finite.shape)
+        if len(self.seen) > 1:
+            documents = self.class_count[self.seen]
+            finite, weights = of_others(steps.finite, documents)
+            zeros, _ = of_others(steps.zeros, documents)
+            out[self.seen] = LogTerms(steps.finite - finite / weights, steps.zeros * weights - zeros).value
         return out
 
     def _average(self, steps: LogTerms) -> Array:
