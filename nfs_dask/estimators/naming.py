@@ -13,16 +13,18 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import StoreError
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
+from nfs_dask.text.column_names import Named, some_of
+from nfs_dask.text.strings import Strings
 
 
 @dataclass(frozen=True)
 class GivenNames:
     """Names that came with data in memory."""
 
-    array: Array  # (n_features,) of strings
+    array: Named  # (n_features,)
 
     def names(self, columns: Array) -> Sequence[str] | None:
-        return [str(name) for name in self.array[columns]]
+        return some_of(self.array, columns)
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,10 @@ def known_names(source: Source, given: Array | None) -> KnownNames | None:
     stored = stored_names(source)
     if stored is not None:
         return stored
-    return GivenNames(np.array(source.names(np.arange(source.n_features)), object) if given is None else given)
+    names: Named | None = source.names_in_memory if given is None else given
+    if names is None:
+        names = source.names(np.arange(source.n_features))
+    return GivenNames(names if isinstance(names, Strings) else np.asarray(names, object))
 
 
 def stored_names(source: Source) -> StoredNames | None:

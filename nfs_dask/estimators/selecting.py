@@ -13,6 +13,7 @@ from nfs_dask.estimators.inputs import check_fitted, rows_of
 from nfs_dask.estimators.output_frames import contained
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.column_selection import restore, select
+from nfs_dask.text.column_names import with_names
 
 
 class SelectingMixin:
@@ -86,7 +87,7 @@ class SelectingMixin:
 
     def _transformed(self, X: Any) -> Any:
         """The selected columns, in a container that is like X."""
-        return select(rows_of(self, X), self.model_.support, self.engine)
+        return with_names(select(rows_of(self, X), self.model_.support, self.engine), self.model_.names)
 
     def inverse_transform(self, X: Any) -> Any:
         """Selected columns back in their places, (n, n_features_in_); the others are empty. The result is sparse.

@@ -23,6 +23,7 @@ from nfs_dask.prediction.counted_rows import as_scipy, no_rows
 from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals, Totals, merge_totals
 from nfs_dask.prediction.lazy_chunks import fold_partitions, map_chunks, partitions
 from nfs_dask.prediction.vectorizing import KnownColumns, Splitter
+from nfs_dask.text.column_names import with_names
 from nfs_dask.text.ordering import take
 from nfs_dask.text.settings import DEFAULT_PATTERN
 
@@ -77,7 +78,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     Texts are a list, tuple, iterator, numpy array or Series of strings; or a dask bag or Series of them: then `fit`
     counts each partition where it is, and `transform` gives a lazy dask array with a chunk of unknown height for each.
     Counts are int64, weights float64, and a matrix is a scipy CSR array, also where scikit-learn is configured to make
-    frames of what comes from transformers: it has none for sparse rows. With ``vocabulary`` or ``hashed``, counts need
+    frames of what comes from transformers: it has none for sparse rows. It carries the terms, so that an estimator of
+    this package that comes next knows them, and its model files do. With ``vocabulary`` or ``hashed``, counts need
     no `fit`; weights do.
 
     Examples
@@ -166,9 +168,10 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         columns = self._ready()
         X = checked_texts(X)
         if not is_collection(X):
-            return as_scipy(columns.matrix(X), columns.n_columns)
+            return with_names(as_scipy(columns.matrix(X), columns.n_columns), columns.terms)
         meta = as_scipy(no_rows(columns.splitter.settings), columns.n_columns)
-        return map_chunks(partitions(X), vectorize_partition, columns, "vectors", meta=meta, width=columns.n_columns)
+        rows = map_chunks(partitions(X), vectorize_partition, columns, "vectors", meta=meta, width=columns.n_columns)
+        return with_names(rows, columns.terms)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """`fit` and `transform` in one; in memory, texts are read once.
@@ -193,7 +196,9 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         totals = TermTotals.of(counted, made.settings.binary)
         kept = totals.kept(made.filters)
         self._columns = _found_columns(totals, kept, splitter)
-        return as_scipy(self._columns.matrix_of(counted, kept), self._columns.n_columns)
+        return with_names(
+            as_scipy(self._columns.matrix_of(counted, kept), self._columns.n_columns), self._columns.terms
+        )
 
     @available_if(lambda self: self.hashed is None)
     def get_feature_names_out(self, input_features: Any = None) -> Array:

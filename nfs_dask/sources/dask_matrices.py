@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
-from nfs_dask.containers import a_type, is_collection, text_names
+from nfs_dask.containers import a_type, is_collection
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_tree
 from nfs_dask.sources.chunks import height, make_block, merged, part_classes, weigh
@@ -27,6 +27,7 @@ from nfs_dask.sources.labels import encode, encode_as, sample_weights, smallest_
 from nfs_dask.sources.matrices import check_size
 from nfs_dask.sources.matrix_source import check_names
 from nfs_dask.sources.source import BLOCK_NBYTES, Facts, Sizes, Source
+from nfs_dask.text.column_names import Named, names_with, some_of
 from nfs_dask.units import MiB
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class CollectionSource(Source):
             import_nbytes=PANDAS_NBYTES if hasattr(X, "columns") else 0,
         )
         check_size(self.n_rows, self.n_features)
-        self._names = check_names(text_names(X) if names is None else names, self.n_features)
+        self._names = check_names(names_with(X) if names is None else names, self.n_features)
         self._heights, self._annotations = heights, annotations
         self.delayed = self._tasks(chunks, codes, weights, heights, widths)
 
@@ -187,7 +188,11 @@ class CollectionSource(Source):
             yield self._compute([task], scheduler="threads")[0]
 
     def names(self, columns: Array) -> list[str] | None:
-        return None if self._names is None else [str(self._names[c]) for c in columns]
+        return None if self._names is None else some_of(self._names, columns)
+
+    @property
+    def names_in_memory(self) -> Named | None:
+        return self._names
 
     @property
     def annotations(self) -> Annotations | None:

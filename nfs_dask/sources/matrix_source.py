@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block
-from nfs_dask.containers import is_column, python_values, text_names, unwrapped
+from nfs_dask.containers import is_column, python_values, unwrapped
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labels import encode, sample_weights
 from nfs_dask.sources.matrices import as_rows, check_size, kind_of
 from nfs_dask.sources.source import Facts, Source
+from nfs_dask.text.column_names import Named, names_with, some_of
 
 if TYPE_CHECKING:
     from nfs_dask.store.row_columns import Annotations
@@ -28,7 +29,7 @@ class MatrixSource(Source):
     y : (n_rows,) labels, optional
     sample_weight : (n_rows,) numbers of zero or more, optional
     names : (n_features,) strings, optional
-        By default a DataFrame's columns, if they are text.
+        By default a DataFrame's columns, if they are text, or what the matrix of a TextVectorizer carries.
     annotations : the table of rows of an AnnData, optional
     """
 
@@ -47,7 +48,7 @@ class MatrixSource(Source):
         if y is not None:
             classes, self._codes = encode(y, rows.n_rows)
         self._weights = None if sample_weight is None else sample_weights(sample_weight, rows.n_rows)
-        self._names = check_names(text_names(X) if names is None else names, rows.n_features)
+        self._names = check_names(names_with(X) if names is None else names, rows.n_features)
         self._annotations = annotations
         self._cuts = rows.cut()
         self._sizes = self._cuts.sizes(rows.entry_nbytes, rows.nbytes)
@@ -75,10 +76,14 @@ class MatrixSource(Source):
             yield Block(indptr, indices, data, codes, self.n_features, weights, first, number, full)
 
     def names(self, columns: Array) -> list[str] | None:
-        return None if self._names is None else [str(self._names[c]) for c in columns]
+        return None if self._names is None else some_of(self._names, columns)
+
+    @property
+    def names_in_memory(self) -> Named | None:
+        return self._names
 
 
-def check_names(names: Sequence[str] | Array | None, n_features: int) -> Sequence[str] | Array | None:
+def check_names(names: Named | None, n_features: int) -> Named | None:
     """Refuse names that are not one for each column."""
     names = unwrapped(names, "names")
     if is_column(names) and not isinstance(names, np.ndarray):

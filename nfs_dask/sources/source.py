@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nfs_dask.store.row_columns import Annotations
     from nfs_dask.store.term_table import TermTable
     from nfs_dask.store.text_facts import TextFacts
+    from nfs_dask.text.column_names import Named
     from nfs_dask.text.strings import Strings
 
 BLOCK_NBYTES = 32 * MiB  # what a source aims at for one block in memory
@@ -108,6 +109,11 @@ class Source(ABC):
 
     def names(self, columns: Array) -> list[str] | None:
         """Names of the given columns, read without loading the rest; None where the data have no names."""
+        return None
+
+    @property
+    def names_in_memory(self) -> Named | None:
+        """Names of all columns, where they are in memory already."""
         return None
 
     def strings(self, start: int, stop: int) -> Strings | None:
