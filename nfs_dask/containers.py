@@ -15,6 +15,7 @@ from nfs_dask.errors import InputError
 
 LIBRARIES = ("numpy", "scipy", "sparse", "pandas", "polars", "pyarrow", "xarray", "dask")
 AT_A_TIME = 1 << 14  # values of a column
+MOST_NAMED = 20  # columns of a table, in messages
 
 
 def library_of(data: Any) -> str | None:
@@ -62,6 +63,24 @@ def column_names(data: Any) -> list[Any] | None:
 def column_types(data: Any) -> list[Any]:
     """What the columns of a table say that their values are."""
     return list(data.schema.types if library_of(data) == "pyarrow" else data.dtypes)
+
+
+def split_off(frame: Any, name: str) -> tuple[Any, Any]:
+    """A column of a table, and the table without it."""
+    names = column_names(frame) or []
+    if name not in names:
+        raise InputError(f"the {type(frame).__name__} {of_columns(names)}; {name!r} is not among them")
+    library = library_of(frame)
+    if library == "pyarrow":
+        return frame[name], frame.drop_columns([name])
+    return frame[name], frame.drop(name) if library == "polars" else frame.drop(columns=[name])
+
+
+def of_columns(names: Sequence[Any]) -> str:
+    """Which columns a table has, in words."""
+    if not names:
+        return "has no columns"
+    return f"has the columns {', '.join(map(repr, names[:MOST_NAMED]))}{', ...' if len(names) > MOST_NAMED else ''}"
 
 
 def text_names(data: Any) -> list[str] | None:
@@ -132,6 +151,22 @@ def unwrapped(data: Any, name: str = "X") -> Any:
         import pyarrow as pa
 
         return pa.Table.from_batches([data])
+    return data if library is not None else _of_others(data, name)
+
+
+def _of_others(data: Any, name: str) -> Any:
+    """The table of pyarrow that is in a relation of DuckDB, a dataset of Hugging Face, or what else hands out one."""
+    module, kind = type(data).__module__.partition(".")[0], type(data).__name__
+    if module == "datasets" and kind == "Dataset":
+        return data.with_format("arrow")[:]
+    if module == "datasets" and kind in ("DatasetDict", "IterableDatasetDict"):
+        raise InputError(f"{name} has several splits; give one of them, such as {name}[{next(iter(data), 'train')!r}]")
+    if module == "datasets" and kind == "IterableDataset":
+        raise InputError(f"{name} is a stream of Hugging Face; load it with streaming=False, or give Parquet files")
+    if hasattr(type(data), "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        return pa.table(data)
     return data
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.containers import of_columns
 from nfs_dask.documents.decoding import explain_undecodable, invalid_utf8
 from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, DocumentProblem, ProblemKind, TextColumns
 from nfs_dask.documents.whitespace import blank
@@ -23,7 +24,6 @@ from nfs_dask.text.strings import Strings
 BATCH_DOCUMENTS = 1 << 16  # most in a batch, so that neither very short documents nor their problems pile up
 MISSING_TEXT = "the text is missing (that of a document without words is '')"
 GOOD_WEIGHTS = "weights are finite numbers of zero or more"
-MOST_NAMED = 20  # columns in a message
 LONGEST_SHOWN = 40  # characters of a value in a message
 
 
@@ -116,9 +116,7 @@ def failure(where: str, what: str) -> InputError:
 
 def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> None:
     """Refuse to read a table that lacks what is asked for."""
-    has = (
-        f"{path} has the columns {', '.join(map(repr, there[:MOST_NAMED]))}{', ...' if len(there) > MOST_NAMED else ''}"
-    )
+    has = f"{path} {of_columns(there)}"
     if not columns.text:
         raise InputError(f"{has}; say which of them hold the texts with text_column=")
     others = [("label_column", columns.label), ("weight_column", columns.weight)]

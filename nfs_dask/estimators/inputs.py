@@ -16,6 +16,7 @@ from nfs_dask.documents.at_hand import PLAIN, holds_no_text, holds_texts, text_c
 from nfs_dask.errors import InputError
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.reader import Reader, TextSource
+from nfs_dask.sources.anndata_memory import is_anndata
 from nfs_dask.sources.matrices import as_numbers, as_rows
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
@@ -28,6 +29,11 @@ def open_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset
 
     A `Dataset` brings its own labels and weights, unless others are given for its rows.
     """
+    if isinstance(y, str):
+        raise InputError(
+            f"y is a single value, {y!r}; give one label for each row: of a table its column, such as X[{y!r}], the "
+            f"other columns as X; of an AnnData adata.obs[{y!r}]"
+        )
     if isinstance(X, Dataset):
         if y is None and sample_weight is None:
             return X
@@ -41,8 +47,13 @@ def open_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset
 
 
 def numeric(X: Any) -> Any:
-    """X itself, without what it is wrapped in, and an array of Python objects as numbers; texts are refused."""
+    """X itself, without what it is wrapped in, and an array of Python objects as numbers; texts are refused.
+
+    Of an AnnData its matrix, which knows what its columns are called.
+    """
     X = unwrapped(X)
+    if is_anndata(X):
+        return Dataset(open_source(X))
     refuse_texts(X)
     return as_numbers(X) if isinstance(X, np.ndarray) and X.dtype.kind == "O" else X
 

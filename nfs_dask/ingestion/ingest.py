@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from nfs_dask.containers import listed, unwrapped
+from nfs_dask.containers import column_names, is_frame, listed, of_columns, split_off, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
+from nfs_dask.documents.at_hand import text_columns
+from nfs_dask.documents.dask_documents import TEXT
 from nfs_dask.documents.open_documents import is_documents, open_documents
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.choose import choose_engine
@@ -73,8 +75,9 @@ def ingest(
     source
         Documents: Parquet, CSV, JSON lines, lines of text, or folders and tar archives with a folder for each class,
         as a path, URL or pattern, or a list of `Path`. Any other list, array or Series of strings is documents; so is a
-        Dask bag of strings, (text, label) pairs or dicts, and a DataFrame or pyarrow Table with ``text_column``. Or a
-        matrix: in memory, a Dask array, or files that `open_dataset` opens.
+        Dask bag of strings, (text, label) pairs or dicts, and a table with ``text_column``: a DataFrame, a pyarrow
+        Table, a relation of DuckDB, a dataset of Hugging Face. Or a matrix: in memory, a Dask array, or files that
+        `open_dataset` opens.
     store
         A new path or URL; with ``append``, an existing store.
     labels, label_column
@@ -185,7 +188,8 @@ def open_ingest(
     label_column, weight_column = columns.label_column, columns.weight_column
     if not is_documents(source, columns):
         _refuse_text_parameters(source, columns, terms)
-        opened = _open_matrix(source, labels, label_column, _weights_of(source, weights, weight_column))
+        _refuse_columns_of_texts(source, {labels} if isinstance(labels, str) else {label_column, weight_column})
+        opened = _open_matrix(*_with_weights(source, weights, weight_column), labels, label_column)
         return MatrixIngest(opened, target, names, append, layout)
     for what, column, values in (("label", label_column, labels), ("weight", weight_column, weights)):
         if column is not None and values is not None:
@@ -212,25 +216,42 @@ def _refuse_text_parameters(source: Any, *given: DocumentParameters | TermParame
         )
 
 
+def _refuse_columns_of_texts(source: Any, others: Set[str | None]) -> None:
+    """Refuse a table with columns of texts, of which nobody said which are the documents."""
+    if not is_frame(source):
+        return
+    texts = [name for name in text_columns(source) if name not in others and is_documents(source[name])]
+    if texts:
+        raise InputError(
+            f"the {type(source).__name__} {of_columns(column_names(source) or ())}, none of them {TEXT!r}; say which "
+            f"holds the texts with text_column=, such as text_column={texts[0]!r}; of a matrix, leave columns of texts "
+            "out"
+        )
+
+
 def _shown(source: Any) -> str:
     return repr(source) if isinstance(source, (str, os.PathLike)) else f"a {type(source).__name__}"
 
 
-def _open_matrix(source: Any, labels: Any, label_column: str | None, weights: Any) -> Source:
+def _open_matrix(source: Any, weights: Any, labels: Any, label_column: str | None) -> Source:
     if label_column is not None and labels is not None:
         raise InputError("labels= and label_column= both say what the labels are; give one of them")
     return open_source(source, labels=label_column if labels is None else labels, sample_weight=weights, look=False)
 
 
-def _weights_of(source: Any, weights: Any, column: str | None) -> Any:
-    """Weights that were given, or those in a column of an AnnData."""
+def _with_weights(source: Any, weights: Any, column: str | None) -> tuple[Any, Any]:
+    """A matrix, and weights that were given, or those in a column of it that is no feature."""
     if column is None:
-        return weights
+        return source, weights
     if weights is not None:
         raise InputError("weights= and weight_column= both say what the weights are; give one of them")
     if is_anndata(source):
-        return column_of(source, column)
+        return source, column_of(source, column)
+    if is_frame(source):
+        weights, rest = split_off(source, column)
+        return rest, weights
     raise InputError(
-        f"weight_column={column!r} names a column of documents or of an AnnData in memory, and {_shown(source)} is "
-        "neither; give one weight for each row as weights=, such as anndata.read_h5ad(path, backed='r').obs[column]"
+        f"weight_column={column!r} names a column of documents, a table or an AnnData in memory, and {_shown(source)} "
+        "is none of these; give one weight for each row as weights=, such as "
+        "anndata.read_h5ad(path, backed='r').obs[column]"
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import a_type, is_collection, unwrapped
+from nfs_dask.containers import a_type, is_collection, is_frame, split_off, unwrapped
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import expand
 from nfs_dask.files.folder import is_url
@@ -60,7 +60,8 @@ def open_source(
     names
         One name for each column.
     labels
-        The column or array of a file that holds its labels. Also taken for ``y``, if it is not the name of one.
+        The column or array of a file, or the column of a table, that holds the labels. Also taken for ``y``, if it is
+        not the name of one.
     layer
         Layer of an AnnData file that is read instead of X.
     look
@@ -96,11 +97,11 @@ def _is_source(X: Any) -> bool:
 
 
 def _open_source(X: Source, request: Request) -> Source:
-    return _joined(_without_columns(X, request), request)
+    return _joined(*_without_columns(X, request))
 
 
 def _open_collection(X: Any, request: Request) -> Source:
-    _without_columns(X, request)
+    X, request = _without_columns(*_with_labels(X, request))
     return CollectionSource(X, request.y, request.sample_weight, request.names, request.annotations)
 
 
@@ -114,7 +115,7 @@ def _open_anndata(X: Any, request: Request) -> Source:
 
 
 def _open_matrix(X: Any, request: Request) -> Source:
-    _without_columns(X, request)
+    X, request = _without_columns(*_with_labels(X, request))
     y, weights = _computed(request.y), _computed(request.sample_weight)
     return MatrixSource(X, y, weights, request.names, request.annotations)
 
@@ -136,14 +137,26 @@ _WAYS: tuple[tuple[str, Callable[[Any], bool], Callable[[Any, Request], Source]]
 )
 
 
-def _without_columns(X: Any, request: Request) -> Any:
-    for name, value in (("labels", request.labels), ("layer", request.layer)):
-        if value is not None:
-            raise InputError(
-                f"{name}={value!r} names a part of a file, but X is {a_type(X)}; give labels as y=, and the "
-                "matrix that is meant as X"
-            )
-    return X
+def _with_labels(X: Any, request: Request) -> tuple[Any, Request]:
+    """A table without the column of it that was named as labels, and its values as labels."""
+    if request.labels is None or not is_frame(X):
+        return X, request
+    labels, rest = split_off(X, request.labels)
+    return rest, replace(request, y=labels, labels=None)
+
+
+def _without_columns(X: Any, request: Request) -> tuple[Any, Request]:
+    if request.labels is not None:
+        raise InputError(
+            f"labels={request.labels!r} names a column, and X is {a_type(X)}, which has none; give one label for each "
+            "row, as a list, array or Series"
+        )
+    if request.layer is not None:
+        raise InputError(
+            f"layer={request.layer!r} names a matrix of an AnnData, and X is {a_type(X)}; leave it out, and give the "
+            "matrix that is meant as X"
+        )
+    return X, request
 
 
 def _joined(source: Source, request: Request) -> Source:

@@ -100,5 +100,5 @@ def test_what_is_in_a_file_is_refused_with_the_way_to_read_it(tmp_path):
     for path in ("a.h5ad", "a.zarr"):
         with pytest.raises(InputError, match=r"raw is no layer.*to_adata\(\)"):
             open_source(tmp_path / path, layer="raw")
-        with pytest.raises(InputError, match=r"weight_column='w' names a column of documents .* weights="):
+        with pytest.raises(InputError, match=r"weight_column='w' names a column of documents, a table .* weights="):
             nfs.ingest(tmp_path / path, tmp_path / "s", weight_column="w")
