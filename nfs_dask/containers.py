@@ -166,7 +166,7 @@ def _of_others(data: Any, name: str) -> Any:
     if hasattr(type(data), "__arrow_c_stream__"):
         import pyarrow as pa
 
-        return pa.table(data)
+        return pa.chunked_array(data) if is_series(data) else pa.table(data)
     return data
 
 

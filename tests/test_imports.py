@@ -38,6 +38,7 @@ DASK = {
     "engine/distributed.py",
     "graphs.py",
     "prediction/column_selection.py",
+    "prediction/lazy_frames.py",
     "sources/dask_matrices.py",
 }
 SKLEARN = {"sources/svmlight.py", "ingestion/text_options.py", "selection/splitters.py"}

@@ -45,7 +45,8 @@ def holds_texts(X: Any, regions: Sequence[str] = PLAIN) -> bool:
         return True
     if is_frame(X):
         names = column_names(X) or ()
-        return any(region in names and _may_be_text(type_of(X[region])) for region in regions if region)
+        nothing = not is_collection(X) and not len(X)  # whose types say nothing
+        return any(region in names and (nothing or _may_be_text(type_of(X[region]))) for region in regions if region)
     if is_arrow(X) or hasattr(type(X), "dtype"):
         one_column = getattr(X, "ndim", 1) == 1 and _may_be_text(type_of(X))
         return one_column and (is_collection(X) or any(isinstance(value, str) for value in iterated(X)))
@@ -55,7 +56,7 @@ def holds_texts(X: Any, regions: Sequence[str] = PLAIN) -> bool:
 def holds_no_text(X: Any) -> bool:
     """Whether X is documents without a text: none, or beginning with None or bytes, which `batches` explains."""
     if is_column(X):
-        return getattr(type_of(X), "kind", "") == "S" or (not len(X) and _may_be_text(type_of(X)))
+        return getattr(type_of(X), "kind", "") == "S" or not (is_collection(X) or len(X))
     return isinstance(X, (list, tuple)) and (not len(X) or X[0] is None or isinstance(X[0], (bytes, bytearray)))
 
 

@@ -23,8 +23,9 @@ class PredictingMixin:
     """Prediction over a `Model`.
 
     All methods take a matrix in memory (of numpy, scipy, sparse, pandas, polars, pyarrow or xarray), a dask array or
-    DataFrame, or a `Dataset`. Of a Dask collection the result is a lazy dask array; else it is a numpy array, for a
-    `Dataset` made block by block by the engine.
+    DataFrame, or a `Dataset`. Of a Dask DataFrame or Series the result is a lazy Dask Series, or a DataFrame with a
+    column for each class, with the same index and divisions; of another Dask collection a lazy dask array; else it is a
+    numpy array, for a `Dataset` made block by block by the engine.
 
     A model that was fitted to texts which `nfs_dask.ingest` read takes raw text as well: a list, tuple, numpy array or
     Series of strings, a dask bag or Series. Where documents have several regions, a DataFrame with these columns, or

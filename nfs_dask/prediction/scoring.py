@@ -1,7 +1,8 @@
 """Scoring documents with a model: a map over blocks, wherever they lie.
 
-In memory the result is an array; of a Dask collection, a lazy one with a chunk for each row of chunks; of a dataset, an
-array in memory, made by the engine block by block. Texts are rows like others, as soon as a reader is beside them.
+In memory the result is an array; of a Dask collection, a lazy one with a chunk for each row of chunks, or where rows
+have an index, a lazy Series or data frame; of a dataset, an array in memory, made by the engine block by block. Texts
+are rows like others, as soon as a reader is beside them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from nfs_dask.documents.document_source import DocumentProblem
 from nfs_dask.engine.engine import Engine
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.lazy_chunks import heights, map_chunks, partitions
+from nfs_dask.prediction.lazy_frames import has_index, with_index_of
 from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, What, asked_in_turn
 from nfs_dask.prediction.reader import Reader, TextSource, partition_source
 from nfs_dask.sources.dask_matrices import CollectionSource
@@ -40,7 +42,9 @@ def score(X: Any, model: Model, what: What, engine: Engine | None = None) -> Any
     Returns
     -------
     (n_rows,), (n_rows, C), or for "whiten" (n_rows, k)
-        A dask array for a Dask collection, of texts with unknown row chunks; else numpy.
+        Of a Dask data frame or Series, but for "whiten", a Dask Series, or a data frame with a column for each class,
+        which have its index and divisions. Of other Dask collections a dask array, of texts with unknown row chunks;
+        else numpy.
     """
     if isinstance(X, (Dataset, ReadDocuments)):
         return _together(list(asked_in_turn(score_run, X, model, engine, what)))
@@ -71,11 +75,18 @@ def score_chunk(shared: Model | Reader, chunk: Any, number: int, what: What) -> 
 
 def _score_lazily(X: Any, model: Model, what: What) -> Any:
     texts, width = isinstance(X, TextSource), _width(model, what)
-    chunks = partitions(X.given) if texts else CollectionSource(X).delayed
-    shared, rows = (X.reader, None) if texts else (model, heights(X))
+    if texts:
+        given, parts = X.given, partitions(X.given)
+        chunks, shared, rows = parts, X.reader, None
+    else:
+        source = CollectionSource(X)
+        given, parts, chunks, shared, rows = X, source.first_chunks, source.delayed, model, heights(X)
     task, label = partial(score_chunk, what=what), what.replace("_", "-")
     meta = np.empty((0,) if width is None else (0, 0), _type_of(model, what))
-    return map_chunks(chunks, task, shared.for_tasks(), label, rows=rows, meta=meta, width=width)
+    scores = map_chunks(chunks, task, shared.for_tasks(), label, rows=rows, meta=meta, width=width)
+    if what == "whiten" or not has_index(given):
+        return scores
+    return with_index_of(given, parts, scores, model.classes.tolist())
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,11 @@ class CollectionSource(Source):
         chunks = [list(row) for row in self._parts(X)]
         return chunks, None if any(math.isnan(n) for n in rows) else [int(n) for n in rows], [int(n) for n in widths]
 
+    @property
+    def first_chunks(self) -> list[Any]:
+        """The first of each row of chunks: of a DataFrame its partitions."""
+        return [row[0] for row in self._chunks]
+
     def _parts(self, collection: Any) -> Any:
         """One Delayed for each chunk. Dask's optimisation would drop the futures of persisted collections."""
         return collection.to_delayed(optimize_graph=not self._futures)
