@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from nfs_dask.estimators.bernoulli import SparseBernoulliNB
     from nfs_dask.estimators.centers import SparseCentroid
+    from nfs_dask.estimators.evaluating import evaluate
     from nfs_dask.estimators.hybrid import HybridNB
     from nfs_dask.estimators.loading import load_model
     from nfs_dask.estimators.multinomial import SparseMultinomialNB
@@ -57,6 +58,7 @@ _HOME = {
     "TextVectorizer": "nfs_dask.estimators.vectorizer",
     "accuracy_coverage": "nfs_dask.prediction.coverage",
     "cross_validate": "nfs_dask.selection.cross_validate",
+    "evaluate": "nfs_dask.estimators.evaluating",
     "ingest": "nfs_dask.ingestion.ingest",
     "load_model": "nfs_dask.estimators.loading",
     "open_dataset": "nfs_dask.dataset",
@@ -86,6 +88,7 @@ __all__ = [
     "__version__",
     "accuracy_coverage",
     "cross_validate",
+    "evaluate",
     "ingest",
     "load_model",
     "open_dataset",

@@ -13,6 +13,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_fitted, one_column, rows_of
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import as_scipy
+from nfs_dask.prediction.evaluation import evaluate
 from nfs_dask.prediction.model_rows import What
 from nfs_dask.prediction.reader import Reader
 from nfs_dask.prediction.scoring import score
@@ -65,19 +66,23 @@ class PredictingMixin:
         """
         return self._score(X, "decision_function")
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of rows whose class is predicted rightly.
 
         Parameters
         ----------
         X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
-        y : (n,) labels
+        y : (n,) labels, optional
+            A Dataset brings its own; `nfs_dask.evaluate` says more about it.
         sample_weight : (n,) weights, optional
         """
         from sklearn.metrics import accuracy_score
 
-        if isinstance(X, Dataset) and y is None:
-            raise InputError("score needs the labels of these rows as y=")
+        if isinstance(X, Dataset) and y is None and sample_weight is None:
+            rows_of(self, X)  # says what is wrong with rows of other features
+            return evaluate(self.model_, X, self.engine).accuracy
+        if y is None:
+            raise InputError("score needs the labels of these rows as y=, one for each")
         columns = (unwrapped(y, "y"), self.predict(X), unwrapped(sample_weight, "sample_weight"))
         y, predicted, sample_weight = (c.compute() if is_collection(c) else c for c in columns)
         weights = None if sample_weight is None else sample_weights(sample_weight, len(predicted))

@@ -222,11 +222,23 @@ def judge(task: ModelTask) -> Evaluation:
             labels, codes = encode(batch.labels, batch.n_documents)
             seen.note(batch)
         assert labels is not None, "what is compared has labels"
-        labelled = codes >= 0
-        scores, codes = model.scores(block, task.rows.trusted)[labelled], codes[labelled]
-        confidence = Confidence.of(model, scores, _positions(labels, model.classes)[codes])
-        found += Evaluation(labels, model.classes, _confusion(codes, scores, len(labels)), seen, confidence)
+        found += _judged(model, model.scores(block, task.rows.trusted), labels, codes, seen)
     return found
+
+
+def judged(model: Model, scores: Array, labels: Array, codes: Array) -> Evaluation:
+    """The same of scores at hand, (n, C); ``codes`` (n,) number the labels, below 0 for documents without one."""
+    if not len(labels):
+        raise InputError("there are no labels to compare with; give at least one")
+    _check_comparable(labels, model.classes)
+    return _judged(model, scores, labels, codes, Seen())
+
+
+def _judged(model: Model, scores: Array, labels: Array, codes: Array, seen: Seen) -> Evaluation:
+    labelled = codes >= 0
+    scores, codes = scores[labelled], codes[labelled]
+    confidence = Confidence.of(model, scores, _positions(labels, model.classes)[codes])
+    return Evaluation(labels, model.classes, _confusion(codes, scores, len(labels)), seen, confidence)
 
 
 def _confusion(codes: Array, scores: Array, n_labels: int) -> Array:

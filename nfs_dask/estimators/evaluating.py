@@ -1,0 +1,158 @@
+"""`evaluate`: how good a fitted classifier is on documents whose labels are known, wherever they lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nfs_dask.containers import a_type, is_collection, is_column, is_frame, listed, split_off, unwrapped
+from nfs_dask.dataset import Dataset, open_dataset
+from nfs_dask.documents.dask_documents import TEXT
+from nfs_dask.documents.open_documents import UTF8, is_documents, open_documents
+from nfs_dask.engine.engine import Engine
+from nfs_dask.errors import InputError
+from nfs_dask.estimators.classifier import SparseClassifier
+from nfs_dask.estimators.inputs import check_features, check_fitted, numeric, one_column, reader_of, rows_of
+from nfs_dask.prediction import evaluation
+from nfs_dask.prediction.evaluation import Evaluation, judged
+from nfs_dask.prediction.model_rows import ReadDocuments
+from nfs_dask.prediction.scoring import score
+from nfs_dask.sources.labels import encode
+from nfs_dask.sources.open_source import open_source
+
+_DEFAULTS = {"encoding": UTF8, "on_error": "fail"}
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    label_column: str | None = None,
+    text_column: str | None = None,
+    regions: Sequence[str] | Mapping[str, str] | None = None,
+    encoding: str = UTF8,
+    on_error: str = "fail",
+    engine: Engine | None = None,
+) -> Evaluation:
+    """How good a fitted classifier is: the numbers of ``nfs-dask evaluate``.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator of this package.
+    X
+        A Dataset with labels; a matrix, also of Dask or in files, as `fit` and `open_dataset` take them; or for a model
+        of texts, documents as `ingest` takes them, in files of any kind, in tables, or in memory.
+    y : (n,) labels, optional
+        Of rows and texts that bring none.
+    label_column
+        The column of X that holds the labels.
+    text_column, regions, encoding, on_error
+        How documents are read, as of `ingest`.
+    engine
+        Where they are read; None: that of the estimator, else as for a pass.
+
+    Returns
+    -------
+    Evaluation
+        With ``accuracy`` and its 95 % ``interval``, ``balanced_accuracy``, ``precision`` and ``recall`` of each of
+        ``labels``, and ``confusion``; `to_json` has all of them, and calibration and coverage of models that have
+        probabilities. Documents count once, whatever weights they have; those without a label do not.
+
+    Examples
+    --------
+    >>> import nfs_dask as nfs
+    >>> X = [[2, 0, 1], [1, 1, 0], [0, 2, 1], [0, 1, 1]]
+    >>> model = nfs.SparseMultinomialNB(k=2).fit(X, ["tea", "tea", "coffee", "coffee"])
+    >>> nfs.evaluate(model, X, ["tea", "coffee", "coffee", "coffee"]).accuracy
+    0.75
+    """
+    _check_model(model)
+    engine = model.engine if engine is None else engine
+    reading = {"text_column": text_column, "regions": regions, "encoding": encoding, "on_error": on_error}
+    if y is not None and label_column is not None:
+        raise InputError("y= and label_column= both say what the labels are; give one of them")
+    if isinstance(X, Dataset):
+        _refuse_reading(reading, X)
+        return _of_rows(model, X, y, label_column, engine)
+    X = listed(unwrapped(X))
+    if is_documents(X, text_column=text_column, regions=regions):
+        return _of_documents(model, X, y, label_column, reading, engine)
+    _refuse_reading(reading, X)
+    return _of_rows(model, numeric(X), y, label_column, engine)
+
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, SparseClassifier):
+        raise InputError(
+            f"the model is {a_type(model)}; give a fitted estimator of this package: the last step of a Pipeline, with "
+            "the rows that the steps before it make; or what load_model(path) gives"
+        )
+    check_fitted(model)
+
+
+def _of_rows(model: Any, X: Any, y: Any, label_column: str | None, engine: Engine | None) -> Evaluation:
+    """Of a dataset, or a matrix wherever it lies."""
+    if not isinstance(X, Dataset):
+        X = open_dataset(X, labels=label_column)
+    elif label_column is not None:
+        raise InputError(f"label_column={label_column!r} was given with a Dataset; name it where that is opened")
+    asked = X if y is None else Dataset(open_source(X.source, one_column(y)), X.location)
+    check_features(model, asked)
+    return evaluation.evaluate(model.model_, asked, engine)
+
+
+def _of_documents(
+    model: Any, X: Any, y: Any, label_column: str | None, reading: dict[str, Any], engine: Engine | None
+) -> Evaluation:
+    """Of texts: read piece by piece where they bring their labels."""
+    reader = reader_of(model)
+    if y is not None:
+        return _of_given_labels(model, X, y, reading)
+    if is_collection(X):
+        return _of_given_labels(model, *_lazy_columns(model, X, label_column, reading))
+    if len(reader.features.regions) > 1 and reading["text_column"] is None and reading["regions"] is None:
+        reading = {**reading, "regions": list(reader.features.regions)}
+    documents = open_documents(X, label_column=label_column, **reading)
+    return evaluation.evaluate(model.model_, ReadDocuments(documents, reader), engine)
+
+
+def _of_given_labels(model: Any, X: Any, y: Any, reading: dict[str, Any]) -> Evaluation:
+    """Of texts at hand, with labels beside them."""
+    if isinstance(X, (str, os.PathLike)) or any(isinstance(one, os.PathLike) for one in _members(X)):
+        raise InputError("y= was given, and X is files, whose labels are in them; name their column as label_column=")
+    texts = X if reading["text_column"] is None else split_off(X, reading["text_column"])[0]
+    _refuse_reading({**reading, "text_column": None}, X)
+    scores = score(rows_of(model, texts), model.model_, "scores", model.engine)
+    scores, y = (values.compute() if is_collection(values) else values for values in (scores, unwrapped(y, "y")))
+    labels, codes = encode(one_column(y), len(scores))
+    return judged(model.model_, np.asarray(scores), labels, codes)
+
+
+def _lazy_columns(
+    model: Any, X: Any, label_column: str | None, reading: dict[str, Any]
+) -> tuple[Any, Any, dict[str, Any]]:
+    """The texts and the labels of a Dask data frame; which columns hold the texts is then said."""
+    if label_column is None or not is_frame(X):
+        raise InputError(
+            f"{a_type(X)} of Dask brings no labels here; give them as y=, or a data frame with label_column="
+        )
+    y, rest = split_off(X, label_column)
+    regions = model.model_.text.regions
+    return (rest if len(regions) > 1 else rest[reading["text_column"] or TEXT]), y, {**reading, "text_column": None}
+
+
+def _members(X: Any) -> Sequence[Any]:
+    return X if isinstance(X, (list, tuple)) else ()
+
+
+def _refuse_reading(reading: dict[str, Any], X: Any) -> None:
+    """Refuse what would mean nothing."""
+    useless = [name for name, value in reading.items() if value != _DEFAULTS.get(name)]
+    if useless:
+        what = "has been read already" if is_column(X) or is_collection(X) else "is a matrix"
+        raise InputError(f"{useless[0]}= says how documents are read, and {a_type(X)} {what}; leave it out")
