@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from nfs_dask.containers import a_type, is_collection, is_column, is_frame, listed, split_off, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
 from nfs_dask.documents.dask_documents import TEXT
-from nfs_dask.documents.open_documents import UTF8, is_documents, open_documents
+from nfs_dask.documents.open_documents import is_documents, open_documents
+from nfs_dask.documents.parameters import DocumentParameters, OnError
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier
@@ -23,8 +25,6 @@ from nfs_dask.prediction.scoring import score
 from nfs_dask.sources.labels import encode
 from nfs_dask.sources.open_source import open_source
 
-_DEFAULTS = {"encoding": UTF8, "on_error": "fail"}
-
 
 def evaluate(
     model: Any,
@@ -34,8 +34,8 @@ def evaluate(
     label_column: str | None = None,
     text_column: str | None = None,
     regions: Sequence[str] | Mapping[str, str] | None = None,
-    encoding: str = UTF8,
-    on_error: str = "fail",
+    encoding: str = DocumentParameters.encoding,
+    on_error: OnError = DocumentParameters.on_error,
     engine: Engine | None = None,
 ) -> Evaluation:
     """How good a fitted classifier is: the numbers of ``nfs-dask evaluate``.
@@ -73,15 +73,15 @@ def evaluate(
     """
     _check_model(model)
     engine = model.engine if engine is None else engine
-    reading = {"text_column": text_column, "regions": regions, "encoding": encoding, "on_error": on_error}
+    reading = DocumentParameters(text_column, regions, label_column, encoding=encoding, on_error=on_error)
     if y is not None and label_column is not None:
         raise InputError("y= and label_column= both say what the labels are; give one of them")
     if isinstance(X, Dataset):
         _refuse_reading(reading, X)
         return _of_rows(model, X, y, label_column, engine)
     X = listed(unwrapped(X))
-    if is_documents(X, text_column=text_column, regions=regions):
-        return _of_documents(model, X, y, label_column, reading, engine)
+    if is_documents(X, reading):
+        return _of_documents(model, X, y, reading, engine)
     _refuse_reading(reading, X)
     return _of_rows(model, numeric(X), y, label_column, engine)
 
@@ -106,53 +106,51 @@ def _of_rows(model: Any, X: Any, y: Any, label_column: str | None, engine: Engin
     return evaluation.evaluate(model.model_, asked, engine)
 
 
-def _of_documents(
-    model: Any, X: Any, y: Any, label_column: str | None, reading: dict[str, Any], engine: Engine | None
-) -> Evaluation:
+def _of_documents(model: Any, X: Any, y: Any, reading: DocumentParameters, engine: Engine | None) -> Evaluation:
     """Of texts: read piece by piece where they bring their labels."""
     reader = reader_of(model)
     if y is not None:
         return _of_given_labels(model, X, y, reading)
     if is_collection(X):
-        return _of_given_labels(model, *_lazy_columns(model, X, label_column, reading))
-    if len(reader.features.regions) > 1 and reading["text_column"] is None and reading["regions"] is None:
-        reading = {**reading, "regions": list(reader.features.regions)}
-    documents = open_documents(X, label_column=label_column, **reading)
+        return _of_given_labels(model, *_lazy_columns(model, X, reading))
+    if len(reader.features.regions) > 1 and reading.text_column is None and reading.regions is None:
+        reading = replace(reading, regions=list(reader.features.regions))
+    documents = open_documents(X, reading)
     return evaluation.evaluate(model.model_, ReadDocuments(documents, reader), engine)
 
 
-def _of_given_labels(model: Any, X: Any, y: Any, reading: dict[str, Any]) -> Evaluation:
+def _of_given_labels(model: Any, X: Any, y: Any, reading: DocumentParameters) -> Evaluation:
     """Of texts at hand, with labels beside them."""
     if isinstance(X, (str, os.PathLike)) or any(isinstance(one, os.PathLike) for one in _members(X)):
         raise InputError("y= was given, and X is files, whose labels are in them; name their column as label_column=")
-    texts = X if reading["text_column"] is None else split_off(X, reading["text_column"])[0]
-    _refuse_reading({**reading, "text_column": None}, X)
+    texts = X if reading.text_column is None else split_off(X, reading.text_column)[0]
+    _refuse_reading(replace(reading, text_column=None), X)
     scores = score(rows_of(model, texts), model.model_, "scores", model.engine)
     scores, y = (values.compute() if is_collection(values) else values for values in (scores, unwrapped(y, "y")))
     labels, codes = encode(one_column(y), len(scores))
     return judged(model.model_, np.asarray(scores), labels, codes)
 
 
-def _lazy_columns(
-    model: Any, X: Any, label_column: str | None, reading: dict[str, Any]
-) -> tuple[Any, Any, dict[str, Any]]:
+def _lazy_columns(model: Any, X: Any, reading: DocumentParameters) -> tuple[Any, Any, DocumentParameters]:
     """The texts and the labels of a Dask data frame; which columns hold the texts is then said."""
-    if label_column is None or not is_frame(X):
+    if reading.label_column is None or not is_frame(X):
         raise InputError(
             f"{a_type(X)} of Dask brings no labels here; give them as y=, or a data frame with label_column="
         )
-    y, rest = split_off(X, label_column)
+    y, rest = split_off(X, reading.label_column)
     regions = model.model_.text.regions
-    return (rest if len(regions) > 1 else rest[reading["text_column"] or TEXT]), y, {**reading, "text_column": None}
+    texts = rest if len(regions) > 1 else rest[reading.text_column or TEXT]
+    return texts, y, replace(reading, text_column=None, label_column=None)
 
 
 def _members(X: Any) -> Sequence[Any]:
     return X if isinstance(X, (list, tuple)) else ()
 
 
-def _refuse_reading(reading: dict[str, Any], X: Any) -> None:
+def _refuse_reading(reading: DocumentParameters, X: Any) -> None:
     """Refuse what would mean nothing."""
-    useless = [name for name, value in reading.items() if value != _DEFAULTS.get(name)]
+    told = [one.name for one in fields(reading) if getattr(reading, one.name) != one.default]
+    useless = [name for name in told if name != "label_column"]
     if useless:
         what = "has been read already" if is_column(X) or is_collection(X) else "is a matrix"
         raise InputError(f"{useless[0]}= says how documents are read, and {a_type(X)} {what}; leave it out")
