@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.containers import library_of
 from nfs_dask.documents.checking import TextColumn, check_columns
 from nfs_dask.documents.decoding import is_utf8, to_utf8
 from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
+
+STRINGS_OF_POLARS = (
+    "String",
+    "Categorical",
+    "Enum",
+)  # names of its types
 
 
 def check_schema(path: str, schema: Any, columns: TextColumns) -> None:
@@ -161,3 +168,30 @@ def _decoded(array: Any) -> Any:
 
 def _present(array: Any) -> Array | None:
     return array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+
+
+def are_strings(dtype: Any) -> bool | None:
+    """Whether values of a type of some library are strings; None where only the values themselves can tell.
+
+    Names of types say little: each release of pandas has others.
+
+    >>> are_strings(np.dtype("U3")), are_strings(np.dtype("f8")), are_strings(np.dtype("O"))
+    (True, False, None)
+    """
+    library = library_of(dtype)
+    if library == "polars":
+        name = str(dtype).partition("(")[0]
+        return None if name == "Object" else name in STRINGS_OF_POLARS
+    if library == "pyarrow" or hasattr(dtype, "pyarrow_dtype"):
+        return holds_strings(plain(getattr(dtype, "pyarrow_dtype", dtype)))
+    if hasattr(dtype, "categories"):
+        return None if dtype.categories is None else are_strings(dtype.categories.dtype)
+    kind = getattr(dtype, "type", np.object_)
+    return None if kind is np.object_ else isinstance(kind, type) and issubclass(kind, str)
+
+
+def lie_in_arrow(dtype: Any) -> bool:
+    """Whether texts of a type of pandas or pyarrow lie in Arrow's memory, one after another."""
+    if library_of(dtype) == "pyarrow" or hasattr(dtype, "pyarrow_dtype"):
+        return lie_in_a_row(getattr(dtype, "pyarrow_dtype", dtype))
+    return str(getattr(dtype, "storage", "")).startswith("pyarrow")

@@ -21,9 +21,9 @@ from nfs_dask.containers import (
     iterated,
     type_of,
 )
+from nfs_dask.documents.arrow import are_strings
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.document_source import BATCH_NBYTES
-from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
 

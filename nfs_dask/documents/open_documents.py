@@ -25,11 +25,11 @@ from nfs_dask.containers import (
     type_of,
     unwrapped,
 )
+from nfs_dask.documents.arrow import are_strings
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.dask_documents import TEXT, DaskDocuments, as_bag
 from nfs_dask.documents.decoding import check_encoding
 from nfs_dask.documents.document_source import DocumentSource, TextColumns
-from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.documents.locations import looks_like_path, open_places, place_is_matrix
 from nfs_dask.documents.parameters import DocumentParameters, OnError
 from nfs_dask.documents.texts_in_memory import MemoryDocuments

@@ -14,10 +14,9 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, column_names, is_arrow, is_frame, is_series, iterated, python_values, type_of
-from nfs_dask.documents.arrow import texts_of
+from nfs_dask.documents.arrow import lie_in_arrow, texts_of
 from nfs_dask.documents.checking import BATCH_DOCUMENTS, Bad, Checker, TextColumn, check_columns, is_missing
 from nfs_dask.documents.document_source import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
-from nfs_dask.documents.dtypes import lie_in_arrow
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
 

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import unwrapped
+from nfs_dask.containers import is_collection, unwrapped
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_fitted, rows_of
-from nfs_dask.estimators.output_frames import contained
 from nfs_dask.models.model import Model
-from nfs_dask.prediction.column_selection import restore, select
+from nfs_dask.prediction.column_selection import lazy_frame, restore, select
 from nfs_dask.text.column_names import with_names
+
+_REMEDY = "set the output back with set_output(transform='default')"
 
 
 class SelectingMixin:
@@ -73,7 +74,7 @@ class SelectingMixin:
         (n, k) matrix
         """
         check_fitted(self)
-        return contained(self, self._transformed(X), X)
+        return _contained(self, self._transformed(X), X)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """`fit` and `transform` in one.
@@ -120,3 +121,25 @@ class SelectingMixin:
         check_fitted(self)
         known = getattr(self, "_names", None)
         return self.model_.top_features(n, None if known is None else known.names)
+
+
+def _contained(estimator: Any, selected: Any, X: Any) -> Any:
+    """What a transform of X found, as a frame where one is wanted.
+
+    scikit-learn wraps the methods of its own transformers so; it would compute whatever is lazy.
+    """
+    from sklearn.utils._set_output import _get_output_config, _wrap_data_with_container
+
+    wanted = _get_output_config("transform", estimator)["dense"]
+    if wanted == "default":
+        return selected
+    if is_collection(selected):
+        if wanted != "pandas":
+            raise InputError(f"X is a Dask collection, and Dask has no {wanted} frames; {_REMEDY}, or to 'pandas'")
+        return lazy_frame(selected, estimator.get_feature_names_out())
+    if not isinstance(selected, np.ndarray):
+        raise InputError(
+            f"the selected columns are sparse, a {type(selected).__name__}, and no {wanted} frame holds them; give "
+            f"dense rows, or {_REMEDY}"
+        )
+    return _wrap_data_with_container("transform", selected, X, estimator)

@@ -24,10 +24,9 @@ from nfs_dask.arrays.kernels import kernel
 from nfs_dask.files.arrayfile import intact, write_arrays
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.ranges import Sample, sample_terms, terms_nbytes, thinned
-from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.hashed_columns import by_column
 from nfs_dask.text.settings import TextSettings
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, TermCounts
 
 BLOCK_ENTRIES = 2 << 20  # that a block aims at: 32 MiB at 16 bytes each
 

@@ -33,8 +33,8 @@ from nfs_dask.methods.slopes import Slopes
 from nfs_dask.methods.word_tables import check_held, make_table
 from nfs_dask.models.model import Evidence
 from nfs_dask.solvers.logistic.newton import LogisticFit, nothing_to_fit
-from nfs_dask.sources.class_rows import some_classes
 from nfs_dask.sources.source import Source
+from nfs_dask.sources.views import some_classes
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.leave_one_out import RegionTable
 

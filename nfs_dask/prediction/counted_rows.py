@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nfs_dask.arrays.block import Array, column_type
-from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.ordering import sort_rows
 from nfs_dask.text.settings import TextSettings
+from nfs_dask.text.strings import TermCounts
 from nfs_dask.text.tfidf import weigh
 
 Csr: TypeAlias = tuple[Array, Array, Array]  # indptr int64, columns int32, values

@@ -11,10 +11,9 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.prediction.counted_rows import Csr
-from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.ordering import find, sort_strings, take
 from nfs_dask.text.settings import Filters
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, TermCounts
 
 
 @dataclass(frozen=True)

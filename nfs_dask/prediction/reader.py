@@ -15,10 +15,10 @@ from nfs_dask.documents.at_hand import batches
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import Csr, chosen, documents, renumbered, weighed
 from nfs_dask.prediction.term_columns import Known, TermColumns, terms_for
-from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.features import TextFeatures
 from nfs_dask.text.settings import Tokenizer
+from nfs_dask.text.strings import TermCounts
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.documents.at_hand import PLAIN, batches
 from nfs_dask.prediction.counted_rows import Csr, documents, joined, no_rows, renumbered, weighed
 from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals
-from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.hashed_columns import hash_columns
 from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings, Tokenizer
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, TermCounts
 from nfs_dask.text.tfidf import inverse_document_frequencies
 
 DOCUMENT = "document"  # what one is called in messages

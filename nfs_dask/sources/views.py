@@ -1,4 +1,4 @@
-"""Some columns or some blocks of a source, as a source of its own.
+"""Some columns, blocks or classes of a source, as a source of its own.
 
 A view reads what its source reads and hands out less of it. Its fingerprint is its own; `origin` is the data that it
 is taken from in the end.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
 import numba
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, check_structure, full_rows
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, check_structure, full_rows, some_rows
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_value
@@ -42,6 +42,21 @@ def some_blocks(source: Source, numbers: Array) -> Source:
     if len(numbers) == source.n_blocks:
         return source
     return _Blocks(source, numbers)
+
+
+def some_classes(source: Source, positions: Array) -> Source:
+    """The source with the documents of these classes alone, ascending positions among its own, numbered anew."""
+    assert source.classes is not None, "only documents with labels have classes"
+    codes = np.full(len(source.classes), UNLABELLED, np.int32)
+    codes[positions] = np.arange(len(positions), dtype=np.int32)
+    step = partial(_of_classes, codes=codes)
+    return View(source, "classes", positions, step, n_rows=-1, classes=source.classes[positions])
+
+
+def _of_classes(block: Block, codes: Array) -> Block:
+    """The rows of a block that have a code of their own; rows without a label stay, so that they are refused."""
+    renumbered = np.append(codes, np.int32(UNLABELLED))[block.codes]  # the code -1 finds the last entry
+    return some_rows(replace(block, codes=renumbered), (renumbered != UNLABELLED) | (block.codes == UNLABELLED))
 
 
 @dataclass(frozen=True)

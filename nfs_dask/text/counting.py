@@ -10,9 +10,8 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Analysis, Slices, frozen, spared
-from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.settings import TextSettings, Tokenizer
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, TermCounts
 from nfs_dask.text.tally import Tally
 from nfs_dask.text.unicode import utf8_states
 

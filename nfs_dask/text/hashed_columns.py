@@ -13,10 +13,9 @@ from numba.extending import register_jitable
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel
-from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.counting import hash_strings
 from nfs_dask.text.ordering import sort_rows
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, TermCounts
 
 COLUMN_NBYTES = 5  # of a column's number before a name
 

@@ -16,8 +16,7 @@ from numba.extending import intrinsic, register_jitable
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel
-from nfs_dask.text.counted import TermCounts
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, TermCounts
 
 _FEW = 24  # so many are sorted by insertion
 _FEW_ENTRIES = 48  # the same for numbers alone

@@ -1,4 +1,4 @@
-"""Many strings as bytes, one after another: what kernels read, and what lies on disk."""
+"""Many strings as bytes, one after another: what kernels read, and what lies on disk. And texts as counts of some."""
 
 from __future__ import annotations
 
@@ -53,3 +53,18 @@ class Strings:
         content = self.text[self.offsets[0] : self.offsets[-1]].tobytes()
         edges = (self.offsets - self.offsets[0]).tolist()
         return [content[a:b].decode() for a, b in pairwise(edges)]
+
+
+@dataclass(frozen=True, slots=True)
+class TermCounts:
+    """Row i holds terms ``ids[indptr[i] : indptr[i + 1]]``, each at most once, in any order."""
+
+    terms: Strings  # distinct
+    indptr: Array  # (n_rows + 1,) int64
+    ids: Array  # (nnz,) int32, positions in `terms`
+    counts: Array  # (nnz,) int32
+    collisions: int = 0  # terms whose 64-bit hash was another's; told apart by their bytes
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1

@@ -7,8 +7,7 @@ import numpy as np
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Slices, grown
-from nfs_dask.text.counted import TermCounts
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, TermCounts
 
 MOST = (1 << 31) - 1  # terms, and entries: they are numbered in 32 bits
 

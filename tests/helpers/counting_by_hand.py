@@ -11,10 +11,9 @@ import numpy as np
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.merging import MergeTask, choose_bounds, merge_range
 from nfs_dask.ingestion.segments import write_segment
-from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, TermCounts
 
 PLAIN = TextSettings()
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfs_dask.text.counted import TermCounts
 from nfs_dask.text.ordering import find, lower_bound, order, sort_rows, sort_strings, take
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, TermCounts
 
 # Few letters and shared beginnings, NUL and 0xFF among them, with ends all around the eight bytes compared at once.
 letters = st.sampled_from([b"", b"\0", b"a", b"\xff", b"\0\0\0\0\0\0\0\0", b"abcdefg", b"abcdefgh", b"abcdefgh\0"])
