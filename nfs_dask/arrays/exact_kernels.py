@@ -35,6 +35,12 @@ def gather(high: float, low: float, a: float) -> tuple[float, float]:
 
 
 @register_jitable
+def add_to_pair(high: float, low: float, a: float) -> tuple[float, float]:
+    """(high + low) + a, as two doubles, for sums that do not cancel."""
+    return settle(*gather(high, low, a))
+
+
+@register_jitable
 def loose_plus(high: float, low: float, a: float, b: float) -> tuple[float, float]:
     """(high + low) + (a + b), of which the second double may grow likewise."""
     total, rest = two_sum(high, a)

@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.predicted_error import error_kernels
-from nfs_dask.solvers.predicted_error.error_kernels import SAFE
+from nfs_dask.solvers.predicted_error.bound_kernels import SAFE, search_subtree
 from nfs_dask.solvers.predicted_error.estimate import ErrorProblem, estimate
 from nfs_dask.solvers.predicted_error.searches import Progress, SearchResult, best_individual, floating
 from nfs_dask.solvers.solution import Array
@@ -62,7 +61,7 @@ def bounded(
     counts = np.zeros(2, np.int64)
     heads = list(_heads(n, k))
     for done, head in enumerate(heads, 1):
-        error_kernels.search_subtree(P, bits, k, head, assume_monotone, others, best, chosen, counts, *problem.task)
+        search_subtree(P, bits, k, head, assume_monotone, others, best, chosen, counts, *problem.task)
         if progress is not None:
             progress(done, len(heads))
     features = np.sort(order[(bits & chosen[0]) != 0])

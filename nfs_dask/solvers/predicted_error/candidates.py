@@ -13,8 +13,7 @@ import math
 
 import numpy as np
 
-from nfs_dask.solvers.predicted_error import error_kernels
-from nfs_dask.solvers.predicted_error.error_kernels import TIES
+from nfs_dask.solvers.predicted_error.bound_kernels import TIES, box_bounds
 from nfs_dask.solvers.predicted_error.estimate import ErrorProblem, log_ratio
 from nfs_dask.solvers.predicted_error.kept_set import KeptSet
 from nfs_dask.solvers.solution import Array
@@ -100,7 +99,7 @@ class Candidates:
             out[self._low[:, 0] > self._high[:, 0]] = np.inf
         else:
             boxes = (self._low, self._high, self._ratios)
-            error_kernels.box_bounds(*boxes, *kept.moments, *kept.problem.task, out)
+            box_bounds(*boxes, *kept.moments, *kept.problem.task, out)
         return out
 
     def _free(self, boxes: Array) -> Array:

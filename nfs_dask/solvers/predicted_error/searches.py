@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfs_dask.errors import InputError
+from nfs_dask.solvers.predicted_error.bound_kernels import TIES
 from nfs_dask.solvers.predicted_error.candidates import Candidates
-from nfs_dask.solvers.predicted_error.error_kernels import TIES
 from nfs_dask.solvers.predicted_error.estimate import ErrorProblem, estimate
 from nfs_dask.solvers.predicted_error.kept_set import KeptSet
 from nfs_dask.solvers.predicted_error.prefixes import distinct_features, prefix_errors

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
-from nfs_dask.arrays.exact_kernels import gather, settle
+from nfs_dask.arrays.exact_kernels import add_to_pair
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.medians.class_weights import LOW, add_rows, check_representable, merged, no_rows, row_weights
@@ -174,7 +174,7 @@ def _weigh(
                 cell = _cell(edges[pooled if view else c, k], x)
                 entries[view, c, cell, k] += 1
                 sums = high[view, c, cell, k], low[view, c, cell, k]
-                high[view, c, cell, k], low[view, c, cell, k] = settle(*gather(*sums, w))
+                high[view, c, cell, k], low[view, c, cell, k] = add_to_pair(*sums, w)
 
 
 # Full rows. Few values lie between the edges: all are compared with the outermost ones in loops without branches, which

@@ -12,10 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.predicted_error import error_kernels
+from nfs_dask.solvers.predicted_error.bound_kernels import SAFE, TIES
 from nfs_dask.solvers.predicted_error.bounded import bounded
 from nfs_dask.solvers.predicted_error.candidates import Candidates
-from nfs_dask.solvers.predicted_error.error_kernels import TIES
 from nfs_dask.solvers.predicted_error.estimate import ErrorProblem, estimate
 from nfs_dask.solvers.predicted_error.kept_set import KeptSet
 from nfs_dask.solvers.predicted_error.prefixes import prefix_errors
@@ -380,7 +379,7 @@ def test_what_is_too_much_to_bound_is_refused() -> None:
 
 
 def test_kernels_know_the_largest_sets_of_bits() -> None:
-    assert error_kernels.SAFE > error_kernels.TIES
+    assert SAFE > TIES
     problem = words(2, 62, False, n_tokens=3)
     found = bounded(problem, 60)  # few sets, and the highest bits are in all of them
     errors = {kept: error_of(problem, set(range(62)) - set(kept)) for kept in itertools.combinations(range(62), 2)}
