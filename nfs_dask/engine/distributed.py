@@ -88,7 +88,12 @@ class DaskEngine(Engine):
         with find_client(self.address, self.workers, limit) as client, ExitStack() as stack:
             executor = ClusterExecutor(client, self.workers)
             stack.callback(executor.close)
-            yield executor
+            try:
+                yield executor
+            except Exception as error:
+                if (told := executor.explained(error)) is error:
+                    raise
+                raise told from error
 
 
 @dataclass(frozen=True)
@@ -308,18 +313,20 @@ class ClusterExecutor:
 
     def _collect(self, futures: list[Any], progress: Progress | None = None) -> list[Any]:
         """The results in order, or the first error. With ``progress``, a finished task counts as one."""
-        from distributed import as_completed
+        from distributed import CancelledError, as_completed
 
         results: dict[str, Any] = {}
         try:
             for future, result in as_completed(futures, loop=self._client.loop, with_results=True):
                 if isinstance(result, Failure):
                     raise result.error
+                if isinstance(result, CancelledError):  # which Dask hands over as if it were a result
+                    raise result
                 results[future.key] = result
                 if progress is not None:
                     progress.advance()
         except Exception as error:
-            raise self._explained(error) from error
+            raise self.explained(error) from error
         return [results[future.key] for future in futures]
 
     @contextmanager
@@ -333,16 +340,21 @@ class ClusterExecutor:
                 if self._client.status == "running":
                     self._client.unsubscribe_topic(self._topic)
 
-    def _explained(self, error: Exception) -> Exception:
+    def explained(self, error: Exception) -> Exception:
         """What went wrong with the cluster, in words of ours; other errors as they are."""
         from distributed import CancelledError, KilledWorker
         from distributed.comm import CommClosedError
 
+        if isinstance(error, NfsDaskError):
+            return error
         if isinstance(error, KilledWorker):
             return ClusterError(
                 f"workers died {error.allowed_failures + 1} times while they ran one task ({error.task}); most often "
                 "they were out of memory, see their logs. Give them more memory, or fewer threads"
             )
         if isinstance(error, (CancelledError, CommClosedError)) or self._client.status != "running":
-            return ClusterError(f"the scheduler is gone, or has cancelled the work: {error}")
+            return ClusterError(
+                "the cluster or its client was closed, or the scheduler is gone or has cancelled the work before it "
+                f"was done ({error}); keep the cluster until then, and begin again"
+            )
         return error

@@ -196,7 +196,10 @@ def test_what_speaks_for_a_class(method):
     tops = model.top_features(2)
     scale = Truth(X, y, method).scale if method in ("within", "total") else np.ones(M)
     for c, (label, top) in enumerate(tops.items()):
-        above = model.centers_[c] - np.delete(model.centers_, c, axis=0).mean(axis=0)
+        others = np.average(
+            np.delete(model.centers_, c, axis=0), axis=0, weights=np.delete(np.unique_counts(y).counts, c)
+        )
+        above = model.centers_[c] - others
         expected = {names[i]: v / np.sqrt(scale[i]) for i, v in zip(support, above, strict=True) if v > 0}
         assert label == model.classes_[c]
         assert [v for _, v in top] == pytest.approx(sorted(expected.values(), reverse=True)[:2])
