@@ -197,7 +197,7 @@ def test_what_speaks_for_a_class(method):
     scale = Truth(X, y, method).scale if method in ("within", "total") else np.ones(M)
     for c, (label, top) in enumerate(tops.items()):
         others = np.average(
-            np.delete(model.centers_, c, axis=0), axis=0, weights=np.delete(np.unique_counts(y).counts, c)
+            np.delete(model.centers_, c, axis=0), axis=0, weights=np.delete(np.unique(y, return_counts=True)[1], c)
         )
         above = model.centers_[c] - others
         expected = {names[i]: v / np.sqrt(scale[i]) for i, v in zip(support, above, strict=True) if v > 0}
