@@ -12,9 +12,10 @@ from nfs_dask.arrays.block import UNLABELLED, Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
+from nfs_dask.files.sealed import json_object
 from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.models.model import Model
-from nfs_dask.store.header import ROOT, Header, find_header, json_object
+from nfs_dask.store.header import ROOT, Header, find_header
 from nfs_dask.store.model_files import read_model
 from nfs_dask.store.shards import ShardReader
 from nfs_dask.store.text_facts import TextFacts

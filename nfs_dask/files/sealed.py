@@ -11,7 +11,11 @@ from typing import Any
 
 import google_crc32c
 
+from nfs_dask.errors import StoreError
+from nfs_dask.files.folder import Folder
+
 SEAL = "crc32c"  # the key of the checksum
+MOST_JSON = 256 << 20  # bytes
 
 
 def with_seal(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,3 +54,17 @@ def unsealed(content: bytes, *, since: str | None = None) -> dict[str, Any]:
 
 def _seal(plain: dict[str, Any]) -> str:
     return f"{google_crc32c.value(json.dumps(plain, sort_keys=True).encode()):08x}"
+
+
+def json_object(folder: Folder, name: str) -> dict[str, Any]:
+    """A JSON object of the store; metadata only, so it is read whole."""
+    content = folder.read(name, 0, MOST_JSON + 1)
+    if len(content) > MOST_JSON:
+        raise StoreError(f"{folder.path(name)} is larger than any metadata of a store; restore it from a copy")
+    try:
+        return unsealed(content)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(
+            f"{folder.path(name)} is damaged: it is not a JSON object of a store ({error}); restore it from a copy, or "
+            "ingest again"
+        ) from None

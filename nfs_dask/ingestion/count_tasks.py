@@ -15,11 +15,10 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.documents.document_source import Batch, DocumentSource
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.sealed import sealed, unsealed
+from nfs_dask.files.sealed import MOST_JSON, sealed, unsealed
 from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.ingestion.segments import Segment, read_manifest, write_segment
 from nfs_dask.sources.labels import encode, merge_classes, sample_weights
-from nfs_dask.store.header import MOST_JSON
 from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings, Tokenizer

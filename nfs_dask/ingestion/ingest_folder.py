@@ -20,8 +20,7 @@ from nfs_dask._version import __version__
 from nfs_dask.errors import ResumeError, StoreError
 from nfs_dask.files.claims import Claim, held
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.sealed import sealed, unsealed
-from nfs_dask.store.header import MOST_JSON
+from nfs_dask.files.sealed import MOST_JSON, sealed, unsealed
 from nfs_dask.store.publish import ingest_folder
 
 logger = logging.getLogger("nfs_dask")

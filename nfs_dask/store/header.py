@@ -11,7 +11,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Kind
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.sealed import unsealed, with_seal, without_seal
+from nfs_dask.files.sealed import json_object, with_seal, without_seal
 from nfs_dask.store.layout import (
     INDEX,
     OWN,
@@ -32,7 +32,6 @@ from nfs_dask.store.text_facts import TextFacts
 
 FORMAT = 2  # 1 had values as narrow as one byte, and row pointers always of 64 bits
 ROOT = "zarr.json"
-MOST_JSON = 256 << 20  # bytes
 INDEX_NAMES = 1 << 21  # up to here AnnData's index holds names; it takes 8 s and 2 GB to open one of 12 million
 RECORD = 24  # bytes of one receipt at rest: a digest and a size
 
@@ -393,17 +392,3 @@ def find_header(root: Json, where: str) -> Header | None:
     attributes = root.get("attributes")
     found = attributes.get(OWN) if isinstance(attributes, dict) else None
     return Header.from_json(found, where) if isinstance(found, dict) else None
-
-
-def json_object(folder: Folder, name: str) -> Json:
-    """A JSON object of the store; metadata only, so it is read whole."""
-    content = folder.read(name, 0, MOST_JSON + 1)
-    if len(content) > MOST_JSON:
-        raise StoreError(f"{folder.path(name)} is larger than any metadata of a store; restore it from a copy")
-    try:
-        return unsealed(content)
-    except (ValueError, RecursionError) as error:
-        raise StoreError(
-            f"{folder.path(name)} is damaged: it is not a JSON object of a store ({error}); restore it from a copy, or "
-            "ingest again"
-        ) from None

@@ -8,7 +8,8 @@ from typing import Any
 
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
-from nfs_dask.store.header import ROOT, json_object
+from nfs_dask.files.sealed import json_object
+from nfs_dask.store.header import ROOT
 from nfs_dask.store.layout import Json
 
 OURS = "give the folder or URL that nfs_dask.ingest wrote, or an AnnData Zarr store"

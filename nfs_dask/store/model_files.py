@@ -22,7 +22,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.sealed import sealed, unsealed
+from nfs_dask.files.sealed import MOST_JSON, sealed, unsealed
 from nfs_dask.models.families import Family
 from nfs_dask.models.model import Evidence, Model
 from nfs_dask.registry import METHODS, family_of
@@ -32,7 +32,6 @@ from nfs_dask.store.text_models import keep_vocabulary, text_features, text_json
 MODEL = "model.json"
 KIND = "nfs-dask model"
 FORMAT = 1
-MOST_JSON = 256 << 20
 _FOLDER = re.compile(r"arrays-[0-9a-f]{16}")
 _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from nfs_dask.errors import StoreError
 from nfs_dask.files.claims import WRITING, Claim, forget, held, is_abandoned
 from nfs_dask.files.folder import Folder, rename_folder
-from nfs_dask.store.header import ROOT, Header, find_header, json_object
+from nfs_dask.files.sealed import json_object
+from nfs_dask.store.header import ROOT, Header, find_header
 from nfs_dask.store.layout import OWN, other_editions
 
 INGEST = ".ingest"  # ends the name of the hidden folder in which an ingest of documents keeps what it has finished

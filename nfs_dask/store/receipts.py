@@ -13,8 +13,9 @@ import numpy as np
 
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
+from nfs_dask.files.sealed import json_object
 from nfs_dask.store.cache import Kept
-from nfs_dask.store.header import RECORD, ROOT, Header, json_object, read_header
+from nfs_dask.store.header import RECORD, ROOT, Header, read_header
 from nfs_dask.store.layout import OWN, Json, Numbers
 from nfs_dask.store.shards import DIGEST_NBYTES, Receipt, ShardReader, write_numbers
 from nfs_dask.store.string_arrays import check_texts

@@ -20,8 +20,8 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.sealed import sealed
-from nfs_dask.store.header import ROOT, Header, json_object, read_header
+from nfs_dask.files.sealed import json_object, sealed
+from nfs_dask.store.header import ROOT, Header, read_header
 from nfs_dask.store.layout import Json, Numbers, check_numbers
 from nfs_dask.store.shards import ArrayWriter, ShardReader
 from nfs_dask.store.stored_strings import StringsReader, StringsWriter
