@@ -9,8 +9,9 @@ from nfs_dask.arrays.block import Array, Kind
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.folding import fold_in_place, folds_in_place
-from nfs_dask.engine.plan import Plan, Schedule
+from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.reduction import Reduction
+from nfs_dask.engine.schedule import Schedule
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.open_source import open_source

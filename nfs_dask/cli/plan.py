@@ -15,7 +15,8 @@ from nfs_dask.registry import METHODS, K, options_of_all
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.engine.plan import Plan, Schedule
+    from nfs_dask.engine.plan import Plan
+    from nfs_dask.engine.schedule import Schedule
 
 
 @click.command()

@@ -141,57 +141,6 @@ class Plan:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """Several passes over the data, one after another, for one result."""
-
-    passes: tuple[Plan, ...]
-
-    @property
-    def tasks(self) -> int:
-        return sum(plan.tasks for plan in self.passes)
-
-    @property
-    def read_nbytes(self) -> int:
-        return sum(plan.read_nbytes for plan in self.passes)
-
-    @property
-    def seconds(self) -> float:
-        return sum(plan.seconds for plan in self.passes)
-
-    @property
-    def peak_nbytes(self) -> int:
-        """Most memory a worker takes, in any of the passes."""
-        return max(plan.peak_nbytes for plan in self.passes)
-
-    @property
-    def fits(self) -> bool:
-        return all(plan.fits for plan in self.passes)
-
-    def check(self) -> None:
-        """Refuse passes that do not fit, with the number that would."""
-        for plan in self.passes:
-            plan.check()
-
-    def to_json(self) -> dict[str, Any]:
-        """All passes, as JSON values, with what they come to."""
-        return {
-            "passes": [plan.to_json() for plan in self.passes],
-            "tasks": self.tasks,
-            "read_nbytes": self.read_nbytes,
-            "peak_nbytes": self.peak_nbytes,
-            "fits": self.fits,
-            "seconds": self.seconds,
-        }
-
-    def __str__(self) -> str:
-        total = (
-            f"Together  {len(self.passes)} passes, {self.tasks} tasks, reads {format_bytes(self.read_nbytes)}, at most "
-            f"{format_bytes(self.peak_nbytes)} a worker, about {format_seconds(self.seconds)}"
-        )
-        return "\n\n".join([*map(str, self.passes), total])
-
-
 def make_plan(statistic: Statistic, source: Source, resources: Resources, panels: int | None = None) -> Plan:
     """The plan of one pass: whole states while they are cheap to merge, panels through a spool beyond."""
     if source.n_blocks < 1 or source.n_features < 1:
