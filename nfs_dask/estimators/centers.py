@@ -15,13 +15,13 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.reduction import Reduction
-from nfs_dask.errors import InputError, PlanError
+from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import (
-    MOST_COUNTS,
     provenance,
     provenance_of,
     read_only,
     refuse_nothing,
+    refuse_wide,
     too_wide,
 )
 from nfs_dask.estimators.incremental_classifier import AddingClassifier
@@ -63,7 +63,6 @@ from nfs_dask.statistics.gram import Gram
 from nfs_dask.statistics.moments import ClassMoments, moments, take_away
 from nfs_dask.statistics.panels import MemoryPanels, Panels
 from nfs_dask.statistics.statistic import State, Statistic
-from nfs_dask.units import format_bytes
 
 
 def _of_sums(estimator: SparseCentroid) -> bool:
@@ -219,47 +218,17 @@ class SparseCentroid(AddingClassifier):
         self._remember(model, dataset.source, facts, None)
         self._keep_nothing()
 
-    @available_if(_of_sums)
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add documents, and fit anew to all documents so far: any split of the data gives the same model.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-        classes : (C,) labels, optional
-            All classes there will be; needed at the first call. A class that has had no document yet is not predicted.
-        """
-        return super().partial_fit(X, y, classes, sample_weight)
-
-    @available_if(_of_moments)
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take documents away that were fitted before: the inverse of `partial_fit`.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The documents, as they were given.
-        """
-        return super().forget(X, y, sample_weight)
+    partial_fit = available_if(_of_sums)(AddingClassifier.partial_fit)
+    forget = available_if(_of_moments)(AddingClassifier.forget)
 
     def plans(self, dataset: Dataset, engine: Engine | None) -> list[Plan]:
-        """The passes of a fit, when all parameters have been checked; nothing is read.
-
-        Parameters
-        ----------
-        dataset
-            With labels.
-        engine
-            Where they would run.
-        """
         n_classes = len(dataset.known_classes(1))
         self._settings(dataset.source, n_classes)
         if self.metric == "manhattan":
             return median_plans(dataset, engine)
         if not self._is_full:
             return [dataset.plan(self._counting(dataset, n_classes), engine)]
-        _refuse_wide(dataset)
+        refuse_wide(dataset.n_features)
         return [dataset.plan(Gram(n_classes, np.zeros(dataset.n_features)), engine)]
 
     def statistic(self, dataset: Dataset) -> Statistic | ClassMedians | None:
@@ -282,15 +251,7 @@ class SparseCentroid(AddingClassifier):
         """Columns of X, or with ``covariance="full"`` whitened features, (n, k) numpy."""
         return self._score(X, "whiten") if self.model_.needs_whole_rows else super()._transformed(X)
 
-    @available_if(_of_columns)
-    def inverse_transform(self, X: Any) -> Any:
-        """Selected columns back in their places, (n, n_features_in_); the others are empty. The result is sparse.
-
-        Parameters
-        ----------
-        X : (n, k) matrix or dask array
-        """
-        return super().inverse_transform(X)
+    inverse_transform = available_if(_of_columns)(AddingClassifier.inverse_transform)
 
     def recipe(self, dataset: Dataset, n_matrices: int | None = None) -> MomentsRecipe | MediansRecipe | GramRecipe:
         settings = self.settings(dataset)
@@ -336,25 +297,8 @@ class SparseCentroid(AddingClassifier):
         fit = MomentsRecipe(self.settings(dataset)).fitting(classes, panels)
         return np.array([_predicted_error(fit(k, None), panels) for k in ks.tolist()])
 
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Any:
-        """The posterior probability of each class, (n, C), in the order of ``classes_``.
-
-        Parameters
-        ----------
-        X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
-        """
-        return super().predict_proba(X)
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of the posterior probability of each class, (n, C).
-
-        Parameters
-        ----------
-        X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
-        """
-        return super().predict_log_proba(X)
+    predict_proba = available_if(_has_probabilities)(AddingClassifier.predict_proba)
+    predict_log_proba = available_if(_has_probabilities)(AddingClassifier.predict_log_proba)
 
     @property
     def scores_(self) -> Array:
@@ -387,7 +331,7 @@ class SparseCentroid(AddingClassifier):
             return ClassMoments(n_classes, squares=self.metric == "mahalanobis")
         if not first:
             return Gram(n_classes, self._state.arrays["shift"])
-        _refuse_wide(dataset)
+        refuse_wide(dataset.n_features)
         start = Dataset(some_blocks(dataset.source, np.zeros(1, np.int64)), reuse=False)
         return Gram(n_classes, about_means(start.reduce(ClassMoments(n_classes), self.engine).state))
 
@@ -438,15 +382,3 @@ def _predicted_error(model: Any, panels: Panels) -> float:
     within = moments(State(panels.columns(model.support), panels.totals)).within
     assert within is not None
     return centers_error(model, within)
-
-
-def _refuse_wide(dataset: Dataset) -> None:
-    """A matrix of all features by all features is held in memory."""
-    nbytes = 8 * dataset.n_features**2
-    if nbytes > MOST_COUNTS:
-        most = int((MOST_COUNTS / 8) ** 0.5)
-        raise PlanError(
-            f"the covariances of {dataset.n_features:,} features take {format_bytes(nbytes)}, more than the "
-            f"{format_bytes(MOST_COUNTS)} that are held in memory; give at most {most:,} features, or take "
-            'covariance="within"'
-        )

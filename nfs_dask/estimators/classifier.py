@@ -32,6 +32,7 @@ from nfs_dask.sources.labels import encode
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.store.model_files import save_model
+from nfs_dask.units import format_bytes
 
 MOST_NAMED = 1 << 20  # selected features whose names a model has with it
 MOST_COUNTS = 1 << 30  # bytes of a statistic that are held in memory; a wider one is solved for panel by panel
@@ -203,6 +204,18 @@ def refuse_too_many(nbytes: int, n_features: int, n_classes: int) -> None:
         raise PlanError(
             f"the sums of {n_features:,} features in {n_classes} classes are too many to hold and add to; append the "
             "documents to a store, and fit that"
+        )
+
+
+def refuse_wide(n_features: int) -> None:
+    """A matrix of all features by all features is held in memory."""
+    nbytes = 8 * n_features**2
+    if nbytes > MOST_COUNTS:
+        most = int((MOST_COUNTS / 8) ** 0.5)
+        raise PlanError(
+            f"the covariances of {n_features:,} features take {format_bytes(nbytes)}, more than the "
+            f"{format_bytes(MOST_COUNTS)} that are held in memory; give at most {most:,} features, or take "
+            'covariance="within"'
         )
 
 

@@ -52,11 +52,21 @@ class PredictingMixin:
         return self._score(X, "predict")
 
     def predict_proba(self, X: Any) -> Any:
-        """The posterior probability of each class, (n, C), in the order of ``classes_``."""
+        """The posterior probability of each class, (n, C), in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
+        """
         return self._score(X, "predict_proba")
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of the posterior probability of each class, (n, C)."""
+        """Logarithm of the posterior probability of each class, (n, C).
+
+        Parameters
+        ----------
+        X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
+        """
         return self._score(X, "predict_log_proba")
 
     def decision_function(self, X: Any) -> Any:
