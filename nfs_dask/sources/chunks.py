@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block
 from nfs_dask.errors import InputError
-from nfs_dask.sources.labels import encode, merge_classes, sample_weights
+from nfs_dask.sources.labels import encode, merge_classes, recode, sample_weights, smallest_codes
 from nfs_dask.sources.matrices import CsrRows, DenseRows, MatrixRows, as_rows
 
 
@@ -73,16 +74,34 @@ def weigh(chunks: list[Any], block: Block) -> tuple[int, int, int, bool]:
     return block.n_rows, cells, held + cells * entry_nbytes + (block.n_rows + 1) * 20, True
 
 
-def part_classes(part: Any, number: int) -> tuple[Array, list[int]]:
+@dataclass(frozen=True)
+class PartLabels:
+    """What is known of some parts of y that follow one another."""
+
+    classes: Array  # sorted
+    lengths: list[int]
+    codes: list[Array] | None  # of each part under these classes; None: too many to bring along
+
+
+def part_labels(part: Any, number: int, most: int) -> PartLabels:
+    """Of one part of y, with its codes if they are not more than ``most``."""
     try:
         classes, codes = encode(part)
     except InputError as error:
         raise InputError(f"chunk {number} of y: {error}") from None
-    return classes, [len(codes)]
+    kept = [smallest_codes(codes, len(classes))] if len(codes) <= most else None
+    return PartLabels(classes, [len(codes)], kept)
 
 
-def merged(parts: list[tuple[Array, list[int]]]) -> tuple[Array, list[int]]:
-    return merge_classes(classes for classes, _ in parts), [n for _, lengths in parts for n in lengths]
+def merged(parts: list[PartLabels]) -> PartLabels:
+    classes = merge_classes(part.classes for part in parts)
+    codes: list[Array] | None = []
+    for part in parts:
+        if part.codes is None or codes is None:
+            codes = None
+        else:
+            codes.extend(recode(own, part.classes, classes) for own in part.codes)
+    return PartLabels(classes, [n for part in parts for n in part.lengths], codes)
 
 
 def height(chunk: Any) -> int:

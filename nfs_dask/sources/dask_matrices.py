@@ -3,8 +3,9 @@
 Nothing past this file sees a Dask collection. What a chunk is, is looked up in its task (`chunks`), as the ``meta`` of
 a collection is often missing or wrong. Column chunks are put side by side in the task, so that none is rechunked.
 
-Computed eagerly, here: one pass over ``y`` for its classes; and one over X for the heights of its chunks, only where
-they are not known and labels or weights come in memory.
+Computed eagerly, here: one pass over ``y`` for its classes, which brings its codes along where they are few enough, so
+that it is the only one; and one over X for the heights of its chunks, only where they are not known and labels or
+weights come in memory.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from nfs_dask.arrays.block import Array, Block
 from nfs_dask.containers import a_type, is_collection
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_tree
-from nfs_dask.sources.chunks import height, make_block, merged, part_classes, weigh
+from nfs_dask.sources.chunks import height, make_block, merged, part_labels, weigh
 from nfs_dask.sources.labels import encode, encode_as, sample_weights, smallest_codes
 from nfs_dask.sources.matrices import check_size
 from nfs_dask.sources.matrix_source import check_names
@@ -33,6 +34,7 @@ from nfs_dask.units import MiB
 if TYPE_CHECKING:
     from nfs_dask.store.row_columns import Annotations
 
+MOST_CODES = 1 << 26  # labels, of a byte or two, that are kept where they were asked for; of more, y is read again
 FAN_IN = 16  # classes of that many parts of y are merged together
 DENSE_ENTRY_NBYTES = 24  # value and column of an entry, and the dense value it came from
 MARGIN = 2.0  # how much fuller than the block that was looked at another one may be
@@ -119,7 +121,11 @@ class CollectionSource(Source):
             classes, codes = encode(y, sum(heights))
             return classes, _split(smallest_codes(codes, len(classes)), heights), heights
         parts = self._column(y, "y")
-        classes, lengths = self._compute([_tree(parts)])[0]
+        found = self._compute([_tree(parts)])[0]
+        classes, lengths = found.classes, found.lengths
+        if found.codes is not None:
+            self._check_aligned(len(parts), lengths, heights, "y")
+            return classes, _split(np.concatenate(found.codes), heights or lengths), heights or lengths
         lazy_codes = lazy_tasks("codes", [(encode_as, part, classes) for part in parts], parts[:1])
         return classes, self._aligned(lazy_codes, lengths, heights, "y", np.dtype(np.int32)), heights or lengths
 
@@ -142,19 +148,8 @@ class CollectionSource(Source):
         self, parts: list[Any], lengths: list[int] | None, heights: list[int] | None, name: str, dtype: np.dtype[Any]
     ) -> list[Any]:
         """The parts of a column cut where the blocks are cut."""
-        if lengths is None or heights is None:
-            if len(parts) != (n := len(self._chunks)):
-                raise InputError(
-                    f"X has {n} row chunks and {name} has {len(parts)}, of unknown lengths, so they cannot "
-                    f"be matched; cut {name} as X is, or make the lengths known with X.compute_chunk_sizes(), for a "
-                    "DataFrame with X.to_dask_array(lengths=True)"
-                )
-            return parts
-        if sum(lengths) != sum(heights):
-            raise InputError(
-                f"X has {sum(heights)} rows but {name} has {sum(lengths)}; give one value for each row of X"
-            )
-        if lengths == heights:
+        self._check_aligned(len(parts), lengths, heights, name)
+        if lengths is None or heights is None or lengths == heights:
             return parts
         import dask.array as da
 
@@ -162,6 +157,20 @@ class CollectionSource(Source):
         (name,) = parts[0].__dask_layers__()
         whole = da.Array(parts[0].__dask_graph__(), name, (tuple(lengths),), dtype=dtype)
         return list(self._parts(whole.rechunk((tuple(heights),))))
+
+    def _check_aligned(self, n_parts: int, lengths: list[int] | None, heights: list[int] | None, name: str) -> None:
+        """Refuse a column that cannot be put beside the rows."""
+        if lengths is None or heights is None:
+            if n_parts != (n := len(self._chunks)):
+                raise InputError(
+                    f"X has {n} row chunks and {name} has {n_parts}, of unknown lengths, so they cannot "
+                    f"be matched; cut {name} as X is, or make the lengths known with X.compute_chunk_sizes(), for a "
+                    "DataFrame with X.to_dask_array(lengths=True)"
+                )
+        elif sum(lengths) != sum(heights):
+            raise InputError(
+                f"X has {sum(heights)} rows but {name} has {sum(lengths)}; give one value for each row of X"
+            )
 
     def _tasks(
         self,
@@ -231,7 +240,8 @@ class CollectionSource(Source):
 
 def _tree(parts: list[Any]) -> Any:
     """The classes and lengths of all parts of y, merged a few at a time."""
-    level = lazy_tasks("classes", [(part_classes, part, number) for number, part in enumerate(parts)], parts[:1])
+    most = MOST_CODES // len(parts)
+    level = lazy_tasks("classes", [(part_labels, part, number, most) for number, part in enumerate(parts)], parts[:1])
     return lazy_tree("classes", level, merged, FAN_IN)
 
 

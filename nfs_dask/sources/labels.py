@@ -56,6 +56,11 @@ def encode_as(y: Any, classes: Array) -> Array:
     return _through(position, codes)
 
 
+def recode(codes: Array, own: Array, classes: Array) -> Array:
+    """Codes under some classes as codes under others, which hold all of them; in the narrowest integers."""
+    return smallest_codes(_through(np.searchsorted(classes, own).astype(np.int32), codes), len(classes))
+
+
 def merge_classes(parts: Iterable[Array]) -> Array:
     """The classes of labels that were encoded part by part."""
     found = [part for part in parts if len(part)]

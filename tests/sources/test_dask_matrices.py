@@ -11,7 +11,9 @@ import pytest
 import sparse as pydata
 from scipy import sparse
 
+import nfs_dask as nfs
 from nfs_dask.errors import InputError
+from nfs_dask.sources import dask_matrices
 from nfs_dask.sources.dask_matrices import CollectionSource, is_collection
 from nfs_dask.sources.source import Source
 from tests.helpers.truth import assert_counts
@@ -121,6 +123,49 @@ def test_nothing_of_x_is_computed_before_it_is_asked_for():
     assert source.block_entries == 54  # small enough for a bound without looking
     with pytest.raises(AssertionError, match="computed"):
         next(source.blocks(0, 1))
+
+
+def counting(collection, made, name):
+    """The same, which notes each chunk that is computed."""
+
+    def note(chunk):
+        made[name] = made.get(name, 0) + 1
+        return chunk
+
+    return collection.map_blocks(note, meta=collection._meta)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    "labels", [Y, np.arange(len(Y)) % 2 == 0, np.arange(len(Y)) % 200, np.where(Y == "ham", None, Y)]
+)
+def test_labels_are_computed_once(known, labels):
+    made: dict[str, int] = {}
+    rows = da.from_array(X, chunks=(7, 9))
+    y = counting(da.from_array(labels, chunks=7 if not known else 5), made, "y")
+    if not known:
+        rows = rows[da.from_array(np.ones(len(X), bool), chunks=7)]
+    source = CollectionSource(counting(rows, made, "X"), y)
+    codes = np.concatenate([block.codes for block in source.blocks(0, source.n_blocks)])
+    assert [None if code < 0 else source.classes[code] for code in codes] == labels.tolist()
+    assert made == {"X": source.n_blocks, "y": len(y.chunks[0])}
+
+
+def test_labels_that_are_too_many_to_hold_are_read_again(monkeypatch):
+    monkeypatch.setattr(dask_matrices, "MOST_CODES", len(Y) // 2)
+    made: dict[str, int] = {}
+    source = CollectionSource(da.from_array(X, chunks=(7, 9)), counting(da.from_array(Y, chunks=5), made, "y"))
+    assert_counts(source, X, Y)
+    assert made["y"] > len(range(0, len(Y), 5))
+
+
+@pytest.mark.parametrize("engine", [nfs.SerialEngine(), None])
+def test_a_fit_computes_once_what_it_is_given(engine):
+    made: dict[str, int] = {}
+    given = (da.from_array(X, chunks=(7, 9)), da.from_array(Y, chunks=7), da.from_array(np.ones(len(Y)), chunks=7))
+    lazy = [counting(one, made, name) for one, name in zip(given, "Xyw", strict=True)]
+    nfs.SparseMultinomialNB(k=2, engine=engine).fit(*lazy)
+    assert set(made.values()) == {len(given[0].chunks[0])}
 
 
 def test_wide_data_are_judged_by_a_chunk_not_by_their_meta():
