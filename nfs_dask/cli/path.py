@@ -47,8 +47,9 @@ def path(
     """What each number of features of STORE gains, a bound that no choice exceeds, and the gap between the two.
 
     The data are read as for one k, or not at all where the statistics were kept. Gains are log likelihoods less the one
-    without features, in nats; of centers, what the features take off the cost. A choice is certified if its gap is at
-    most a millionth of its bound. About 20 rows are shown; --json and --csv have all of them.
+    without features, in nats; of centers, what the features take off the cost. A choice is certified if its gap is zero
+    up to rounding, and close if it is at most a millionth of its bound. About 20 rows are shown; --json and --csv have
+    all of them.
 
     --choose names the k that a rule chooses, among those of --ks or about twenty of the path: elbow, where the curve of
     gains over log k bends most; error, the smallest error that is predicted from one pass (not of l1); cv, the best

@@ -44,8 +44,8 @@ class Supports(Protocol):
         ...
 
     @property
-    def noise(self) -> float:
-        """Gains closer than this are the same number."""
+    def noise(self) -> Array | float:
+        """Gains closer than this are the same number; one for all k, or (K,)."""
         ...
 
     def support(self, k: int) -> Array:
@@ -97,15 +97,19 @@ class MultinomialSupports:
 
     solution: every_k.SolvedPath
     null: float
-    noise: float
+    mass: float  # all counts
 
     @classmethod
     def solve(cls, totals: Totals, alpha: float, ks: Array) -> MultinomialSupports:
         counted = multinomial.GroupedCounts(*totals.grouped(), float(alpha))
         with Progress(len(ks), "solving", "values of k") as progress:
             solution = every_k.solve_path(counted, ks, tick=progress.advance)
-        null = null_multinomial(counted)
-        return cls(solution, null, ABSOLUTE * min(mass_of(counted), -null))
+        return cls(solution, null_multinomial(counted), mass_of(counted))
+
+    @property
+    def noise(self) -> Array:
+        """Of sums of all counts, or of log likelihoods where these are less, as fits have it."""
+        return ABSOLUTE * np.minimum(self.mass, -self.objective)
 
     @property
     def value(self) -> Array:

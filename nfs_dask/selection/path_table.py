@@ -15,6 +15,7 @@ from nfs_dask.methods.supports import Supports
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.tabular import Tabular, several
 from nfs_dask.solvers.naive_bayes.every_k import TOLERANCE
+from nfs_dask.solvers.solution import RELATIVE
 
 SHOWN = 20  # rows of a printed path
 
@@ -71,11 +72,20 @@ class Path(Tabular):
 
     @property
     def certified(self) -> Array:
-        """Whether a support is the best there is, up to a millionth of its bound, (K,).
+        """Whether a support is the best there is up to rounding, (K,), as ``certified_`` of an estimator says it.
 
-        An estimator that is fitted to one k goes down to rounding, and tries more.
+        An estimator that is fitted to one k tries more, and may prove what is only close here.
         """
-        return self.gap <= TOLERANCE * np.abs(self.bound) + self.solved.noise
+        return self._within(RELATIVE)
+
+    @property
+    def close(self) -> Array:
+        """Whether a support is the best there is up to a millionth of its bound, (K,); all that are certified are."""
+        return self._within(TOLERANCE)
+
+    def _within(self, share: float) -> Array:
+        """Whether the gap is no more than a share of the bound, but for rounding."""
+        return self.gap <= share * np.abs(self.bound) + self.solved.noise
 
     @property
     def guaranteed(self) -> Array:
@@ -171,6 +181,7 @@ class Path(Tabular):
             "gap": self.gap,
             "relative_gap": self.relative_gap,
             "certified": self.certified,
+            "close": self.close,
             "guaranteed": self.guaranteed,
         }
         values = zip(*(column[at].tolist() for column in columns.values()), strict=True)
@@ -208,13 +219,14 @@ class Path(Tabular):
     def cells(self) -> list[list[str]]:
         """The table that is printed: its head, and rows of texts."""
         positions = self.sample()
-        columns = (self.ks, self.value, self.bound, self.gap, self.relative_gap, self.certified)
+        sure = np.where(self.certified, "yes", np.where(self.close, "close", "no"))
+        columns = (self.ks, self.value, self.bound, self.gap, self.relative_gap, sure)
         rows = zip(*(column[positions].tolist() for column in columns), strict=True)
         return [
             ["k", "value", "bound", "gap", "relative gap", "certified"],
             *(
-                [f"{k:,}", f"{value:,.3f}", f"{bound:,.3f}", f"{gap:.3g}", f"{share:.2g}", "yes" if sure else "no"]
-                for k, value, bound, gap, share, sure in rows
+                [f"{k:,}", f"{value:,.3f}", f"{bound:,.3f}", f"{gap:.3g}", f"{share:.2g}", certified]
+                for k, value, bound, gap, share, certified in rows
             ),
         ]
 

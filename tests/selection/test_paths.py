@@ -68,7 +68,9 @@ def test_bounds_hold_the_best_support_of_every_k(method: str, n_classes: int, se
     assert (path.guaranteed <= phi + noise).all()
     assert (path.value <= phi + noise).all()
     assert (phi <= path.bound + noise).all()
-    np.testing.assert_allclose(phi[path.certified], path.value[path.certified], rtol=2e-6)
+    np.testing.assert_allclose(phi[path.close], path.value[path.close], rtol=2e-6)
+    np.testing.assert_allclose(phi[path.certified], path.value[path.certified], rtol=1e-10)
+    assert path.close[path.certified].all()
     assert (path.bound[: -n_classes + 1] <= phi[n_classes - 1 :] + 1e-6 * phi[-1]).all()
     for k, value in zip(path.ks, path.value, strict=True):
         support = path.support(k)
@@ -120,6 +122,22 @@ def test_estimators_agree_at_every_k(method: str, n_classes: int) -> None:
         assert gain >= value - 1e-6 * bound, "an estimator tries at least as much"
         if fitted.certified_ and gain - value < 1e-9 * bound:
             assert path.support(k).tolist() == fitted.get_support(indices=True).tolist()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_certified_means_what_it_means_of_a_fit(n_classes: int) -> None:
+    X, y = data(n_classes, n_features=60)
+    path = nfs.path(X, "multinomial", y=y)
+    assert path.certified.any() and not path.certified.all()
+    assert n_classes > 2 or path.close.sum() > path.certified.sum()
+    for k, value in zip(path.ks[path.certified].tolist(), path.value[path.certified], strict=True):
+        fitted = nfs.SparseMultinomialNB(k).fit(X, y)
+        assert fitted.certified_
+        assert fitted.objective_ - path.null_objective == pytest.approx(value, abs=1e-11 * -fitted.objective_)
+    words = {row[0]: row[-1] for row in path.cells()[1:]}
+    for row in path.records():
+        if (said := words.get(str(row["k"]))) is not None:
+            assert said == ("yes" if row["certified"] else "close" if row["close"] else "no")
 
 
 @pytest.mark.parametrize("name", ["uniform", "zipf", "dup", "big"])
