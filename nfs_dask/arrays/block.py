@@ -189,7 +189,8 @@ def distinct(block: Block) -> tuple[Block, bool]:
     if block.n_features * 4 <= block.nbytes:  # a mark per column is cheaper than sorting, and no larger than the block
         if not kernels.has_duplicates(block.indptr, block.indices, np.full(block.n_features, -1, np.int32)):
             return block, False
-    return canonical(block)
+    found, _ = canonical(block)
+    return (found, True) if found.nnz < block.nnz else (block, False)  # whose rows were only unsorted
 
 
 def canonical(block: Block) -> tuple[Block, bool]:

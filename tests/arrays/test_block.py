@@ -351,3 +351,15 @@ def test_values_for_others_survive_what_is_done_to_counts(name):
 def test_other_values_stay_as_they_are(name):
     values = np.ones(3, name)
     assert safe_to_compute(values) is values
+
+
+@pytest.mark.parametrize("width", [3, 1 << 30])
+def test_rows_that_are_only_unsorted_have_no_column_twice(width: int) -> None:
+    indptr, data, codes = np.array([0, 2, 3]), np.array([5, 6, 7]), np.zeros(2, np.int8)
+    unsorted = Block(indptr, np.array([2, 0, 1]), data, codes, width)
+    found, added = distinct(unsorted)
+    assert not added
+    assert sorted(zip(found.indices.tolist(), found.data.tolist(), strict=True)) == [(0, 6), (1, 7), (2, 5)]
+    found, added = distinct(Block(indptr, np.array([2, 2, 1]), data, codes, width))
+    assert added
+    assert found.data.tolist() == [11, 7]
