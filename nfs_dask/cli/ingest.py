@@ -9,6 +9,7 @@ import click
 
 from nfs_dask.cli.options import ClusterOptions, Size, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, printable
+from nfs_dask.cli.places import overwrite_option
 from nfs_dask.cli.texts import Location, document_options, lines_of, term_options
 from nfs_dask.errors import InputError
 from nfs_dask.units import format_seconds
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @term_options
 @click.option("--block-bytes", type=Size(), metavar="SIZE", help="What a block of the store takes in memory.")
 @click.option("--append", is_flag=True, help="Add the rows to a store that is there; texts under its terms.")
+@overwrite_option
 @click.option("--clean-up", is_flag=True, help="First remove what an ingest that died left at STORE.")
 @cluster_options
 @json_option
@@ -42,6 +44,7 @@ def ingest(
     terms: dict[str, Any],
     block_bytes: int | None,
     append: bool,
+    overwrite: bool,
     clean_up: bool,
     cluster: ClusterOptions,
 ) -> None:
@@ -59,6 +62,8 @@ def ingest(
     nfs-dask ingest mail.jsonl --region subject --region body --label-column folder mail.zarr
     nfs-dask ingest matrix.npz --labels labels.npy mail.zarr
     """
+    if append and overwrite:
+        raise click.UsageError("--append adds rows to a store and --overwrite replaces it; give one of them")
     if columns["label_column"] is not None and labels is not None:
         raise click.UsageError("--labels and --label-column both say what the labels are; give one of them")
     from nfs_dask.dataset import open_dataset
@@ -80,6 +85,7 @@ def ingest(
         names=None if names is None else lines_of(names),
         block_bytes=block_bytes,
         append=append,
+        overwrite=overwrite,
     )
     with cluster.engine(asked.data) as engine:
         asked.write(engine)

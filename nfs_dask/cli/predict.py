@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
-from nfs_dask.cli.output import answer, json_option, keeps, output_file, printable, table
+from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import Location, document_options
 from nfs_dask.errors import DataWarning, warn
 
@@ -28,11 +29,17 @@ if TYPE_CHECKING:
 @click.argument("model")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--out", metavar="FILE", help="Write the predictions to this CSV file instead of standard output.")
+@overwrite_option
 @document_options()
 @cluster_options
 @json_option
 def predict(
-    model: str, sources: tuple[str, ...], out: str | None, columns: dict[str, Any], cluster: ClusterOptions
+    model: str,
+    sources: tuple[str, ...],
+    out: str | None,
+    overwrite: bool,
+    columns: dict[str, Any],
+    cluster: ClusterOptions,
 ) -> None:
     """The class of each document of SOURCE, and its probability, as CSV.
 
@@ -52,6 +59,7 @@ def predict(
     from nfs_dask.estimators.loading import load_model
     from nfs_dask.prediction.scoring import verdicts
 
+    check_output_file(out, overwrite)
     estimator = load_model(model)
     keeps("no predictions were written")
     measure = "probability" if estimator.model_.has_probabilities else "margin"

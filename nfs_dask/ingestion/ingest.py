@@ -19,7 +19,9 @@ from nfs_dask.ingestion.text_options import make_terms
 from nfs_dask.sources.anndata_memory import column_of, is_anndata
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
+from nfs_dask.store.header import read_header
 from nfs_dask.store.layout import Layout
+from nfs_dask.store.publish import check_place
 from nfs_dask.store.writer import write_store
 from nfs_dask.text.settings import DEFAULT_PATTERN, Filters, Tokenizer
 from nfs_dask.units import MiB, parse_bytes
@@ -59,6 +61,7 @@ def ingest(
     block_bytes: int | str | None = None,
     on_error: str = "fail",
     append: bool = False,
+    overwrite: bool = False,
     engine: Engine | None = None,
 ) -> Dataset:
     """Write documents, or a matrix, into a store of ours, from which every pass reads fastest.
@@ -75,7 +78,7 @@ def ingest(
         Dask bag of strings, (text, label) pairs or dicts, and a DataFrame or pyarrow Table with ``text_column``. Or a
         matrix: in memory, a Dask array, or files that `open_dataset` opens.
     store
-        A new path or URL; with ``append``, an existing store.
+        A new path or URL; with ``append`` or ``overwrite``, that of a store.
     labels, label_column
         One label for each document, or the column that holds them. Folders name the classes by themselves.
     weights, weight_column
@@ -106,6 +109,8 @@ def ingest(
     append
         Add the rows to the store; texts are read with its own settings, which have to be given again, and its own
         vocabulary, whatever ``min_df``, ``max_df`` and ``max_features`` say.
+    overwrite
+        Replace a store that is there: on a local disk once the new one is complete, behind a URL before it is written.
     engine
         Where the work runs; None chooses as for a pass.
     """
@@ -145,6 +150,7 @@ def ingest(
         names=names,
         block_bytes=block_bytes,
         append=append,
+        overwrite=overwrite,
     )
     asked.write(choose_engine(engine, asked.data))
     return open_dataset(asked.store.location)
@@ -159,6 +165,14 @@ class MatrixIngest:
     names: Iterable[str] | None = None
     append: bool = False
     layout: Layout | None = None
+    overwrite: bool = False
+
+    def check(self) -> None:
+        """Refuse what would fail after all the work had been done."""
+        if self.append:
+            read_header(self.store)
+        else:
+            check_place(self.store, self.overwrite)
 
     def write(self, engine: Engine) -> None:
         """Write the store."""
@@ -166,7 +180,16 @@ class MatrixIngest:
         with engine.mapping(source) as mapping:
             source.look(mapping)
             runs = max(1, min(source.n_blocks, source.read_nbytes // RUN_NBYTES))
-            write_store(source, to, names=self.names, append=self.append, map=mapping, runs=runs, layout=self.layout)
+            write_store(
+                source,
+                to,
+                names=self.names,
+                append=self.append,
+                overwrite=self.overwrite,
+                map=mapping,
+                runs=runs,
+                layout=self.layout,
+            )
 
 
 def open_ingest(
@@ -180,29 +203,61 @@ def open_ingest(
     names: Iterable[str] | None = None,
     block_bytes: int | str | None = None,
     append: bool = False,
+    overwrite: bool = False,
 ) -> TextIngest | MatrixIngest:
-    """What was asked for, with the documents or the matrix opened: the one look at what a user gave.
+    """What was asked for, with the documents or the matrix opened, and the store's place looked at.
 
     ``columns`` are the parameters of `open_documents`, ``terms`` those of `make_terms`; the others as of `ingest`.
     """
+    if append and overwrite:
+        raise InputError("append= adds rows to a store and overwrite= replaces it; give one of them")
     source = listed(unwrapped(source, "source"))
     target = Folder.of(store)
     layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
-    label_column, weight_column = columns["label_column"], columns["weight_column"]
-    if not is_documents(source, text_column=columns["text_column"], regions=columns["regions"]):
-        _refuse_text_parameters(source, columns | terms)
-        opened = _open_matrix(source, labels, label_column, _weights_of(source, weights, weight_column))
-        return MatrixIngest(opened, target, names, append, layout)
-    for what, column, values in (("label", label_column, labels), ("weight", weight_column, weights)):
-        if column is not None and values is not None:
+    asked: TextIngest | MatrixIngest
+    if is_documents(source, text_column=columns["text_column"], regions=columns["regions"]):
+        asked = _of_texts(source, target, columns, terms, labels, weights, names, append)
+    else:
+        asked = _of_matrix(source, target, columns, terms, labels, weights, names, append)
+    asked = replace(asked, layout=layout, overwrite=overwrite)
+    asked.check()
+    return asked
+
+
+def _of_texts(
+    source: Any,
+    target: Folder,
+    columns: dict[str, Any],
+    terms: dict[str, Any],
+    labels: Any,
+    weights: Any,
+    names: Iterable[str] | None,
+    append: bool,
+) -> TextIngest:
+    for what, values in (("label", labels), ("weight", weights)):
+        if columns[f"{what}_column"] is not None and values is not None:
             raise InputError(f"{what}s= and {what}_column= both say what the {what}s are; give one of them")
     if names is not None:
         raise InputError("names= are for matrices; the features of texts are named by their terms")
-    documents = open_documents(source, **columns)
     made = make_terms(**terms)
     if append:  # which terms have columns was decided when the store was made
         made = replace(made, filters=Filters())
-    return TextIngest(documents, target, made, labels, weights, append, layout)
+    return TextIngest(open_documents(source, **columns), target, made, labels, weights, append)
+
+
+def _of_matrix(
+    source: Any,
+    target: Folder,
+    columns: dict[str, Any],
+    terms: dict[str, Any],
+    labels: Any,
+    weights: Any,
+    names: Iterable[str] | None,
+    append: bool,
+) -> MatrixIngest:
+    _refuse_text_parameters(source, columns | terms)
+    weights = _weights_of(source, weights, columns["weight_column"])
+    return MatrixIngest(_open_matrix(source, labels, columns["label_column"], weights), target, names, append)
 
 
 _DEFAULTS: dict[str, Any] = {

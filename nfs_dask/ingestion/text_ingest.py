@@ -35,7 +35,7 @@ from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.labels import as_column
 from nfs_dask.store.header import read_header
 from nfs_dask.store.layout import Layout
-from nfs_dask.store.publish import check_new
+from nfs_dask.store.publish import check_place
 from nfs_dask.store.text_facts import TextFacts, check_same_text
 from nfs_dask.store.writer import write_store
 from nfs_dask.units import MiB
@@ -59,6 +59,7 @@ class TextIngest:
     weights: Any = None
     append: bool = False
     layout: Layout | None = None
+    overwrite: bool = False
 
     @property
     def regions(self) -> tuple[str, ...]:
@@ -76,9 +77,22 @@ class TextIngest:
             "labels of your own": self.labels is not None or self.weights is not None,
         }
 
+    def check(self) -> None:
+        """Refuse what would fail after all the work had been done."""
+        if not self.append:
+            check_place(self.store, self.overwrite)
+            return
+        stored = stored_facts(self.store)
+        asked = replace(stored, settings=self.terms.settings, regions=self.regions)
+        check_same_text(stored, asked, self.store.location)
+        if read_header(self.store).label is not None and self.labels is None and not self.data.labelled:
+            raise InputError(
+                f"the rows of {self.store.location} have labels, and the documents to append have none; name their "
+                "column, or give labels= for them"
+            )
+
     def write(self, engine: Engine) -> None:
         """Write the store."""
-        _refuse_early(self)
         with ExitStack() as stack:
             resumable = self.data.fingerprint is not None
             folder = stack.enter_context(open_workplace(self.store, self.identity, resumable=resumable))
@@ -87,21 +101,6 @@ class TextIngest:
             logger.debug("%s", plan)
             pieces = _count(self, folder, executor, plan)
             _merge_and_write(self, folder, executor, plan, pieces)
-
-
-def _refuse_early(ingest: TextIngest) -> None:
-    """What would fail after all the work had been done."""
-    if ingest.append:
-        stored = stored_facts(ingest.store)
-        asked = replace(stored, settings=ingest.terms.settings, regions=ingest.regions)
-        check_same_text(stored, asked, ingest.store.location)
-        if read_header(ingest.store).label is not None and ingest.labels is None and not ingest.data.labelled:
-            raise InputError(
-                f"the rows of {ingest.store.location} have labels, and the documents to append have none; name their "
-                "column, or give labels= for them"
-            )
-    else:
-        check_new(ingest.store)
 
 
 # Counting
@@ -157,6 +156,7 @@ def _merge_and_write(
         source,
         ingest.store.location,
         append=ingest.append,
+        overwrite=ingest.overwrite,
         map=executor.map_items,
         layout=ingest.layout,
         runs=runs,
