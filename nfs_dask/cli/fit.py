@@ -11,6 +11,7 @@ import click
 from nfs_dask.cli.options import ClusterOptions, cluster_options, method_options
 from nfs_dask.cli.output import answer, certificate, json_option, keeps, printable, table
 from nfs_dask.cli.places import check_model, overwrite_option
+from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning, ResumeError
 from nfs_dask.units import format_seconds
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 @click.argument("model")
 @method_options
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
+@where_option
 @click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
 @click.option("--run", metavar="RUN", help="A new folder that all workers reach, from which --resume can go on.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
@@ -36,6 +38,7 @@ def fit(
     model: str,
     estimator: SparseClassifier,
     label_column: str | None,
+    where: dict[str, list[str]] | None,
     no_cache: bool,
     run: str | None,
     resume: str | None,
@@ -63,7 +66,7 @@ def fit(
     _check_run(run, resume)
     check_model(model, overwrite)
     started = time.perf_counter()
-    dataset = open_dataset(store, labels=label_column, reuse=not no_cache)
+    dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
     dataset.known_classes()
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit says so
         estimator.statistic(dataset)  # which looks at all parameters

@@ -11,6 +11,7 @@ import click
 from nfs_dask.cli.options import ClusterOptions, NumberList, NumbersToKeep, cluster_options, estimator_of, path_options
 from nfs_dask.cli.output import answer, json_option, keeps, printable, table
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
+from nfs_dask.cli.texts import where_option
 from nfs_dask.registry import RULES
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     help="Smoothings that cross-validation tries with each k.",
 )
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
+@where_option
 @click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
 @click.option("--csv", "out", metavar="FILE", help="Write all rows to this CSV file.")
 @overwrite_option
@@ -52,6 +54,7 @@ def path(
     folds: int | None,
     alphas: list[float] | None,
     label_column: str | None,
+    where: dict[str, list[str]] | None,
     no_cache: bool,
     out: str | None,
     overwrite: bool,
@@ -84,7 +87,7 @@ def path(
 
     check_output_file(out, overwrite)
     keeps("no path was written")
-    dataset = open_dataset(store, labels=label_column, reuse=not no_cache)
+    dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
     with cluster.engine(dataset.source) as engine:
         found = make_path(dataset, method, ks, **parameters, engine=engine)
         chosen = None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from nfs_dask.documents.document_source import DocumentSource
     from nfs_dask.engine.engine import Engine
     from nfs_dask.prediction.model_rows import Asked
-    from nfs_dask.prediction.scoring import Verdicts
 
 
 @click.command()
@@ -54,6 +52,7 @@ def predict(
     nfs-dask predict spam.model new-mail.npz --out classes.csv --workers 2
     nfs-dask predict spam.model 'mail/*.jsonl.gz' --text-column body --on-error skip --out classes.csv
     """
+    from nfs_dask.cli.predicted_rows import PredictedRows
     from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.inputs import check_features
     from nfs_dask.estimators.loading import load_model
@@ -63,12 +62,12 @@ def predict(
     estimator = load_model(model)
     keeps("no predictions were written")
     measure = "probability" if estimator.model_.has_probabilities else "margin"
-    tally = _Tally(estimator.classes_, measure)
     asked = _opened(estimator, sources, columns)
+    tally = PredictedRows(estimator.classes_, measure, asked)
     if isinstance(asked, Dataset):
         check_features(estimator, asked)
     with _engine_for(asked, cluster) as engine:
-        parts = map(tally.add, verdicts(asked, estimator.model_, engine))
+        parts = tally.counted(verdicts(asked, estimator.model_, engine))
         if out is not None:
             _write_csv(out, tally.lines(parts))
         found = list(parts)  # empty where they have been written
@@ -92,7 +91,7 @@ def _opened(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -
     documents = _documents(estimator, sources, columns)
     if documents is not None:
         return ReadDocuments(documents, reader_of(estimator))
-    return open_dataset(_one_or_list(sources), labels=columns.get("label_column"))
+    return open_dataset(_one_or_list(sources), labels=columns.get("label_column"), where=columns["where"])
 
 
 def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager[Engine]:
@@ -121,46 +120,6 @@ def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]
 
 def _one_or_list(sources: tuple[str, ...]) -> Any:
     return sources[0] if len(sources) == 1 else [Location(source) for source in sources]
-
-
-class _Tally:
-    """Counts what was predicted, part by part."""
-
-    def __init__(self, classes: Any, measure: str) -> None:
-        self._classes = classes
-        self._measure = measure
-        self.n = self.seen = self.left_out = 0
-        self.first = ""
-        self.predicted = {str(label): 0 for label in classes}
-
-    def add(self, part: Verdicts) -> Verdicts:
-        """Count a part; the same, with rows numbered over all parts."""
-        rows = part.rows + self.seen
-        self.n += len(rows)
-        self.seen += part.seen
-        if part.first is not None and not self.left_out:
-            self.first = f"{part.first.where}: {part.first.what}"
-        self.left_out += part.left_out
-        for code, label in enumerate(self.predicted):
-            self.predicted[label] += int((part.best == code).sum())
-        return replace(part, rows=rows)
-
-    def measured(self, part: Verdicts) -> Any:
-        """How sure the predictions of a part are."""
-        return part.chances if self._measure == "probability" else part.margins
-
-    def lines(self, parts: Iterable[Verdicts]) -> Iterator[str]:
-        """Rows of CSV; labels are quoted as they may hold commas and line ends."""
-        yield f"row,label,{self._measure}"
-        quoted = [_quoted(str(label)) for label in self._classes.tolist()]
-        for part in parts:
-            columns = (part.rows, part.best, self.measured(part))
-            for row, code, value in zip(*(column.tolist() for column in columns), strict=True):
-                yield f"{row},{quoted[code]},{value:.6g}"
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text
 
 
 def _write_csv(place: str, lines: Iterable[str]) -> None:

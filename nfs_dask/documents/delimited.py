@@ -105,6 +105,7 @@ class DelimitedDocuments(FileDocuments):
         texts = [header.index(name) for name in self.columns.text]
         label = None if self.columns.label is None else header.index(self.columns.label)
         weight = None if self.columns.weight is None else header.index(self.columns.weight)
+        others = [header.index(name) for name in self.columns.others]
         for line, row in records:
             if isinstance(row, csv.Error):
                 builder.bad(line, "broken", f"the row is not CSV ({row})")
@@ -113,9 +114,8 @@ class DelimitedDocuments(FileDocuments):
             else:
                 # Bytes that are no UTF-8 come back as they were, for the check of the documents to find.
                 encoded = [row[i].encode("utf-8", "surrogateescape") for i in texts]
-                builder.add(
-                    line, encoded, None if label is None else row[label], None if weight is None else row[weight]
-                )
+                own = (None if label is None else row[label], None if weight is None else row[weight])
+                builder.add(line, encoded, *own, [row[i] for i in others])
             if builder.full:
                 yield builder.take()
         yield from builder.rest()

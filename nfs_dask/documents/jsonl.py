@@ -64,13 +64,14 @@ class JsonDocuments(FileDocuments):
         except (ValueError, RecursionError) as error:
             builder.bad(number, "broken", f"the line is not JSON ({error})")
             return
+        others = [found.get(name) for name in self.columns.others] if isinstance(found, dict) else None
         if wrong := self._wrong(found):
-            builder.bad(number, "broken", wrong)
+            builder.bad(number, "broken", wrong, others)
             return
         label = None if self.columns.label is None else found.get(self.columns.label)
         weight = None if self.columns.weight is None else found.get(self.columns.weight)
         texts = [found[name] for name in self.columns.text]
-        builder.add(number, [text if isinstance(text, str) else None for text in texts], label, weight)
+        builder.add(number, [text if isinstance(text, str) else None for text in texts], label, weight, others)
 
     def _wrong(self, found: Any) -> str | None:
         """Why the value of a line is no document."""

@@ -33,6 +33,7 @@ from nfs_dask.documents.dtypes import are_strings
 from nfs_dask.documents.locations import looks_like_path, open_places, place_is_matrix
 from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
+from nfs_dask.sources.conditions import conditions
 
 UTF8 = "utf-8"
 LOOKED_AT = 1_000  # values among which one is searched that is there
@@ -49,6 +50,7 @@ def open_documents(
     regions: Sequence[str] | Mapping[str, str] | None = None,
     label_column: str | None = None,
     weight_column: str | None = None,
+    where: Mapping[str, Any] | None = None,
     encoding: str = UTF8,
     on_error: str = "fail",
 ) -> DocumentSource:
@@ -66,6 +68,8 @@ def open_documents(
         Several columns of texts, or their columns by the names that the regions shall have.
     label_column, weight_column
         The columns of labels and weights. Folders, archives and pairs have labels by themselves.
+    where
+        Which documents, by values of columns: ``{"split": "train"}``, or a list of values of which one is there.
     encoding
         Of files of text.
     on_error
@@ -78,11 +82,11 @@ def open_documents(
     """
     source = unwrapped(source, "source")
     if is_opened(source):
-        if any((text_column, regions, label_column, weight_column)) or (encoding, on_error) != (UTF8, "fail"):
+        if any((text_column, regions, label_column, weight_column, where)) or (encoding, on_error) != (UTF8, "fail"):
             raise InputError("these documents were opened already; say how to read them when they are opened")
         return source
     names, wanted = _regions(text_column, regions)
-    columns = TextColumns(wanted, label_column, weight_column, encoding, _checked_on_error(on_error))
+    columns = TextColumns(wanted, label_column, weight_column, encoding, _checked_on_error(on_error), conditions(where))
     _check_names(label_column=label_column, weight_column=weight_column)
     check_encoding(encoding)
     opened: Any = _open(source, columns)
@@ -208,7 +212,8 @@ def _check_all_paths(source: Sequence[Any]) -> None:
 def _refuse_columns(source: Any, columns: TextColumns) -> None:
     text = "text_column or regions" if columns.text else None
     label, weight = columns.label and "label_column", columns.weight and "weight_column"
-    if name := text or label or weight:
+    where = columns.others and "where"
+    if name := text or label or weight or where:
         raise InputError(
             f"{name} was given, but {a_type(source)} has no columns; leave it out, and give labels=, weights= as arrays"
         )

@@ -156,6 +156,7 @@ def _to_json(piece: CountedPieces, task: CountTask) -> dict[str, Any]:
         "task": task.number,
         "segments": [segment.name for segment in piece.segments],
         "seen": piece.seen.to_json(),
+        "found": piece.seen.found,
         "skipped": piece.skipped.tolist(),
     }
 
@@ -168,6 +169,7 @@ def _finished(folder: Folder, task: CountTask) -> CountedPieces | None:
             raise ValueError(f"it is that of task {found['task']}")
         segments = [read_manifest(folder, name) for name in found["segments"]]
         seen, skipped = Seen.from_json(found["seen"]), np.array(found["skipped"], np.int64)
+        seen.found = [tuple(values) for values in found.get("found", [])]
     except (LookupError, TypeError, ValueError) as error:
         logger.warning("%s is damaged (%s); its documents are counted again", folder.path(task.manifest), error)
         return None

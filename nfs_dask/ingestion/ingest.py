@@ -17,6 +17,7 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.text_ingest import TextIngest
 from nfs_dask.ingestion.text_options import make_terms
 from nfs_dask.sources.anndata_memory import column_of, is_anndata
+from nfs_dask.sources.chosen_rows import rows_where
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
 from nfs_dask.store.header import read_header
@@ -39,6 +40,7 @@ def ingest(
     weights: Any = None,
     weight_column: str | None = None,
     names: Iterable[str] | None = None,
+    where: Mapping[str, Any] | None = None,
     text_column: str | None = None,
     regions: Sequence[str] | Mapping[str, str] | None = None,
     analyzer: str = "word",
@@ -85,6 +87,9 @@ def ingest(
         One weight for each document, or the column that holds them.
     names
         Of a matrix: one name for each feature.
+    where
+        Which documents, by values of columns: ``{"split": "train"}``, or a list of values of which one is there; of a
+        store or AnnData by columns of its rows. ``labels`` and ``weights`` are still those of all.
     text_column
         The column that holds the texts.
     regions
@@ -119,6 +124,7 @@ def ingest(
         "regions": regions,
         "label_column": label_column,
         "weight_column": weight_column,
+        "where": where,
         "encoding": encoding,
         "on_error": on_error,
     }
@@ -257,7 +263,8 @@ def _of_matrix(
 ) -> MatrixIngest:
     _refuse_text_parameters(source, columns | terms)
     weights = _weights_of(source, weights, columns["weight_column"])
-    return MatrixIngest(_open_matrix(source, labels, columns["label_column"], weights), target, names, append)
+    opened = _open_matrix(source, labels, columns["label_column"], weights)
+    return MatrixIngest(rows_where(opened, columns["where"]), target, names, append)
 
 
 _DEFAULTS: dict[str, Any] = {
@@ -274,7 +281,7 @@ _DEFAULTS: dict[str, Any] = {
     "encoding": "utf-8",
     "on_error": "fail",
 }
-_OF_MATRICES = ("label_column", "weight_column")
+_OF_MATRICES = ("label_column", "weight_column", "where")
 
 
 def _refuse_text_parameters(source: Any, given: dict[str, Any]) -> None:

@@ -139,9 +139,14 @@ def _merge_and_write(
     seen = Seen()
     for piece in pieces:
         seen += piece.seen
+    try:
+        seen.check(ingest.data.columns.where)
+    except InputError:
+        folder.remove()  # of what was counted, nothing is of use to other conditions
+        raise
     segments = [segment for piece in pieces for segment in piece.segments]
     if not segments:
-        reason = f" ({seen})" if seen.left_out else ""
+        reason = f" ({seen})" if seen.left_out else f" ({seen.passed_over:,} do not meet where=)" if seen.seen else ""
         raise InputError(f"there are no documents to ingest{reason}; give at least one")
     fixed = _write_vocabulary(ingest, folder)
     ranges = _merge(ingest, folder, executor, plan, segments, fixed)

@@ -7,7 +7,7 @@ array in memory, made by the engine block by block. Texts are rows like others, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from nfs_dask.containers import is_collection
 from nfs_dask.dataset import Dataset
 from nfs_dask.documents.document_source import DocumentProblem
 from nfs_dask.engine.engine import Engine
+from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.lazy_chunks import heights, map_chunks, partitions
 from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, What, asked_in_turn
@@ -89,6 +90,7 @@ class Verdicts:
     left_out: int
     first: DocumentProblem | None  # of those left out
     margins: Array | None = None  # (n,) float64, score above that of the second best class; inf where none is possible
+    met: Seen = field(default_factory=Seen)  # what was read of documents
 
 
 def verdicts(asked: Asked, model: Model, engine: Engine | None = None) -> Iterator[Verdicts]:
@@ -111,16 +113,18 @@ def verdicts(asked: Asked, model: Model, engine: Engine | None = None) -> Iterat
 def classify(task: ModelTask) -> Verdicts:
     """The verdicts of one task."""
     rows, found = [np.zeros(0, np.int64)], [np.zeros((0, task.model.n_classes))]
-    seen, left_out, first = 0, 0, None
+    seen, left_out, first, met = 0, 0, None, Seen()
     for block, batch in task.read():
         found.append(task.model.scores(block, task.rows.trusted))
         rows.append(seen + (np.arange(block.n_rows) if batch is None else batch.rows))
         seen += block.n_rows if batch is None else batch.seen
         problems = () if batch is None else batch.problems
+        if batch is not None:
+            met.note(batch)
         left_out += len(problems)
         first = first or next(iter(problems), None)
     best, chances, margins = _best(task.model, np.concatenate(found))
-    return Verdicts(np.concatenate(rows), best, chances, seen, left_out, first, margins)
+    return Verdicts(np.concatenate(rows), best, chances, seen, left_out, first, margins, met)
 
 
 def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:
