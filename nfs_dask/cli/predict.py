@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--out", metavar="FILE", help="Write the predictions to this CSV file instead of standard output.")
 @overwrite_option
+@click.option("--id-column", metavar="NAME", help="Also write this column of SOURCE, which names documents.")
+@click.option("--all-probabilities", is_flag=True, help="Also write the probability of each class.")
 @document_options()
 @cluster_options
 @json_option
@@ -36,6 +38,8 @@ def predict(
     sources: tuple[str, ...],
     out: str | None,
     overwrite: bool,
+    id_column: str | None,
+    all_probabilities: bool,
     columns: dict[str, Any],
     cluster: ClusterOptions,
 ) -> None:
@@ -56,39 +60,34 @@ def predict(
     from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.inputs import check_features
     from nfs_dask.estimators.loading import load_model
-    from nfs_dask.prediction.scoring import verdicts
 
     check_output_file(out, overwrite)
     estimator = load_model(model)
     keeps("no predictions were written")
-    measure = "probability" if estimator.model_.has_probabilities else "margin"
-    asked = _opened(estimator, sources, columns)
-    tally = PredictedRows(estimator.classes_, measure, asked)
+    asked = _opened(estimator, sources, columns, () if id_column is None else (id_column,))
+    tally = PredictedRows(estimator, asked, id_column, all_probabilities)
     if isinstance(asked, Dataset):
         check_features(estimator, asked)
     with _engine_for(asked, cluster) as engine:
-        parts = tally.counted(verdicts(asked, estimator.model_, engine))
+        parts = tally.parts(engine)
         if out is not None:
             _write_csv(out, tally.lines(parts))
         found = list(parts)  # empty where they have been written
     values: dict[str, Any] = {"n": tally.n, "predicted": tally.predicted, "left_out": tally.left_out, "out": out}
     if out is None:
-        values["rows"] = [row for part in found for row in part.rows.tolist()]
-        values["labels"] = [label for part in found for label in estimator.classes_[part.best].tolist()]
-        several = {"probability": "probabilities", "margin": "margins"}[measure]
-        values[several] = [value for part in found for value in tally.measured(part).tolist()]
+        values |= tally.values(found)
     answer(values, lambda console: _show_predictions(values, tally.lines(found), console))
     if tally.left_out:
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
 
 
-def _opened(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]) -> Asked:
+def _opened(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any], keep: tuple[str, ...] = ()) -> Asked:
     """What was named, as the model is asked about it: a dataset, or documents that are read piece by piece."""
     from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.inputs import reader_of
     from nfs_dask.prediction.model_rows import ReadDocuments
 
-    documents = _documents(estimator, sources, columns)
+    documents = _documents(estimator, sources, columns | {"keep": keep})
     if documents is not None:
         return ReadDocuments(documents, reader_of(estimator))
     return open_dataset(_one_or_list(sources), labels=columns.get("label_column"), where=columns["where"])
@@ -109,8 +108,10 @@ def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]
     named = {"text_column": columns["text_column"], "regions": columns["regions"]}
     source = _one_or_list(sources)
     if not is_documents(source, **named):
-        if (columns["encoding"], columns["on_error"]) != ("utf-8", "fail"):
-            raise click.UsageError(f"--encoding and --on-error are about texts, and {sources[0]} is a matrix")
+        if (columns["encoding"], columns["on_error"], columns["delimiter"]) != ("utf-8", "fail", None):
+            raise click.UsageError(
+                f"--encoding, --delimiter and --on-error are about texts, and {sources[0]} is a matrix"
+            )
         return None
     regions = reader_of(estimator).features.regions
     if len(regions) > 1 and not any(named.values()):

@@ -36,6 +36,7 @@ _TEXTS = (
 )
 _LABELS = (click.option("--label-column", metavar="NAME", help="The column that holds the labels."),)
 _WEIGHTS = (click.option("--weight-column", metavar="NAME", help="The column that holds the weights."),)
+_DELIMITERS = {"tab": "\t", "\\t": "\t"}  # as people write what a shell would make something else of
 _WHERE = click.option(
     "--where",
     "where",
@@ -46,6 +47,12 @@ _WHERE = click.option(
 )
 _READING = (
     _WHERE,
+    click.option(
+        "--delimiter",
+        metavar="CHAR",
+        callback=lambda _ctx, _option, given: _DELIMITERS.get(given, given),
+        help="Of CSV, such as ';' or tab.  [default: a comma; of .tsv a tab]",
+    ),
     click.option("--encoding", default="utf-8", show_default=True, metavar="NAME", help="Of files of text."),
     click.option(
         "--on-error",

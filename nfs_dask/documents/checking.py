@@ -141,7 +141,7 @@ def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> None
     if not columns.text:
         raise InputError(f"{has}; say which of them hold the texts with text_column=")
     others = [("label_column", columns.label), ("weight_column", columns.weight)]
-    others += [("where", name) for name in columns.others]
+    others += [("where", one.column) for one in columns.where] + [("id_column", name) for name in columns.kept]
     for option, name in [("text_column", name) for name in columns.text] + others:
         if name is not None and (times := there.count(name)) != 1:
             raise InputError(f"{has}; {option}={name!r} is {f'there {times} times' if times else 'not among them'}")

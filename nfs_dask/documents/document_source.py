@@ -80,6 +80,7 @@ class TextColumns:
     on_error: OnError = "fail"
     where: tuple[Condition, ...] = ()  # of which all have to hold
     kept: tuple[str, ...] = ()  # further columns, whose values batches have
+    delimiter: str | None = None  # of CSV; None: as the name of the file says
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -94,7 +95,7 @@ class TextColumns:
         """What decides how a good document is read; what is done about bad ones is no part of that."""
         facts = asdict(self)
         del facts["on_error"]
-        return {name: value for name, value in facts.items() if value or name not in ("where", "kept")}
+        return {name: value for name, value in facts.items() if value or name not in ("where", "kept", "delimiter")}
 
 
 class DocumentSource(Protocol):

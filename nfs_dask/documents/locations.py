@@ -178,7 +178,7 @@ def _refuse_columns(place: str, sort: Sort, columns: TextColumns) -> None:
         "label_column": columns.label,
         "weight_column": columns.weight,
     }
-    given["where"] = columns.others
+    given |= {"where": columns.others, "delimiter": columns.delimiter}
     for name, value in given.items():
         if value:
             raise InputError(

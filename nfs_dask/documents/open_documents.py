@@ -28,8 +28,9 @@ from nfs_dask.containers import (
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.dask_documents import TEXT, DaskDocuments, as_bag
 from nfs_dask.documents.decoding import check_encoding
-from nfs_dask.documents.document_source import DocumentSource, OnError, TextColumns
+from nfs_dask.documents.document_source import Batch, DocumentSource, OnError, TextColumns
 from nfs_dask.documents.dtypes import are_strings
+from nfs_dask.documents.line_pieces import FileDocuments
 from nfs_dask.documents.locations import looks_like_path, open_places, place_is_matrix
 from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
@@ -53,6 +54,8 @@ def open_documents(
     where: Mapping[str, Any] | None = None,
     encoding: str = UTF8,
     on_error: str = "fail",
+    delimiter: str | None = None,
+    keep: Sequence[str] = (),
 ) -> DocumentSource:
     """Open documents in memory, in Dask, or in files. Nothing is read but names, heads and the first item of a bag.
 
@@ -74,6 +77,10 @@ def open_documents(
         Of files of text.
     on_error
         "fail" at the first bad document, or "skip" bad ones and report them.
+    delimiter
+        What is between columns of CSV files; by default a tab in ``.tsv`` and ``.tab`` files, and a comma in others.
+    keep
+        Further columns, whose values come with the documents.
 
     Returns
     -------
@@ -82,11 +89,21 @@ def open_documents(
     """
     source = unwrapped(source, "source")
     if is_opened(source):
-        if any((text_column, regions, label_column, weight_column, where)) or (encoding, on_error) != (UTF8, "fail"):
+        said = any((text_column, regions, label_column, weight_column, where, delimiter, keep))
+        if said or (encoding, on_error) != (UTF8, "fail"):
             raise InputError("these documents were opened already; say how to read them when they are opened")
         return source
     names, wanted = _regions(text_column, regions)
-    columns = TextColumns(wanted, label_column, weight_column, encoding, _checked_on_error(on_error), conditions(where))
+    columns = TextColumns(
+        wanted,
+        label_column,
+        weight_column,
+        encoding,
+        _checked_on_error(on_error),
+        conditions(where),
+        tuple(keep),
+        _checked_delimiter(delimiter),
+    )
     _check_names(label_column=label_column, weight_column=weight_column)
     check_encoding(encoding)
     opened: Any = _open(source, columns)
@@ -97,6 +114,14 @@ def open_documents(
 def is_opened(source: Any) -> TypeGuard[DocumentSource]:
     """Whether these are documents that were opened already."""
     return hasattr(type(source), "batches") and hasattr(source, "columns")
+
+
+def head_of(documents: DocumentSource) -> Batch | None:
+    """The first documents, of a few megabytes of text at most; None of lazy ones, and where there is none."""
+    if documents.delayed is not None:
+        return None
+    first = documents.head() if isinstance(documents, FileDocuments) else documents.batches(0)
+    return next(first, None)
 
 
 def is_documents(
@@ -126,6 +151,10 @@ def _open(source: Any, columns: TextColumns) -> DocumentSource:
     if isinstance(source, (list, tuple)) and any(isinstance(item, os.PathLike) for item in source):
         _check_all_paths(source)
         return open_places(source, columns)
+    if columns.delimiter is not None:
+        raise InputError(
+            f"delimiter={columns.delimiter!r} is that of CSV files, and {a_type(source)} is none; leave it out"
+        )
     if columns.encoding != UTF8:
         raise InputError(
             f"encoding={columns.encoding!r} is that of files, but {a_type(source)} holds strings; leave it out"
@@ -174,6 +203,13 @@ def _checked_on_error(on_error: Any) -> OnError:
     if on_error not in get_args(OnError):
         raise InputError(f"on_error={on_error!r}; give one of {', '.join(map(repr, get_args(OnError)))}")
     return on_error
+
+
+def _checked_delimiter(delimiter: Any) -> str | None:
+    one = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
+    if delimiter is not None and (not one or delimiter in '"\r\n'):
+        raise InputError(f'delimiter={delimiter!r}; give one character of ASCII, such as ";" or "\\t", and no quote')
+    return delimiter
 
 
 def _first_present(values: Any) -> Any:

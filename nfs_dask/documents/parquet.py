@@ -72,6 +72,9 @@ class ParquetDocuments(FileDocuments):
                 filled += nbytes
             yield RowGroups(path, start, metadata.num_row_groups), filled
 
+    def _whole(self, path: str) -> RowGroups:
+        return RowGroups(path)
+
     def _read(self, part: RowGroups) -> Iterator[Batch]:
         columns = self.columns
         wanted = dict.fromkeys([*columns.text, *filter(None, (columns.label, columns.weight)), *columns.others])

@@ -60,6 +60,7 @@ def ingest(
     sublinear_tf: bool = False,
     norm: str | None = "l2",
     encoding: str = "utf-8",
+    delimiter: str | None = None,
     block_bytes: int | str | None = None,
     on_error: str = "fail",
     append: bool = False,
@@ -106,6 +107,8 @@ def ingest(
         What the values are, as in scikit-learn.
     encoding
         Of files of text.
+    delimiter
+        Of CSV files; by default a tab in ``.tsv`` and ``.tab`` files, and a comma in others.
     block_bytes
         What a block of a new store takes in memory, such as "64MiB".
     on_error
@@ -127,6 +130,7 @@ def ingest(
         "where": where,
         "encoding": encoding,
         "on_error": on_error,
+        "delimiter": delimiter,
     }
     terms: dict[str, Any] = {
         "analyzer": analyzer,

@@ -6,11 +6,11 @@ Every step is a map over small tasks that leave files; the driver sees numbers, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Set
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Set
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class TextIngest:
     append: bool = False
     layout: Layout | None = None
     overwrite: bool = False
+    rejects: Callable[[], AbstractContextManager[IO[bytes]]] | None = None  # opens the file that lists bad documents
 
     @property
     def regions(self) -> tuple[str, ...]:
@@ -100,7 +101,18 @@ class TextIngest:
             plan = make_text_plan(self.data, executor.resources([folder], texts=True))
             logger.debug("%s", plan)
             pieces = _count(self, folder, executor, plan)
+            if self.rejects is not None:
+                with self.rejects() as file:
+                    _list_rejects(file, folder, pieces)
             _merge_and_write(self, folder, executor, plan, pieces)
+
+
+def _list_rejects(file: IO[bytes], folder: Folder, pieces: list[CountedPieces]) -> None:
+    """Write which documents were bad, where they are, and why; from what tasks left of them."""
+    file.write(b"where,kind,reason\n")
+    for piece in pieces:
+        if piece.rejects is not None:
+            file.write(folder.read(piece.rejects))
 
 
 # Counting

@@ -91,9 +91,13 @@ class Verdicts:
     first: DocumentProblem | None  # of those left out
     margins: Array | None = None  # (n,) float64, score above that of the second best class; inf where none is possible
     met: Seen = field(default_factory=Seen)  # what was read of documents
+    others: dict[str, list[Any]] = field(default_factory=dict)  # values of their further columns
+    posteriors: Array | None = None  # (n, C) float64, where they were asked for
 
 
-def verdicts(asked: Asked, model: Model, engine: Engine | None = None) -> Iterator[Verdicts]:
+def verdicts(
+    asked: Asked, model: Model, engine: Engine | None = None, *, posteriors: bool = False
+) -> Iterator[Verdicts]:
     """The class of each row or document, task by task; rows are numbered within their task.
 
     Parameters
@@ -105,15 +109,19 @@ def verdicts(asked: Asked, model: Model, engine: Engine | None = None) -> Iterat
         That which reads the documents.
     engine
         Where they are read; None chooses as for a pass, or for an ingest.
+    posteriors
+        Whether to have the probabilities of all classes, of a model that has probabilities.
     """
     together = TOGETHER if isinstance(asked, ReadDocuments) else None
-    return asked_in_turn(classify, asked, model, engine, together=together)
+    what: What = "predict_proba" if posteriors else "scores"
+    return asked_in_turn(classify, asked, model, engine, what, together=together)
 
 
 def classify(task: ModelTask) -> Verdicts:
     """The verdicts of one task."""
     rows, found = [np.zeros(0, np.int64)], [np.zeros((0, task.model.n_classes))]
     seen, left_out, first, met = 0, 0, None, Seen()
+    others: dict[str, list[Any]] = {}
     for block, batch in task.read():
         found.append(task.model.scores(block, task.rows.trusted))
         rows.append(seen + (np.arange(block.n_rows) if batch is None else batch.rows))
@@ -121,10 +129,14 @@ def classify(task: ModelTask) -> Verdicts:
         problems = () if batch is None else batch.problems
         if batch is not None:
             met.note(batch)
+            for name, values in batch.others.items():
+                others.setdefault(name, []).extend(values)
         left_out += len(problems)
         first = first or next(iter(problems), None)
-    best, chances, margins = _best(task.model, np.concatenate(found))
-    return Verdicts(np.concatenate(rows), best, chances, seen, left_out, first, margins, met)
+    scores = np.concatenate(found)
+    best, chances, margins = _best(task.model, scores)
+    posteriors = np.exp(task.model.log_posterior(scores)) if task.what == "predict_proba" else None
+    return Verdicts(np.concatenate(rows), best, chances, seen, left_out, first, margins, met, others, posteriors)
 
 
 def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:
