@@ -14,6 +14,7 @@ from nfs_dask.engine.reduction import Reduction
 from nfs_dask.engine.schedule import Schedule
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
+from nfs_dask.sources.chosen_rows import rows_where
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.counts import ClassCounts
@@ -125,7 +126,9 @@ class Dataset:
         return ClassCounts(len(self.known_classes()), **parameters)
 
 
-def open_dataset(store: Any, *, labels: Any = None, layer: str | None = None, reuse: bool = True) -> Dataset:
+def open_dataset(
+    store: Any, *, labels: Any = None, layer: str | None = None, where: Any = None, reuse: bool = True
+) -> Dataset:
     """Open data where they lie, without reading or converting them.
 
     Parameters
@@ -136,11 +139,15 @@ def open_dataset(store: Any, *, labels: Any = None, layer: str | None = None, re
         The column that holds the labels, or one label for each row. None: the store's own.
     layer
         Of an AnnData file, instead of X.
+    where
+        Which rows, by values of columns of the table of rows: ``{"split": "train"}``, or a list of values of which one
+        is there.
     reuse
         Whether statistics that were kept are used, and new ones are kept.
     """
     location = Folder.of(store).location if isinstance(store, str | os.PathLike) else None
-    return Dataset(open_source(location or store, labels=labels, layer=layer), location, reuse=reuse)
+    source = rows_where(open_source(location or store, labels=labels, layer=layer), where)
+    return Dataset(source, location, reuse=reuse)
 
 
 @runtime_checkable

@@ -22,12 +22,10 @@ class Option:
 
     parameter: str
     help: str
-    kind: Any = (
-        float  # float, int, a tuple of words, "names" (repeatable), "numbers" (a list), or the value a flag sets
-    )
+    kind: Any = float  # or int, "k", a tuple of words, "names" (repeatable), "numbers" (a list), what a flag sets
     metavar: str | None = None
     flag: str | None = None  # where it is not the name of the parameter
-    least: int | None = None  # of int
+    least: int | None = None  # of numbers
     counts: bool = False  # whether what is read depends on it, so that plans do
     gains: bool = False  # whether gains depend on it, so that paths do
 
@@ -59,9 +57,11 @@ class Method:
         return _found(self.estimator)
 
 
-K = Option("k", 'Features: how many, a share, or "all".  [default: 10; hybrid: all]', str, "K", "-k")
-ALPHA = Option("alpha", "Naive Bayes: smoothing of each count.  [default: 1]", metavar="A", gains=True)
-BINARIZE = Option("binarize", "Bernoulli: values above T count as present.", metavar="T", counts=True, gains=True)
+K = Option("k", 'Features: how many, a share, or "all".  [default: 10; hybrid: all]', "k", "K", "-k")
+ALPHA = Option("alpha", "Naive Bayes: smoothing of each count.  [default: 1]", metavar="A", least=0, gains=True)
+BINARIZE = Option(
+    "binarize", "Bernoulli: values above T count as present.", metavar="T", least=0, counts=True, gains=True
+)
 COVARIANCE = Option(
     "covariance",
     "Mahalanobis: variances about the centers or the mean, or a whole matrix.  [default: within]",
@@ -69,7 +69,9 @@ COVARIANCE = Option(
     counts=True,
     gains=True,
 )
-VARIANCE_FLOOR = Option("variance_floor", "Mahalanobis: least variance.  [default: 0]", metavar="V", gains=True)
+VARIANCE_FLOOR = Option(
+    "variance_floor", "Mahalanobis: least variance.  [default: 0]", metavar="V", least=0, gains=True
+)
 SOLVER = Option("solver", "Multinomial: the paper's is bisection.", ("cuts", "bisection"))
 ALWAYS = Option("always", "A feature that is chosen in any case; repeatable.", "names", "NAME")
 FIT_PRIOR = Option(
@@ -77,7 +79,7 @@ FIT_PRIOR = Option(
 )
 CLASS_PRIOR = Option("class_prior", "Naive Bayes: priors, in the order of the sorted classes.", "numbers", "P,P,...")
 REGIONS = Option("regions", "Hybrid: column ranges of one vocabulary.", int, "R", least=1, counts=True)
-RIDGE = Option("ridge", "Hybrid: penalty of squared slopes.  [default: 0.001]", metavar="X")
+RIDGE = Option("ridge", "Hybrid: penalty of squared slopes.  [default: 0.001]", metavar="X", least=0)
 NORMALIZE = Option(
     "normalize", "Hybrid: do not divide by the number of words of a region.", False, flag="--no-normalize"
 )

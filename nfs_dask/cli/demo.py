@@ -13,6 +13,7 @@ import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, printable, say, table
+from nfs_dask.cli.places import check_model, overwrite_option
 from nfs_dask.units import format_seconds
 
 if TYPE_CHECKING:
@@ -32,9 +33,12 @@ HELD_OUT = 4  # for so many documents that are fitted, one is generated to be pr
 @click.option("--words", type=click.IntRange(2), default=20, show_default=True, help="How many words to choose.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Another seed, another corpus.")
 @click.option("--keep", metavar="DIR", help="Leave dataset and model in this new folder, to try other commands on.")
+@overwrite_option
 @cluster_options
 @json_option
-def demo(documents: int, features: int, words: int, seed: int, keep: str | None, cluster: ClusterOptions) -> None:
+def demo(
+    documents: int, features: int, words: int, seed: int, keep: str | None, overwrite: bool, cluster: ClusterOptions
+) -> None:
     """See it work, in seconds and with nothing to set up.
 
     Documents of two classes are generated, with ten words planted in each, and written to a dataset. A multinomial
@@ -56,10 +60,12 @@ def demo(documents: int, features: int, words: int, seed: int, keep: str | None,
 
     corpus = GeneratedCorpus(documents, features, seed=seed)
     others = GeneratedCorpus(max(1, documents // HELD_OUT), features, seed=seed, first_block=corpus.n_blocks)
+    if keep is not None:
+        check_model(f"{keep}/demo.model", overwrite)
     with _folder(keep) as folder, cluster.engine(corpus) as engine:
         say(f"generating {documents:,} documents over {features:,} words")
         clock = _Clock()
-        dataset = ingest(corpus, folder / "demo.zarr", engine=engine)
+        dataset = ingest(corpus, folder / "demo.zarr", overwrite=overwrite, engine=engine)
         clock.lap("write")
         model = SparseMultinomialNB(words, engine=engine).fit(dataset)
         clock.lap("fit")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options, method_options
 from nfs_dask.cli.output import answer, certificate, json_option, keeps, printable, table
-from nfs_dask.errors import ResumeError
+from nfs_dask.cli.places import check_model, overwrite_option
+from nfs_dask.cli.texts import where_option
+from nfs_dask.errors import DataWarning, ResumeError
 from nfs_dask.units import format_seconds
 
 if TYPE_CHECKING:
@@ -23,9 +26,11 @@ if TYPE_CHECKING:
 @click.argument("model")
 @method_options
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
+@where_option
 @click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
 @click.option("--run", metavar="RUN", help="A new folder that all workers reach, from which --resume can go on.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
+@overwrite_option
 @cluster_options
 @json_option
 def fit(
@@ -33,9 +38,11 @@ def fit(
     model: str,
     estimator: SparseClassifier,
     label_column: str | None,
+    where: dict[str, list[str]] | None,
     no_cache: bool,
     run: str | None,
     resume: str | None,
+    overwrite: bool,
     cluster: ClusterOptions,
 ) -> None:
     """Choose features of STORE, fit a classifier to them, and write it to MODEL.
@@ -53,15 +60,16 @@ def fit(
     if run is not None and resume is not None:
         raise click.UsageError("--run begins a new run and --resume goes on with an old one; give one of them")
     from nfs_dask.dataset import open_dataset
-    from nfs_dask.store.model_files import check_place
     from nfs_dask.summary import slopes_of
 
     keeps(f"what was counted is kept, go on with --resume {run or resume}" if run or resume else "no model was written")
     _check_run(run, resume)
-    check_place(model)
+    check_model(model, overwrite)
     started = time.perf_counter()
-    dataset = open_dataset(store, labels=label_column, reuse=not no_cache)
+    dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
     dataset.known_classes()
+    with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit says so
+        estimator.statistic(dataset)  # which looks at all parameters
     with cluster.engine(dataset.source, run or resume) as engine:
         estimator.set_params(engine=engine).fit(dataset)
     estimator.save(model)
@@ -93,6 +101,10 @@ def _check_run(run: str | None, resume: str | None) -> None:
 
     if run is not None and Folder.of(run).exists("run.json"):
         raise ResumeError(f"{run} holds a run already; go on with it by --resume {run}, or name a new folder")
+    if run is not None:
+        from nfs_dask.files.outputs import check_writable
+
+        check_writable(Folder.of(run))
     if resume is not None and not Folder.of(resume).exists("run.json"):
         raise ResumeError(f"{resume} holds no run to go on with; begin one with --run {resume}")
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfs_dask.cli.options import ClusterOptions, Size, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, printable
+from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import Location, document_options, lines_of, term_options
 from nfs_dask.errors import InputError
 from nfs_dask.units import format_seconds
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 @term_options
 @click.option("--block-bytes", type=Size(), metavar="SIZE", help="What a block of the store takes in memory.")
 @click.option("--append", is_flag=True, help="Add the rows to a store that is there; texts under its terms.")
+@overwrite_option
+@click.option("--rejects", metavar="FILE", help="Leave out bad documents, and list them in this CSV file, and why.")
+@click.option("--check", is_flag=True, help="Look at arguments and first documents, say what would be done, no more.")
 @click.option("--clean-up", is_flag=True, help="First remove what an ingest that died left at STORE.")
 @cluster_options
 @json_option
@@ -44,6 +50,9 @@ def ingest(
     terms: TermParameters,
     block_bytes: int | None,
     append: bool,
+    overwrite: bool,
+    rejects: str | None,
+    check: bool,
     clean_up: bool,
     cluster: ClusterOptions,
 ) -> None:
@@ -61,17 +70,23 @@ def ingest(
     nfs-dask ingest mail.jsonl --region subject --region body --label-column folder mail.zarr
     nfs-dask ingest matrix.npz --labels labels.npy mail.zarr
     """
+    if append and overwrite:
+        raise click.UsageError("--append adds rows to a store and --overwrite replaces it; give one of them")
     if columns.label_column is not None and labels is not None:
         raise click.UsageError("--labels and --label-column both say what the labels are; give one of them")
+    source = sources[0] if len(sources) == 1 else [Location(one) for one in sources]
+    if rejects is not None:
+        columns = replace(columns, on_error="skip")
+        _check_rejects(source, columns, rejects, overwrite)
     from nfs_dask.dataset import open_dataset
     from nfs_dask.ingestion.ingest import open_ingest
+    from nfs_dask.ingestion.text_ingest import TextIngest
     from nfs_dask.store import publish as places
 
-    if clean_up:
+    if clean_up and not check:
         places.clean_up(store)
     keeps(f"{store} is as it was before; of documents, the same command goes on with what was finished")
     started = time.perf_counter()
-    source = sources[0] if len(sources) == 1 else [Location(one) for one in sources]
     asked = open_ingest(
         source,
         store,
@@ -82,7 +97,15 @@ def ingest(
         names=None if names is None else lines_of(names),
         block_bytes=block_bytes,
         append=append,
+        overwrite=overwrite,
     )
+    if rejects is not None and isinstance(asked, TextIngest):
+        asked = replace(asked, rejects=partial(output_file, rejects))
+    if check:
+        from nfs_dask.cli.ingest_check import answer_check
+
+        answer_check(asked)
+        return
     with cluster.engine(asked.data) as engine:
         asked.write(engine)
     dataset = open_dataset(asked.store.location)
@@ -105,6 +128,14 @@ def _show(values: dict[str, Any], written: str, console: Console) -> None:
     console.print(printable(written))
     if empty := (values["report"] or {}).get("empty"):
         console.print(f"{empty:,} {'document is' if empty == 1 else 'documents are'} empty")
+
+
+def _check_rejects(source: Any, columns: DocumentParameters, place: str, overwrite: bool) -> None:
+    from nfs_dask.documents.open_documents import is_documents
+
+    check_output_file(place, overwrite)
+    if not is_documents(source, columns):
+        raise click.UsageError("--rejects lists documents that are left out, and no row of a matrix is; drop it")
 
 
 def _column(file: str | None) -> Array | None:

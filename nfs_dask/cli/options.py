@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,40 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # generic in new version
             return parse_bytes(value)
         except InputError as error:
             self.fail(str(error), param, ctx)
+
+
+class NumberToKeep(click.ParamType):  # type: ignore[type-arg]
+    """How many features to keep: a number, a share or "all"."""
+
+    name = "k"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float | str:
+        return value if not isinstance(value, str) else kept(value, self._named(param))
+
+    @staticmethod
+    def _named(param: click.Parameter | None) -> str:
+        return "-k" if param is None else param.opts[0]
+
+
+class NumbersToKeep(NumberToKeep):
+    """Several of them, with commas between."""
+
+    name = "ks"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        return [kept(part.strip(), self._named(param)) for part in value.split(",")]
+
+
+class Number(click.FloatRange):
+    """A finite number, of zero or more."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not finite; give a number such as 0.5", param, ctx)
+        return number
 
 
 class NumberList(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
@@ -156,14 +191,21 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return _decorated(wrapped, _CLUSTER)
 
 
-def kept(value: str) -> int | float | str:
-    """What was written for -k: a whole number, a share, or a word."""
+def kept(value: str, option: str = "-k") -> int | float | str:
+    """What was written for -k: a whole number, a share, or "all"."""
     for kind in (int, float):
         try:
-            return kind(value)
+            number = kind(value)
         except ValueError:
             continue
-    return value
+        if number >= 1 if kind is int else 0 < number < 1:
+            return number
+        break
+    if value == "all":
+        return value
+    raise click.UsageError(
+        f"{option} {value!r} is neither a number of features, such as 100, nor a share of them, such as 0.01, nor all"
+    )
 
 
 def _method_option(methods: Iterable[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -187,7 +229,10 @@ def _click_option(option: Option) -> Callable[..., Any]:
         return click.option(*names, type=NumberList(option.name), metavar=option.metavar, help=option.help)
     if isinstance(kind, tuple):
         return click.option(*names, type=click.Choice(list(kind)), help=option.help)
-    kind = click.IntRange(option.least) if kind is int else kind
+    if kind == "k":
+        kind = NumberToKeep()
+    elif kind in (int, float) and option.least is not None:
+        kind = click.IntRange(option.least) if kind is int else Number(option.least)
     return click.option(*names, type=kind, metavar=option.metavar, help=option.help)
 
 
@@ -230,8 +275,6 @@ def estimator_of(method: str, **parameters: Any) -> Any:
             raise click.UsageError(
                 f"{option.name} is for --method {takers(option.parameter)}; {method} has no such parameter"
             )
-    if "k" in parameters:
-        parameters["k"] = kept(parameters["k"])
     return made.estimator_class()(**made.fixed, **parameters)
 
 
@@ -250,6 +293,9 @@ def numbers(text: str | None, option: str) -> list[float] | None:
     if text is None:
         return None
     try:
-        return [float(part) for part in text.split(",")]
+        found = [float(part) for part in text.split(",")]
     except ValueError:
-        raise click.UsageError(f"{option} {text!r} is not a list of numbers such as 0.2,0.8") from None
+        found = [-1.0]
+    if not all(0 <= number < math.inf for number in found):
+        raise click.UsageError(f"{option} {text!r} is not a list of numbers of 0 or more, such as 0.2,0.8")
+    return found

@@ -10,8 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -97,20 +96,6 @@ def printable(text: str) -> str:
     spam\x1b[31m
     """
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
-
-
-@contextmanager
-def output_file(place: str) -> Iterator[IO[bytes]]:
-    """A file that appears when it is whole. What is no file, such as a device or a pipe, is written to as it is."""
-    path = Path(place)
-    if path.exists() and not path.is_file():
-        with open(path, "wb") as file:
-            yield file
-        return
-    from nfs_dask.files.folder import Folder
-
-    with Folder.of(path.parent).create(path.name) as file:
-        yield file
 
 
 @contextmanager

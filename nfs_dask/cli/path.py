@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, kept, numbers, path_options
-from nfs_dask.cli.output import answer, json_option, keeps, output_file, printable, table
+from nfs_dask.cli.options import ClusterOptions, NumberList, NumbersToKeep, cluster_options, estimator_of, path_options
+from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
+from nfs_dask.cli.texts import where_option
 from nfs_dask.registry import RULES
 
 if TYPE_CHECKING:
@@ -22,26 +24,40 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("store")
 @path_options
-@click.option("--ks", metavar="K,K,...", help='Numbers of features, shares, or "all"; else many from 1 to all.')
+@click.option(
+    "--ks",
+    type=NumbersToKeep(),
+    metavar="K,K,...",
+    help='Numbers of features, shares, or "all"; else many from 1 to all.',
+)
 @click.option("--choose", "rule", type=click.Choice(list(RULES)), help="Choose a k by this rule, and say why.")
 @click.option("--folds", type=click.IntRange(2), metavar="N", help="Of cross-validation (1se, cv).  [default: 5]")
-@click.option("--alphas", metavar="A,A,...", help="Smoothings that cross-validation tries with each k.")
+@click.option(
+    "--alphas",
+    type=NumberList("--alphas"),
+    metavar="A,A,...",
+    help="Smoothings that cross-validation tries with each k.",
+)
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
+@where_option
 @click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
 @click.option("--csv", "out", metavar="FILE", help="Write all rows to this CSV file.")
+@overwrite_option
 @cluster_options
 @json_option
 def path(
     store: str,
     method: str,
     parameters: dict[str, Any],
-    ks: str | None,
+    ks: list[Any] | None,
     rule: str | None,
     folds: int | None,
-    alphas: str | None,
+    alphas: list[float] | None,
     label_column: str | None,
+    where: dict[str, list[str]] | None,
     no_cache: bool,
     out: str | None,
+    overwrite: bool,
     cluster: ClusterOptions,
 ) -> None:
     """What each number of features of STORE gains, a bound that no choice exceeds, and the gap between the two.
@@ -70,15 +86,15 @@ def path(
     from nfs_dask.dataset import open_dataset
     from nfs_dask.selection.make_path import path as make_path
 
+    check_output_file(out, overwrite)
     keeps("no path was written")
-    wanted = None if ks is None else [kept(part.strip()) for part in ks.split(",")]
-    dataset = open_dataset(store, labels=label_column, reuse=not no_cache)
+    dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
     with cluster.engine(dataset.source) as engine:
-        found = make_path(dataset, method, wanted, **parameters, engine=engine)
+        found = make_path(dataset, method, ks, **parameters, engine=engine)
         chosen = None
         if rule is not None:
-            looked_at = wanted if "ks" in RULES[rule].takes else None
-            chosen = found.choose(rule, ks=looked_at, folds=folds, alphas=numbers(alphas, "--alphas"), engine=engine)
+            looked_at = ks if "ks" in RULES[rule].takes else None
+            chosen = found.choose(rule, ks=looked_at, folds=folds, alphas=alphas, engine=engine)
     values = found.to_json() | {"out": out} | ({} if chosen is None else {"chosen": chosen.to_json()})
     if out is not None:
         _write_csv(out, values["path"])

@@ -9,6 +9,7 @@ import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, parameters_of
 from nfs_dask.cli.output import answer, json_option, printable
+from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning
 from nfs_dask.registry import METHODS, K, options_of_all
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 )
 @parameters_of([K, *(option for option in options_of_all() if option.counts)])
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
+@where_option
 @cluster_options
 @json_option
 def plan(
@@ -37,6 +39,7 @@ def plan(
     method: str,
     parameters: dict[str, Any],
     label_column: str | None,
+    where: dict[str, list[str]] | None,
     cluster: ClusterOptions,
 ) -> None:
     """Tasks, bytes read, memory of each worker and time of a fit to STORE. Nothing is read.
@@ -55,7 +58,7 @@ def plan(
         raise click.UsageError("-k and parameters are for a model; say which with --method multinomial or another")
     from nfs_dask import dataset as data
 
-    dataset = data.open_dataset(store, labels=label_column)
+    dataset = data.open_dataset(store, labels=label_column, where=where)
     what = dataset.class_counts() if estimator is None else estimator
     with cluster.engine(dataset.source) as engine:
         plan = data.plan(dataset, what, engine)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
-from nfs_dask.cli.output import answer, json_option, keeps, output_file, printable, table
+from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import Location, document_options
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import DataWarning, warn
@@ -22,18 +23,27 @@ if TYPE_CHECKING:
     from nfs_dask.documents.document_source import DocumentSource
     from nfs_dask.engine.engine import Engine
     from nfs_dask.prediction.model_rows import Asked
-    from nfs_dask.prediction.scoring import Verdicts
 
 
 @click.command()
 @click.argument("model")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--out", metavar="FILE", help="Write the predictions to this CSV file instead of standard output.")
+@overwrite_option
+@click.option("--id-column", metavar="NAME", help="Also write this column of SOURCE, which names documents.")
+@click.option("--all-probabilities", is_flag=True, help="Also write the probability of each class.")
 @document_options()
 @cluster_options
 @json_option
 def predict(
-    model: str, sources: tuple[str, ...], out: str | None, columns: DocumentParameters, cluster: ClusterOptions
+    model: str,
+    sources: tuple[str, ...],
+    out: str | None,
+    overwrite: bool,
+    id_column: str | None,
+    all_probabilities: bool,
+    columns: DocumentParameters,
+    cluster: ClusterOptions,
 ) -> None:
     """The class of each document of SOURCE, and its probability, as CSV.
 
@@ -48,44 +58,41 @@ def predict(
     nfs-dask predict spam.model new-mail.npz --out classes.csv --workers 2
     nfs-dask predict spam.model 'mail/*.jsonl.gz' --text-column body --on-error skip --out classes.csv
     """
+    from nfs_dask.cli.predicted_rows import PredictedRows
     from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.inputs import check_features
     from nfs_dask.estimators.loading import load_model
-    from nfs_dask.prediction.scoring import verdicts
 
+    check_output_file(out, overwrite)
     estimator = load_model(model)
     keeps("no predictions were written")
-    measure = "probability" if estimator.model_.has_probabilities else "margin"
-    tally = _Tally(estimator.classes_, measure)
-    asked = _opened(estimator, sources, columns)
+    asked = _opened(estimator, sources, columns, () if id_column is None else (id_column,))
+    tally = PredictedRows(estimator, asked, id_column, all_probabilities)
     if isinstance(asked, Dataset):
         check_features(estimator, asked)
     with _engine_for(asked, cluster) as engine:
-        parts = map(tally.add, verdicts(asked, estimator.model_, engine))
+        parts = tally.parts(engine)
         if out is not None:
             _write_csv(out, tally.lines(parts))
         found = list(parts)  # empty where they have been written
     values: dict[str, Any] = {"n": tally.n, "predicted": tally.predicted, "left_out": tally.left_out, "out": out}
     if out is None:
-        values["rows"] = [row for part in found for row in part.rows.tolist()]
-        values["labels"] = [label for part in found for label in estimator.classes_[part.best].tolist()]
-        several = {"probability": "probabilities", "margin": "margins"}[measure]
-        values[several] = [value for part in found for value in tally.measured(part).tolist()]
+        values |= tally.values(found)
     answer(values, lambda console: _show_predictions(values, tally.lines(found), console))
     if tally.left_out:
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
 
 
-def _opened(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters) -> Asked:
+def _opened(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...] = ()) -> Asked:
     """What was named, as the model is asked about it: a dataset, or documents that are read piece by piece."""
     from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.inputs import reader_of
     from nfs_dask.prediction.model_rows import ReadDocuments
 
-    documents = _documents(estimator, sources, columns)
+    documents = _documents(estimator, sources, columns, keep)
     if documents is not None:
         return ReadDocuments(documents, reader_of(estimator))
-    return open_dataset(_one_or_list(sources), labels=columns.label_column)
+    return open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
 
 
 def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager[Engine]:
@@ -95,64 +102,29 @@ def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager
     return cluster.engine(asked.source if isinstance(asked, Dataset) else asked.documents)
 
 
-def _documents(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters) -> DocumentSource | None:
+def _documents(
+    estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...]
+) -> DocumentSource | None:
     """The documents that were named, with the columns of the training data where no others were; None for a matrix."""
     from nfs_dask.documents.open_documents import is_documents, open_documents
     from nfs_dask.estimators.inputs import reader_of
 
     source = _one_or_list(sources)
     if not is_documents(source, columns):
-        if (columns.encoding, columns.on_error) != (DocumentParameters.encoding, DocumentParameters.on_error):
-            raise click.UsageError(f"--encoding and --on-error are about texts, and {sources[0]} is a matrix")
+        reading = (columns.encoding, columns.on_error, columns.delimiter)
+        if reading != (DocumentParameters.encoding, DocumentParameters.on_error, None):
+            raise click.UsageError(
+                f"--encoding, --delimiter and --on-error are about texts, and {sources[0]} is a matrix"
+            )
         return None
     regions = reader_of(estimator).features.regions
     if len(regions) > 1 and columns.text_column is None and columns.regions is None:
         columns = replace(columns, regions=list(regions))
-    return open_documents(source, columns)
+    return open_documents(source, columns, keep)
 
 
 def _one_or_list(sources: tuple[str, ...]) -> Any:
     return sources[0] if len(sources) == 1 else [Location(source) for source in sources]
-
-
-class _Tally:
-    """Counts what was predicted, part by part."""
-
-    def __init__(self, classes: Any, measure: str) -> None:
-        self._classes = classes
-        self._measure = measure
-        self.n = self.seen = self.left_out = 0
-        self.first = ""
-        self.predicted = {str(label): 0 for label in classes}
-
-    def add(self, part: Verdicts) -> Verdicts:
-        """Count a part; the same, with rows numbered over all parts."""
-        rows = part.rows + self.seen
-        self.n += len(rows)
-        self.seen += part.seen
-        if part.first is not None and not self.left_out:
-            self.first = f"{part.first.where}: {part.first.what}"
-        self.left_out += part.left_out
-        for code, label in enumerate(self.predicted):
-            self.predicted[label] += int((part.best == code).sum())
-        return replace(part, rows=rows)
-
-    def measured(self, part: Verdicts) -> Any:
-        """How sure the predictions of a part are."""
-        return part.chances if self._measure == "probability" else part.margins
-
-    def lines(self, parts: Iterable[Verdicts]) -> Iterator[str]:
-        """Rows of CSV; labels are quoted as they may hold commas and line ends."""
-        yield f"row,label,{self._measure}"
-        quoted = [_quoted(str(label)) for label in self._classes.tolist()]
-        for part in parts:
-            columns = (part.rows, part.best, self.measured(part))
-            for row, code, value in zip(*(column.tolist() for column in columns), strict=True):
-                yield f"{row},{quoted[code]},{value:.6g}"
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text
 
 
 def _write_csv(place: str, lines: Iterable[str]) -> None:

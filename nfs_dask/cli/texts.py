@@ -38,7 +38,23 @@ _TEXTS = (
 )
 _LABELS = (click.option("--label-column", metavar="NAME", help="The column that holds the labels."),)
 _WEIGHTS = (click.option("--weight-column", metavar="NAME", help="The column that holds the weights."),)
+_DELIMITERS = {"tab": "\t", "\\t": "\t"}  # as people write what a shell would make something else of
+_WHERE = click.option(
+    "--where",
+    "where",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    callback=lambda _ctx, _option, given: _conditions(given),
+    help="Only rows with this value, such as split=train; repeatable.",
+)
 _READING = (
+    _WHERE,
+    click.option(
+        "--delimiter",
+        metavar="CHAR",
+        callback=lambda _ctx, _option, given: _DELIMITERS.get(given, given),
+        help="Of CSV, such as ';' or tab.  [default: a comma; of .tsv a tab]",
+    ),
     click.option(
         "--encoding", default=DocumentParameters.encoding, show_default=True, metavar="NAME", help="Of files of text."
     ),
@@ -105,6 +121,22 @@ def _gathered(command: Callable[..., Any], options: Any, name: str, gather: Call
     for option in reversed(options):
         decorated = option(decorated)
     return decorated
+
+
+def where_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command ``--where``; it receives values by columns, or None."""
+    return _WHERE(command)
+
+
+def _conditions(given: tuple[str, ...]) -> dict[str, list[str]] | None:
+    """Values by columns: of one column any, of several columns all have to be there."""
+    found: dict[str, list[str]] = {}
+    for one in given:
+        column, equals, value = one.partition("=")
+        if not column or not equals:
+            raise click.UsageError(f"--where {one!r} is no column with a value, such as split=train")
+        found.setdefault(column, []).append(value)
+    return found or None
 
 
 def _columns(regions: tuple[str, ...], **given: Any) -> DocumentParameters:

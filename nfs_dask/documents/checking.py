@@ -24,6 +24,7 @@ from nfs_dask.text.strings import Strings
 BATCH_DOCUMENTS = 1 << 16  # most in a batch, so that neither very short documents nor their problems pile up
 MISSING_TEXT = "the text is missing (that of a document without words is '')"
 GOOD_WEIGHTS = "weights are finite numbers of zero or more"
+UNREAD = object()  # stands for a value of a document that could not be read
 LONGEST_SHOWN = 40  # characters of a value in a message
 
 
@@ -54,38 +55,56 @@ class Checker:
         weights: TextColumn | None,
         where: Callable[[int], str],
         known: Mapping[int, Bad] | None = None,
+        others: Mapping[str, Sequence[Any]] | None = None,
     ) -> Batch:
         """The good ones of n documents.
 
         ``texts`` has a column of n Strings for each region, not checked yet. ``labels`` and ``weights`` are None where
         they were not asked for. ``where(i)`` names the file and the line or row of document i and is asked only for bad
         ones. ``known`` has what the reader itself found wrong; entries of such documents in the columns are fillers.
+        ``others`` has the values of ``columns.others``; UNREAD where that is a filler, too.
         """
         n = len(texts[0].values)
+        others = others or {}
+        wanted = self._wanted(n, others)
         cleared = tuple(_cleared(column) for column in texts)
         bad = dict(known or {})
         for i, problem in self._found(texts, cleared, labels, weights):
             bad.setdefault(i, problem)
+        bad = {i: problem for i, problem in bad.items() if wanted[i]}
         if bad and self.columns.on_error == "fail":
             first = min(bad)
             raise failure(where(first), bad[first].what)
         label_values = None if labels is None else labels.values
         weight_values = None if weights is None else _numbers(weights)
-        if not bad:
-            return Batch(cleared, label_values, weight_values, seen=n, empty=_n_empty(cleared))
-        skipped = np.array(sorted(bad), np.int64)
-        good = np.ones(n, bool)
-        good[skipped] = False
-        kept = tuple(_only(strings, good) for strings in cleared)
+        found = tuple(one.found(v for v in others[one.column] if v is not UNREAD) for one in self.columns.where)
+        kept = {name: others[name] for name in self.columns.kept}
+        if not bad and wanted.all():
+            empty = _n_empty(cleared)
+            return Batch(cleared, label_values, weight_values, seen=n, empty=empty, others=kept, found=found)
+        good = wanted
+        good[list(bad)] = False
+        skipped = np.flatnonzero(~good)
+        texts_left = tuple(_only(strings, good) for strings in cleared)
         return Batch(
-            kept,
+            texts_left,
             label_values if label_values is None else _chosen(label_values, good),
             weight_values if weight_values is None else weight_values[good],
             seen=n,
             skipped=skipped,
-            problems=tuple(DocumentProblem(bad[i].kind, where(i), bad[i].what) for i in skipped.tolist()),
-            empty=_n_empty(kept),
+            problems=tuple(DocumentProblem(bad[i].kind, where(i), bad[i].what) for i in sorted(bad)),
+            empty=_n_empty(texts_left),
+            others={name: _chosen(values, good) for name, values in kept.items()},
+            found=found,
         )
+
+    def _wanted(self, n: int, others: Mapping[str, Sequence[Any]]) -> Array:
+        """Which of n documents meet all conditions; those that could not be read are taken for such."""
+        wanted = np.ones(n, bool)
+        for one in self.columns.where:
+            values = others[one.column]
+            wanted &= one.holds(values) | np.fromiter((value is UNREAD for value in values), bool, n)
+        return wanted
 
     def _found(
         self,
@@ -120,6 +139,7 @@ def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> None
     if not columns.text:
         raise InputError(f"{has}; say which of them hold the texts with text_column=")
     others = [("label_column", columns.label), ("weight_column", columns.weight)]
+    others += [("where", one.column) for one in columns.where] + [("id_column", name) for name in columns.kept]
     for option, name in [("text_column", name) for name in columns.text] + others:
         if name is not None and (times := there.count(name)) != 1:
             raise InputError(f"{has}; {option}={name!r} is {f'there {times} times' if times else 'not among them'}")
@@ -144,18 +164,31 @@ class Builder:
         self._texts: list[list[bytes | None]] = [[] for _ in range(self._columns.n_regions)]
         self._labels: list[Any] = []
         self._weights: list[float] = []
+        self._others: dict[str, list[Any]] = {name: [] for name in self._columns.others}
         self._places: list[Any] = []
         self._known: dict[int, Bad] = {}
         self._nbytes = 0
 
-    def add(self, place: Any, texts: Sequence[str | bytes | None], label: Any = None, weight: Any = None) -> None:
+    def add(
+        self,
+        place: Any,
+        texts: Sequence[str | bytes | None],
+        label: Any = None,
+        weight: Any = None,
+        others: Sequence[Any] | None = None,
+    ) -> None:
         """A document: the text of each region, None where it is missing; bytes are UTF-8, not checked yet."""
         try:
             encoded = [text.encode() if isinstance(text, str) else text for text in texts]
             if isinstance(label, str):
                 label.encode()
         except UnicodeEncodeError as error:
-            self.bad(place, "undecodable", f"U+{ord(error.object[error.start]):04X}, half of a character, has no UTF-8")
+            self.bad(
+                place,
+                "undecodable",
+                f"U+{ord(error.object[error.start]):04X}, half of a character, has no UTF-8",
+                others,
+            )
             return
         number = 1.0
         if self._columns.weight is not None:
@@ -163,18 +196,22 @@ class Builder:
                 number = float(weight)
             except (TypeError, ValueError, OverflowError):
                 found = "no weight" if weight is None else f"the weight {_shown(weight)}"
-                self.bad(place, "weight", f"the document has {found}; {GOOD_WEIGHTS}")
+                self.bad(place, "weight", f"the document has {found}; {GOOD_WEIGHTS}", others)
                 return
-        self._append(place, encoded, label, number)
+        self._append(place, encoded, label, number, others)
 
-    def bad(self, place: Any, kind: ProblemKind, what: str) -> None:
-        """A document that could not be read."""
+    def bad(self, place: Any, kind: ProblemKind, what: str, others: Sequence[Any] | None = None) -> None:
+        """A document that could not be read, or of which no more than the further columns could."""
         self._known[len(self._places)] = Bad(kind, what)
-        self._append(place, [b""] * self._columns.n_regions, None, 1.0)
+        self._append(place, [b""] * self._columns.n_regions, None, 1.0, others)
         if self._columns.on_error == "fail":
             self.take()  # raises, for this document or a bad one before it
 
-    def _append(self, place: Any, encoded: Sequence[bytes | None], label: Any, weight: float) -> None:
+    def _append(
+        self, place: Any, encoded: Sequence[bytes | None], label: Any, weight: float, others: Sequence[Any] | None
+    ) -> None:
+        for values, value in zip(self._others.values(), others or [UNREAD] * len(self._others), strict=True):
+            values.append(value)
         for region, text in zip(self._texts, encoded, strict=True):
             region.append(text)
             self._nbytes += len(text or b"")
@@ -193,9 +230,9 @@ class Builder:
         texts = [_column(region) for region in self._texts]
         labels = None if self._columns.label is None else TextColumn(self._labels)
         weights = None if self._columns.weight is None else TextColumn(self._weights)
-        known = self._known
+        known, others = self._known, self._others
         self._clear()
-        return Checker(self._columns).batch(texts, labels, weights, lambda i: where(places[i]), known)
+        return Checker(self._columns).batch(texts, labels, weights, lambda i: where(places[i]), known, others)
 
     def rest(self) -> Iterator[Batch]:
         """The last batch, if anything is in it."""

@@ -24,7 +24,8 @@ TEXT = "text"  # the column that is meant when none is named
 LABEL = "label"  # stands for the column of labels, where these come in pairs
 Kind = Literal["rows", "texts", "pairs", "dicts"]
 Where: TypeAlias = Callable[[], str]
-Found: TypeAlias = tuple[list[str | None], Any, Any] | Bad  # texts, label and weight; or what is wrong
+Found: TypeAlias = tuple[list[str | None], Any, Any, list[Any] | None] | Bad
+"""Texts, label, weight and values of further columns; or what is wrong."""
 
 
 def as_bag(array: Any) -> Any:
@@ -118,7 +119,8 @@ def _look(
                 f"the bag holds dicts with {', '.join(map(repr, first))}; name the text among them with text_column="
             )
         return "dicts", replace(columns, text=(TEXT,))
-    for name, value in (("label_column", columns.label), ("weight_column", columns.weight)):
+    others = [("where", name) for name in columns.others]
+    for name, value in [("label_column", columns.label), ("weight_column", columns.weight), *others]:
         if value is not None:
             raise InputError(f"{name}={value!r} names a key of dicts, but the bag holds {a_type(first)}")
     return ("pairs" if _is_pair(first) else "texts"), columns
@@ -144,13 +146,13 @@ def _is_pair(item: Any) -> bool:
 
 
 def _read_text(item: Any, _columns: TextColumns, where: Where) -> Found:
-    return [text_or_none(item, where)], None, None
+    return [text_or_none(item, where)], None, None, None
 
 
 def _read_pair(item: Any, _columns: TextColumns, where: Where) -> Found:
     if not _is_pair(item):
         raise InputError(f"{where()} is {a_type(item)}, while the first item of the bag is a (text, label) pair")
-    return [text_or_none(item[0], where)], item[1], None
+    return [text_or_none(item[0], where)], item[1], None, None
 
 
 def _read_dict(item: Any, columns: TextColumns, where: Where) -> Found:
@@ -160,7 +162,7 @@ def _read_dict(item: Any, columns: TextColumns, where: Where) -> Found:
         if name not in item:
             return Bad("broken", f"the dict has no {name!r}; it has {', '.join(map(repr, item)) or 'nothing'}")
     texts = [text_or_none(item[name], partial("{!r} of {}".format, name, where())) for name in columns.text]
-    return texts, item.get(columns.label), item.get(columns.weight)
+    return texts, item.get(columns.label), item.get(columns.weight), [item.get(name) for name in columns.others]
 
 
 _READERS: dict[str, Callable[[Any, TextColumns, Where], Found]] = {

@@ -49,7 +49,7 @@ class DelimitedRows(FilePart):
 
 
 class DelimitedDocuments(FileDocuments):
-    """Each row is a document. The delimiter is a tab in ``.tsv`` and ``.tab`` files, and a comma in others.
+    """Each row is a document. Unless it is given, the delimiter is a tab in ``.tsv`` and ``.tab`` files, else a comma.
 
     Blank lines between rows are passed over, as csv.DictReader does. CSV knows no missing values: an empty field is an
     empty text, in quotes or not.
@@ -59,7 +59,7 @@ class DelimitedDocuments(FileDocuments):
 
     def __init__(self, paths: tuple[str, ...], columns: TextColumns) -> None:
         super().__init__(paths, columns)
-        check_columns(paths[0], _header(paths[0], columns.encoding), columns)
+        check_columns(paths[0], _header(paths[0], columns), columns)
 
     def _cut(self, paths: tuple[str, ...], sizes: list[int]) -> None:
         """Leave large files for later: where to cut them, they have to be read for."""
@@ -86,25 +86,33 @@ class DelimitedDocuments(FileDocuments):
         encoding = self.columns.encoding
         large = [can_be_cut(path, size, encoding) for path, size in zip(paths, sizes, strict=True)]
         files = list(zip(paths, sizes, large, strict=True))
-        tasks = [task for path, size, cut in files if cut for task in _row_looks(path, cuts(size)[1:-1])]
+        tasks = [task for path, size, cut in files if cut for task in self._looks(path, size)]
         seen = iter(zip(tasks, mapping(look_for_rows, tasks) if tasks else [], strict=True))
         for path, size, cut in files:
             if not cut:
                 yield from ((DelimitedRows(part.path), nbytes) for part, nbytes in cut_lines(path, size, encoding))
                 continue
-            header = _header(path, encoding)
+            header = _header(path, self.columns)
             begins = [(0, 1), *_starts(islice(seen, len(cuts(size)) - 1)), (size, 0)]
             for (start, line), (stop, _) in pairwise(begins):
                 yield DelimitedRows(path, start, stop, line, header if start else None), stop - start
 
+    def _whole(self, path: str) -> DelimitedRows:
+        return DelimitedRows(path)
+
+    def _looks(self, path: str, size: int) -> Iterator[RowLook]:
+        """The tasks that find out where rows begin in a large file."""
+        return _row_looks(path, cuts(size)[1:-1], _delimiter(path, self.columns))
+
     def _read(self, part: DelimitedRows) -> Iterator[Batch]:
         builder = Builder(self.columns, lambda line: f"{part.path}, line {line}")
-        records = _records(part, self.columns.encoding)
+        records = _records(part, self.columns)
         header = part.header or _first(records, part.path)
         check_columns(part.path, header, self.columns)
         texts = [header.index(name) for name in self.columns.text]
         label = None if self.columns.label is None else header.index(self.columns.label)
         weight = None if self.columns.weight is None else header.index(self.columns.weight)
+        others = [header.index(name) for name in self.columns.others]
         for line, row in records:
             if isinstance(row, csv.Error):
                 builder.bad(line, "broken", f"the row is not CSV ({row})")
@@ -113,9 +121,8 @@ class DelimitedDocuments(FileDocuments):
             else:
                 # Bytes that are no UTF-8 come back as they were, for the check of the documents to find.
                 encoded = [row[i].encode("utf-8", "surrogateescape") for i in texts]
-                builder.add(
-                    line, encoded, None if label is None else row[label], None if weight is None else row[weight]
-                )
+                own = (None if label is None else row[label], None if weight is None else row[weight])
+                builder.add(line, encoded, *own, [row[i] for i in others])
             if builder.full:
                 yield builder.take()
         yield from builder.rest()
@@ -125,8 +132,12 @@ def delimiter_of(path: str) -> str:
     return "\t" if split_compression(path)[0].lower().endswith((".tsv", ".tab")) else ","
 
 
-def _header(path: str, encoding: str) -> tuple[str, ...]:
-    return _first(_records(DelimitedRows(path), encoding), path)
+def _delimiter(path: str, columns: TextColumns) -> str:
+    return columns.delimiter or delimiter_of(path)
+
+
+def _header(path: str, columns: TextColumns) -> tuple[str, ...]:
+    return _first(_records(DelimitedRows(path), columns), path)
 
 
 def _first(records: Iterator[tuple[int, list[str] | csv.Error]], path: str) -> tuple[str, ...]:
@@ -138,11 +149,11 @@ def _first(records: Iterator[tuple[int, list[str] | csv.Error]], path: str) -> t
     return tuple(row)
 
 
-def _records(part: DelimitedRows, encoding: str) -> Iterator[tuple[int, list[str] | csv.Error]]:
+def _records(part: DelimitedRows, columns: TextColumns) -> Iterator[tuple[int, list[str] | csv.Error]]:
     """The rows of a part, each with the number of its first line; an error stands for a row that cannot be parsed."""
     # The limit is one for the process, and meant to stop rows that never end; raising it harms nobody.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
-    reader = csv.reader(_lines(part, encoding), delimiter=delimiter_of(part.path), strict=True)
+    reader = csv.reader(_lines(part, columns.encoding), delimiter=_delimiter(part.path, columns), strict=True)
     while True:
         line = part.line + reader.line_num
         try:
@@ -168,6 +179,7 @@ class RowLook:
     path: str
     start: int
     stop: int | None  # None: the end of the file
+    delimiter: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +194,14 @@ class RowSeen:
 
 def row_starts(path: str, targets: list[int], mapping: Mapping) -> list[tuple[int, int]]:
     """Where the first row at or after each target begins, and the number of its line; it follows a line feed."""
-    tasks = list(_row_looks(path, targets))
+    tasks = list(_row_looks(path, targets, delimiter_of(path)))
     return list(_starts(zip(tasks, mapping(look_for_rows, tasks), strict=True)))
 
 
-def _row_looks(path: str, targets: list[int]) -> Iterator[RowLook]:
+def _row_looks(path: str, targets: list[int], delimiter: str) -> Iterator[RowLook]:
     for start, stop in pairwise([0, *targets, None]):
         assert start is not None
-        yield RowLook(path, start, stop)
+        yield RowLook(path, start, stop, delimiter)
 
 
 def _starts(seen: Iterable[tuple[RowLook, list[RowSeen]]]) -> Iterator[tuple[int, int]]:
@@ -207,7 +219,7 @@ def look_for_rows(look: RowLook) -> list[RowSeen]:
 
     Soon most of them are the same: those within quotes, and the others. From there on, one is looked at for all.
     """
-    delimiter = ord(delimiter_of(look.path))
+    delimiter = ord(look.delimiter)
     with open_binary(look.path) as file:
         file.seek(max(0, look.start - 1))
         previous = file.read(1)[0] if look.start else 0

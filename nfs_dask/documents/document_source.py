@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, Self
@@ -11,7 +11,8 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.documents.parameters import DocumentParameters, OnError
-from nfs_dask.sources.source import Mapping
+from nfs_dask.sources.conditions import Condition
+from nfs_dask.sources.source import Mapping as Tasks
 from nfs_dask.text.ordering import take
 from nfs_dask.text.strings import Strings
 
@@ -34,7 +35,10 @@ class DocumentProblem:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some documents, one after another. Problems are only those of documents left out under ``on_error="skip"``."""
+    """Some documents, one after another. Problems are only those of documents left out under ``on_error="skip"``.
+
+    Documents that were not asked for are among the seen and the skipped, and are no problems.
+    """
 
     texts: tuple[Strings, ...]  # one for each region, each of n_documents
     labels: Any = (
@@ -42,9 +46,11 @@ class Batch:
     )
     weights: Array | None = None  # (n_documents,)
     seen: int = 0  # documents looked at, those left out among them
-    skipped: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # which of the seen were left out, ascending
-    problems: tuple[DocumentProblem, ...] = ()  # one for each of the skipped
+    skipped: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # those of the seen not here, ascending
+    problems: tuple[DocumentProblem, ...] = ()  # of those among the skipped that were bad
     empty: int = 0  # documents of nothing but white space, in all their regions
+    others: Mapping[str, Any] = field(default_factory=dict)  # values of further columns that were asked for
+    found: tuple[tuple[str, ...], ...] = ()  # for each condition, values of its column among the seen
 
     @property
     def n_documents(self) -> int:
@@ -72,6 +78,14 @@ class TextColumns:
     weight: str | None = None  # column
     encoding: str = DocumentParameters.encoding
     on_error: OnError = DocumentParameters.on_error
+    where: tuple[Condition, ...] = ()  # of which all have to hold
+    kept: tuple[str, ...] = ()  # further columns, whose values batches have
+    delimiter: str | None = None  # of CSV; None: as the name of the file says
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Columns that are read beside texts, labels and weights."""
+        return tuple(dict.fromkeys([*(one.column for one in self.where), *self.kept]))
 
     @property
     def n_regions(self) -> int:
@@ -81,7 +95,7 @@ class TextColumns:
         """What decides how a good document is read; what is done about bad ones is no part of that."""
         facts = asdict(self)
         del facts["on_error"]
-        return facts
+        return {name: value for name, value in facts.items() if value or name not in ("where", "kept", "delimiter")}
 
 
 class DocumentSource(Protocol):
@@ -119,7 +133,7 @@ class ListedPieces:
     def n_pieces(self) -> int:
         return len(self.pieces)
 
-    def look(self, mapping: Mapping) -> None:
+    def look(self, mapping: Tasks) -> None:
         """Find out as tasks, ``mapping(function, items)``, where pieces begin; most tell that from sizes and names."""
         return
 
@@ -130,7 +144,7 @@ class ListedPieces:
         return some
 
 
-def shares(documents: DocumentSource, mapping: Mapping) -> Iterator[tuple[Any, range]]:
+def shares(documents: DocumentSource, mapping: Tasks) -> Iterator[tuple[Any, range]]:
     """Pieces for one task after another, with what it needs of their source.
 
     They follow from the documents alone, so that work that goes on elsewhere has the same tasks. Where they begin may

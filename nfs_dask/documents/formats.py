@@ -51,4 +51,7 @@ def open_tables(paths: Sequence[str], columns: TextColumns) -> DocumentSource:
     if len(makers) > 1:
         one, other, *_ = makers.values()
         raise InputError(f"{one} and {other} are files of different formats; read those of one format at a time")
-    return next(iter(makers))(tuple(paths), columns)
+    maker = next(iter(makers))
+    if columns.delimiter is not None and maker is not DelimitedDocuments:
+        raise InputError(f"delimiter={columns.delimiter!r} is that of CSV, and {paths[0]} is none; leave it out")
+    return maker(tuple(paths), columns)

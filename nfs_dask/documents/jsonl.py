@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from nfs_dask.documents.checking import Builder, is_missing
+from nfs_dask.documents.checking import Builder, check_columns, is_missing
 from nfs_dask.documents.decoding import explain_undecodable
 from nfs_dask.documents.document_source import Batch, TextColumns
 from nfs_dask.documents.line_pieces import FileDocuments, FilePart, LineNumbers, blocks_of, cut_lines
 from nfs_dask.errors import InputError
 
 MOST_NAMED = 10  # fields in a message
+HEAD_LINES = 100  # that are looked at when a file is opened
 
 
 class JsonDocuments(FileDocuments):
@@ -28,6 +29,15 @@ class JsonDocuments(FileDocuments):
         if not columns.text:
             raise InputError(f'{", ".join(paths[:3])}: say which fields hold the texts, such as text_column="text"')
         super().__init__(paths, columns)
+        self._check_head(paths[0])
+
+    def _check_head(self, path: str) -> None:
+        """Refuse a file whose first objects all lack what is asked for, before the rest is read."""
+        head = next(blocks_of(FilePart(path), self.columns.encoding), b"")
+        lines = head.split(b"\n", HEAD_LINES)[:HEAD_LINES]
+        objects = [found for line in lines if isinstance(found := _object(line), dict)]
+        if objects:
+            check_columns(path, list(dict.fromkeys(name for found in objects for name in found)), self.columns)
 
     def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[FilePart, int]]:
         for path, size in zip(paths, sizes, strict=True):
@@ -54,13 +64,14 @@ class JsonDocuments(FileDocuments):
         except (ValueError, RecursionError) as error:
             builder.bad(number, "broken", f"the line is not JSON ({error})")
             return
+        others = [found.get(name) for name in self.columns.others] if isinstance(found, dict) else None
         if wrong := self._wrong(found):
-            builder.bad(number, "broken", wrong)
+            builder.bad(number, "broken", wrong, others)
             return
         label = None if self.columns.label is None else found.get(self.columns.label)
         weight = None if self.columns.weight is None else found.get(self.columns.weight)
         texts = [found[name] for name in self.columns.text]
-        builder.add(number, [text if isinstance(text, str) else None for text in texts], label, weight)
+        builder.add(number, [text if isinstance(text, str) else None for text in texts], label, weight, others)
 
     def _wrong(self, found: Any) -> str | None:
         """Why the value of a line is no document."""
@@ -75,6 +86,14 @@ class JsonDocuments(FileDocuments):
                 return f"the field {name!r} is {_kind(found[name])}, not a string"
         if self.columns.label is not None and isinstance(found.get(self.columns.label), (dict, list)):
             return f"the label {self.columns.label!r} is {_kind(found[self.columns.label])}, not a string or a number"
+        return None
+
+
+def _object(line: bytes) -> Any:
+    """The value of a line; None where it has none."""
+    try:
+        return json.loads(line.decode())
+    except (ValueError, RecursionError):
         return None
 
 

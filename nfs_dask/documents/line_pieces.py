@@ -58,6 +58,7 @@ class FileDocuments(ListedPieces, ABC):
         found = stamps(paths)
         self.fingerprint: str | None = digest(found, self.format, columns.to_json())
         sizes = [int(nbytes) for _, nbytes, _ in found]
+        self._first = paths[0]
         self.nbytes: int | None = sum(sizes)
         if any(split_compression(path)[1] == ".zst" for path in paths):
             self.import_nbytes += PYARROW_NBYTES
@@ -73,6 +74,14 @@ class FileDocuments(ListedPieces, ABC):
     @abstractmethod
     def _read(self, part: Any) -> Iterator[Batch]:
         """The documents of one part."""
+
+    def head(self) -> Iterator[Batch]:
+        """The documents from the first on, without finding out where pieces begin."""
+        return self._read(self._whole(self._first))
+
+    def _whole(self, path: str) -> Any:
+        """All of a file as one part."""
+        return FilePart(path)
 
     def batches(self, piece: Any) -> Iterator[Batch]:
         for part in self.pieces[piece]:

@@ -26,10 +26,10 @@ class LineDocuments(FileDocuments):
     format = "lines"
 
     def __init__(self, paths: tuple[str, ...], columns: TextColumns) -> None:
-        if columns.text or columns.label is not None or columns.weight is not None:
+        if columns.text or columns.label is not None or columns.weight is not None or columns.others:
             raise InputError(
-                f"{', '.join(paths[:3])}: lines of text have no columns; leave out text_column, label_column and "
-                "weight_column, and give labels= and weights= as arrays"
+                f"{', '.join(paths[:3])}: lines of text have no columns; leave out text_column, label_column, "
+                "weight_column and where, and give labels= and weights= as arrays"
             )
         super().__init__(paths, columns)
 

@@ -173,7 +173,12 @@ def _tables_in(folder: str, suffix: str) -> list[str]:
 
 
 def _refuse_columns(place: str, sort: Sort, columns: TextColumns) -> None:
-    given = {"text_column": columns.text, "label_column": columns.label, "weight_column": columns.weight}
+    given: dict[str, Any] = {
+        "text_column": columns.text,
+        "label_column": columns.label,
+        "weight_column": columns.weight,
+    }
+    given |= {"where": columns.others, "delimiter": columns.delimiter}
     for name, value in given.items():
         if value:
             raise InputError(

@@ -29,11 +29,13 @@ from nfs_dask.documents.arrow import are_strings
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.dask_documents import TEXT, DaskDocuments, as_bag
 from nfs_dask.documents.decoding import check_encoding
-from nfs_dask.documents.document_source import DocumentSource, TextColumns
+from nfs_dask.documents.document_source import Batch, DocumentSource, TextColumns
+from nfs_dask.documents.line_pieces import FileDocuments
 from nfs_dask.documents.locations import looks_like_path, open_places, place_is_matrix
 from nfs_dask.documents.parameters import DocumentParameters, OnError
 from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
+from nfs_dask.sources.conditions import conditions
 
 DEFAULTS = DocumentParameters()
 LOOKED_AT = 1_000  # values among which one is searched that is there
@@ -43,7 +45,7 @@ ACCEPTED = (
 )
 
 
-def open_documents(source: Any, asked: DocumentParameters = DEFAULTS) -> DocumentSource:
+def open_documents(source: Any, asked: DocumentParameters = DEFAULTS, keep: Sequence[str] = ()) -> DocumentSource:
     """Open documents in memory, in Dask, or in files. Nothing is read but names, heads and the first item of a bag.
 
     Parameters
@@ -54,6 +56,8 @@ def open_documents(source: Any, asked: DocumentParameters = DEFAULTS) -> Documen
         DataFrame or pyarrow Table; a Dask bag of strings, (text, label) pairs or dicts, or a Dask Series or array.
     asked
         What to read of them, and how.
+    keep
+        Further columns, whose values come with the documents.
 
     Returns
     -------
@@ -62,12 +66,19 @@ def open_documents(source: Any, asked: DocumentParameters = DEFAULTS) -> Documen
     """
     source = unwrapped(source, "source")
     if is_opened(source):
-        if asked != DEFAULTS:
+        if asked != DEFAULTS or keep:
             raise InputError("these documents were opened already; say how to read them when they are opened")
         return source
     names, wanted = _regions(asked.text_column, asked.regions)
     columns = TextColumns(
-        wanted, asked.label_column, asked.weight_column, asked.encoding, _checked_on_error(asked.on_error)
+        wanted,
+        asked.label_column,
+        asked.weight_column,
+        asked.encoding,
+        _checked_on_error(asked.on_error),
+        conditions(asked.where),
+        tuple(keep),
+        _checked_delimiter(asked.delimiter),
     )
     _check_names(label_column=asked.label_column, weight_column=asked.weight_column)
     check_encoding(asked.encoding)
@@ -79,6 +90,14 @@ def open_documents(source: Any, asked: DocumentParameters = DEFAULTS) -> Documen
 def is_opened(source: Any) -> TypeGuard[DocumentSource]:
     """Whether these are documents that were opened already."""
     return hasattr(type(source), "batches") and hasattr(source, "columns")
+
+
+def head_of(documents: DocumentSource) -> Batch | None:
+    """The first documents, of a few megabytes of text at most; None of lazy ones, and where there is none."""
+    if documents.delayed is not None:
+        return None
+    first = documents.head() if isinstance(documents, FileDocuments) else documents.batches(0)
+    return next(first, None)
 
 
 def is_documents(source: Any, asked: DocumentParameters = DEFAULTS) -> bool:
@@ -106,6 +125,10 @@ def _open(source: Any, columns: TextColumns) -> DocumentSource:
     if isinstance(source, (list, tuple)) and any(isinstance(item, os.PathLike) for item in source):
         _check_all_paths(source)
         return open_places(source, columns)
+    if columns.delimiter is not None:
+        raise InputError(
+            f"delimiter={columns.delimiter!r} is that of CSV files, and {a_type(source)} is none; leave it out"
+        )
     if columns.encoding != DEFAULTS.encoding:
         raise InputError(
             f"encoding={columns.encoding!r} is that of files, but {a_type(source)} holds strings; leave it out"
@@ -156,6 +179,13 @@ def _checked_on_error(on_error: Any) -> OnError:
     return on_error
 
 
+def _checked_delimiter(delimiter: Any) -> str | None:
+    one = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
+    if delimiter is not None and (not one or delimiter in '"\r\n'):
+        raise InputError(f'delimiter={delimiter!r}; give one character of ASCII, such as ";" or "\\t", and no quote')
+    return delimiter
+
+
 def _first_present(values: Any) -> Any:
     """The first of some values that is there."""
     return next(
@@ -192,7 +222,8 @@ def _check_all_paths(source: Sequence[Any]) -> None:
 def _refuse_columns(source: Any, columns: TextColumns) -> None:
     text = "text_column or regions" if columns.text else None
     label, weight = columns.label and "label_column", columns.weight and "weight_column"
-    if name := text or label or weight:
+    where = columns.others and "where"
+    if name := text or label or weight or where:
         raise InputError(
             f"{name} was given, but {a_type(source)} has no columns; leave it out, and give labels=, weights= as arrays"
         )

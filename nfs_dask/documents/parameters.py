@@ -17,5 +17,7 @@ class DocumentParameters:
     regions: Sequence[str] | Mapping[str, str] | None = None  # several such columns, or columns by names of regions
     label_column: str | None = None  # folders, archives and pairs have labels by themselves
     weight_column: str | None = None
+    where: Mapping[str, Any] | None = None  # which documents: values of columns, or lists of which one is there
     encoding: str = "utf-8"  # of files of text
     on_error: OnError | Any = "fail"  # at the first bad document, or "skip" bad ones and report them
+    delimiter: str | None = None  # of CSV files; by default a tab in .tsv and .tab files, and a comma in others

@@ -72,9 +72,12 @@ class ParquetDocuments(FileDocuments):
                 filled += nbytes
             yield RowGroups(path, start, metadata.num_row_groups), filled
 
+    def _whole(self, path: str) -> RowGroups:
+        return RowGroups(path)
+
     def _read(self, part: RowGroups) -> Iterator[Batch]:
         columns = self.columns
-        wanted = dict.fromkeys([*columns.text, *filter(None, (columns.label, columns.weight))])
+        wanted = dict.fromkeys([*columns.text, *filter(None, (columns.label, columns.weight)), *columns.others])
         try:
             with _opened(part.path) as file:
                 check_schema(part.path, file.schema_arrow, columns)
@@ -95,10 +98,12 @@ class ParquetDocuments(FileDocuments):
         texts = [texts_of(found.column(name), columns.encoding) for name in columns.text]
         labels = None if columns.label is None else labels_of(found.column(columns.label), path)
         weights = None if columns.weight is None else weights_of(found.column(columns.weight))
+        others = {name: found.column(name).to_pylist() for name in columns.others}
         for start, stop in pairwise(_edges([column.values for column in texts])):
             where = partial(_row, path, row + start)
             some = [TextColumn(values.part(start, stop), _part(present, start, stop)) for values, present in texts]
-            yield checker.batch(some, _some(labels, start, stop), _some(weights, start, stop), where)
+            side = {name: values[start:stop] for name, values in others.items()}
+            yield checker.batch(some, _some(labels, start, stop), _some(weights, start, stop), where, others=side)
 
 
 def _row(path: str, first: int, i: int) -> str:

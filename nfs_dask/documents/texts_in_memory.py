@@ -5,8 +5,8 @@ They are cut by their characters, so that what is converted at a time stays smal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +33,7 @@ class MemoryRows:
     texts: tuple[Any, ...]  # for each region a list, tuple or column
     labels: Any = None  # column
     weights: Any = None  # column
+    others: Mapping[str, Any] = field(default_factory=dict)  # further columns, by their names
 
     @classmethod
     def of(cls, data: Any, columns: TextColumns) -> MemoryRows:
@@ -44,8 +45,9 @@ class MemoryRows:
                 )
             return cls(columns, (data,))
         check_columns(f"the {type(data).__name__}", column_names(data) or [], columns)
-        side = [None if name is None else data[name] for name in (columns.label, columns.weight)]
-        return cls(columns, tuple(data[name] for name in columns.text), *side)
+        labels, weights = (None if name is None else data[name] for name in (columns.label, columns.weight))
+        others = {name: data[name] for name in columns.others}
+        return cls(columns, tuple(data[name] for name in columns.text), labels, weights, others)
 
     def cuts(self) -> tuple[Array, int]:
         """Where batches begin and end; and about how many bytes all texts have."""
@@ -64,7 +66,8 @@ class MemoryRows:
         texts = [_texts(_part(values, start, stop), lambda i: where(start + i), known) for values in self.texts]
         labels = None if self.labels is None else TextColumn(_labels(_part(self.labels, start, stop)))
         weights = None if self.weights is None else TextColumn(_numbers(_part(self.weights, start, stop), known))
-        return Checker(self.columns).batch(texts, labels, weights, lambda i: where(start + i), known)
+        others = {name: python_values(_part(values, start, stop)) for name, values in self.others.items()}
+        return Checker(self.columns).batch(texts, labels, weights, lambda i: where(start + i), known, others)
 
 
 class MemoryDocuments:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -43,6 +45,10 @@ class CountTask:
     def manifest(self) -> str:
         return f"task-{self.number:08d}.json"
 
+    @property
+    def rejects(self) -> str:
+        return f"task-{self.number:08d}.rejects.csv"
+
 
 @dataclass
 class CountedPieces:
@@ -51,6 +57,7 @@ class CountedPieces:
     segments: list[Segment] = field(default_factory=list)
     seen: Seen = field(default_factory=Seen)
     skipped: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # documents left out, of those seen here
+    rejects: str | None = None  # the file that lists the bad ones among them, if there are any
 
 
 def count_texts(task: CountTask) -> CountedPieces:
@@ -73,8 +80,10 @@ def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
     piece = CountedPieces()
     counter = TermCounter(task.settings, tokenizer=find_tokenizer(task.tokenizer))
     held = _Held(task, counter)
-    skipped = []
+    skipped, rejects = [], io.StringIO()
     for batch in batches:
+        problems = ((one.where, one.kind, one.what) for one in batch.problems)
+        csv.writer(rejects, lineterminator="\n").writerows(problems)
         if task.note_skipped:
             skipped.append(batch.skipped + piece.seen.seen)
         piece.seen.note(batch)
@@ -86,6 +95,9 @@ def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
         piece.segments.append(held.write(folder, len(piece.segments)))
     piece.seen.collisions = held.collisions
     piece.skipped = np.concatenate(skipped) if skipped else piece.skipped
+    if piece.seen.left_out:
+        piece.rejects = task.rejects
+        folder.write(task.rejects, rejects.getvalue().encode())
     folder.write(task.manifest, sealed(_to_json(piece, task)))
     return piece
 
@@ -155,7 +167,9 @@ def _to_json(piece: CountedPieces, task: CountTask) -> dict[str, Any]:
         "task": task.number,
         "segments": [segment.name for segment in piece.segments],
         "seen": piece.seen.to_json(),
+        "found": piece.seen.found,
         "skipped": piece.skipped.tolist(),
+        "rejects": piece.rejects,
     }
 
 
@@ -167,8 +181,10 @@ def _finished(folder: Folder, task: CountTask) -> CountedPieces | None:
             raise ValueError(f"it is that of task {found['task']}")
         segments = [read_manifest(folder, name) for name in found["segments"]]
         seen, skipped = Seen.from_json(found["seen"]), np.array(found["skipped"], np.int64)
+        seen.found = [tuple(values) for values in found.get("found", [])]
     except (LookupError, TypeError, ValueError) as error:
         logger.warning("%s is damaged (%s); its documents are counted again", folder.path(task.manifest), error)
         return None
     whole = [segment for segment in segments if segment is not None]
-    return CountedPieces(whole, seen, skipped) if len(whole) == len(segments) else None
+    rejects = found.get("rejects")
+    return CountedPieces(whole, seen, skipped, rejects) if len(whole) == len(segments) else None

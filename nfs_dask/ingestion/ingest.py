@@ -20,9 +20,12 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.text_ingest import TextIngest
 from nfs_dask.ingestion.text_options import TermParameters, make_terms
 from nfs_dask.sources.anndata_memory import column_of, is_anndata
+from nfs_dask.sources.chosen_rows import rows_where
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
+from nfs_dask.store.header import read_header
 from nfs_dask.store.layout import Layout
+from nfs_dask.store.publish import check_place
 from nfs_dask.store.writer import write_store
 from nfs_dask.text.settings import DEFAULT_PATTERN, Filters, Tokenizer
 from nfs_dask.units import MiB, parse_bytes
@@ -40,6 +43,7 @@ def ingest(
     weights: Any = None,
     weight_column: str | None = None,
     names: Iterable[str] | None = None,
+    where: Mapping[str, Any] | None = None,
     text_column: str | None = None,
     regions: Sequence[str] | Mapping[str, str] | None = None,
     analyzer: str = "word",
@@ -59,9 +63,11 @@ def ingest(
     sublinear_tf: bool = False,
     norm: str | None = "l2",
     encoding: str = "utf-8",
+    delimiter: str | None = None,
     block_bytes: int | str | None = None,
     on_error: str = "fail",
     append: bool = False,
+    overwrite: bool = False,
     engine: Engine | None = None,
 ) -> Dataset:
     """Write documents, or a matrix, into a store of ours, from which every pass reads fastest.
@@ -80,13 +86,16 @@ def ingest(
         `open_dataset` opens. A matrix of Dask is computed twice, to know how much there is and to write it, its labels
         once: ``persist()`` it before, if it is costly to make and fits in the memory of the cluster.
     store
-        A new path or URL; with ``append``, an existing store.
+        A new path or URL; with ``append`` or ``overwrite``, that of a store.
     labels, label_column
         One label for each document, or the column that holds them. Folders name the classes by themselves.
     weights, weight_column
         One weight for each document, or the column that holds them.
     names
         Of a matrix: one name for each feature.
+    where
+        Which documents, by values of columns: ``{"split": "train"}``, or a list of values of which one is there; of a
+        store or AnnData by columns of its rows. ``labels`` and ``weights`` are still those of all.
     text_column
         The column that holds the texts.
     regions
@@ -103,6 +112,8 @@ def ingest(
         What the values are, as in scikit-learn.
     encoding
         Of files of text.
+    delimiter
+        Of CSV files; by default a tab in ``.tsv`` and ``.tab`` files, and a comma in others.
     block_bytes
         What a block of a new store takes in memory, such as "64MiB".
     on_error
@@ -111,10 +122,14 @@ def ingest(
     append
         Add the rows to the store; texts are read with its own settings, which have to be given again, and its own
         vocabulary, whatever ``min_df``, ``max_df`` and ``max_features`` say.
+    overwrite
+        Replace a store that is there: on a local disk once the new one is complete, behind a URL before it is written.
     engine
         Where the work runs; None chooses as for a pass.
     """
-    columns = DocumentParameters(text_column, regions, label_column, weight_column, encoding, on_error)
+    columns = DocumentParameters(
+        text_column, regions, label_column, weight_column, where, encoding, on_error, delimiter
+    )
     terms = TermParameters(
         analyzer=analyzer,
         ngrams=ngrams,
@@ -143,6 +158,7 @@ def ingest(
         names=names,
         block_bytes=block_bytes,
         append=append,
+        overwrite=overwrite,
     )
     asked.write(choose_engine(engine, asked.data))
     return open_dataset(asked.store.location)
@@ -157,6 +173,14 @@ class MatrixIngest:
     names: Iterable[str] | None = None
     append: bool = False
     layout: Layout | None = None
+    overwrite: bool = False
+
+    def check(self) -> None:
+        """Refuse what would fail after all the work had been done."""
+        if self.append:
+            read_header(self.store)
+        else:
+            check_place(self.store, self.overwrite)
 
     def write(self, engine: Engine) -> None:
         """Write the store."""
@@ -164,7 +188,16 @@ class MatrixIngest:
         with engine.mapping(source) as mapping:
             source.look(mapping)
             runs = max(1, min(source.n_blocks, source.read_nbytes // RUN_NBYTES))
-            write_store(source, to, names=self.names, append=self.append, map=mapping, runs=runs, layout=self.layout)
+            write_store(
+                source,
+                to,
+                names=self.names,
+                append=self.append,
+                overwrite=self.overwrite,
+                map=mapping,
+                runs=runs,
+                layout=self.layout,
+            )
 
 
 def open_ingest(
@@ -178,33 +211,66 @@ def open_ingest(
     names: Iterable[str] | None = None,
     block_bytes: int | str | None = None,
     append: bool = False,
+    overwrite: bool = False,
 ) -> TextIngest | MatrixIngest:
-    """What was asked for, with the documents or the matrix opened: the one look at what a user gave.
+    """What was asked for, with the documents or the matrix opened, and the store's place looked at.
 
     The other parameters are those of `ingest`.
     """
+    if append and overwrite:
+        raise InputError("append= adds rows to a store and overwrite= replaces it; give one of them")
     source = listed(unwrapped(source, "source"))
     target = Folder.of(store)
     layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
-    label_column, weight_column = columns.label_column, columns.weight_column
-    if not is_documents(source, columns):
+    asked: TextIngest | MatrixIngest
+    if is_documents(source, columns):
+        asked = _of_texts(source, target, columns, terms, labels, weights, names, append)
+    else:
         _refuse_text_parameters(source, columns, terms)
-        _refuse_columns_of_texts(source, {labels} if isinstance(labels, str) else {label_column, weight_column})
-        opened = _open_matrix(*_with_weights(source, weights, weight_column), labels, label_column)
-        return MatrixIngest(opened, target, names, append, layout)
-    for what, column, values in (("label", label_column, labels), ("weight", weight_column, weights)):
+        asked = _of_matrix(source, target, columns, labels, weights, names, append)
+    asked = replace(asked, layout=layout, overwrite=overwrite)
+    asked.check()
+    return asked
+
+
+def _of_texts(
+    source: Any,
+    target: Folder,
+    columns: DocumentParameters,
+    terms: TermParameters,
+    labels: Any,
+    weights: Any,
+    names: Iterable[str] | None,
+    append: bool,
+) -> TextIngest:
+    given = (("label", columns.label_column, labels), ("weight", columns.weight_column, weights))
+    for what, column, values in given:
         if column is not None and values is not None:
             raise InputError(f"{what}s= and {what}_column= both say what the {what}s are; give one of them")
     if names is not None:
         raise InputError("names= are for matrices; the features of texts are named by their terms")
-    documents = open_documents(source, columns)
     made = make_terms(terms)
     if append:  # which terms have columns was decided when the store was made
         made = replace(made, filters=Filters())
-    return TextIngest(documents, target, made, labels, weights, append, layout)
+    return TextIngest(open_documents(source, columns), target, made, labels, weights, append)
 
 
-_OF_MATRICES = ("label_column", "weight_column")
+def _of_matrix(
+    source: Any,
+    target: Folder,
+    columns: DocumentParameters,
+    labels: Any,
+    weights: Any,
+    names: Iterable[str] | None,
+    append: bool,
+) -> MatrixIngest:
+    label_column, weight_column = columns.label_column, columns.weight_column
+    _refuse_columns_of_texts(source, {labels} if isinstance(labels, str) else {label_column, weight_column})
+    opened = _open_matrix(*_with_weights(source, weights, weight_column), labels, label_column)
+    return MatrixIngest(rows_where(opened, columns.where), target, names, append)
+
+
+_OF_MATRICES = ("label_column", "weight_column", "where")
 
 
 def _refuse_text_parameters(source: Any, *given: DocumentParameters | TermParameters) -> None:

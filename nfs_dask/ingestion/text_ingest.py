@@ -6,11 +6,11 @@ Every step is a map over small tasks that leave files; the driver sees numbers, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Set
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Set
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.labels import as_column
 from nfs_dask.store.header import read_header
 from nfs_dask.store.layout import Layout
-from nfs_dask.store.publish import check_new
+from nfs_dask.store.publish import check_place
 from nfs_dask.store.text_facts import TextFacts, check_same_text
 from nfs_dask.store.writer import write_store
 from nfs_dask.units import MiB
@@ -59,6 +59,8 @@ class TextIngest:
     weights: Any = None
     append: bool = False
     layout: Layout | None = None
+    overwrite: bool = False
+    rejects: Callable[[], AbstractContextManager[IO[bytes]]] | None = None  # opens the file that lists bad documents
 
     @property
     def regions(self) -> tuple[str, ...]:
@@ -76,9 +78,22 @@ class TextIngest:
             "labels of your own": self.labels is not None or self.weights is not None,
         }
 
+    def check(self) -> None:
+        """Refuse what would fail after all the work had been done."""
+        if not self.append:
+            check_place(self.store, self.overwrite)
+            return
+        stored = stored_facts(self.store)
+        asked = replace(stored, settings=self.terms.settings, regions=self.regions)
+        check_same_text(stored, asked, self.store.location)
+        if read_header(self.store).label is not None and self.labels is None and not self.data.labelled:
+            raise InputError(
+                f"the rows of {self.store.location} have labels, and the documents to append have none; name their "
+                "column, or give labels= for them"
+            )
+
     def write(self, engine: Engine) -> None:
         """Write the store."""
-        _refuse_early(self)
         with ExitStack() as stack:
             resumable = self.data.fingerprint is not None
             folder = stack.enter_context(open_workplace(self.store, self.identity, resumable=resumable))
@@ -86,22 +101,18 @@ class TextIngest:
             plan = make_text_plan(self.data, executor.resources([folder], texts=True))
             logger.debug("%s", plan)
             pieces = _count(self, folder, executor, plan)
+            if self.rejects is not None:
+                with self.rejects() as file:
+                    _list_rejects(file, folder, pieces)
             _merge_and_write(self, folder, executor, plan, pieces)
 
 
-def _refuse_early(ingest: TextIngest) -> None:
-    """What would fail after all the work had been done."""
-    if ingest.append:
-        stored = stored_facts(ingest.store)
-        asked = replace(stored, settings=ingest.terms.settings, regions=ingest.regions)
-        check_same_text(stored, asked, ingest.store.location)
-        if read_header(ingest.store).label is not None and ingest.labels is None and not ingest.data.labelled:
-            raise InputError(
-                f"the rows of {ingest.store.location} have labels, and the documents to append have none; name their "
-                "column, or give labels= for them"
-            )
-    else:
-        check_new(ingest.store)
+def _list_rejects(file: IO[bytes], folder: Folder, pieces: list[CountedPieces]) -> None:
+    """Write which documents were bad, where they are, and why; from what tasks left of them."""
+    file.write(b"where,kind,reason\n")
+    for piece in pieces:
+        if piece.rejects is not None:
+            file.write(folder.read(piece.rejects))
 
 
 # Counting
@@ -140,9 +151,14 @@ def _merge_and_write(
     seen = Seen()
     for piece in pieces:
         seen += piece.seen
+    try:
+        seen.check(ingest.data.columns.where)
+    except InputError:
+        folder.remove()  # of what was counted, nothing is of use to other conditions
+        raise
     segments = [segment for piece in pieces for segment in piece.segments]
     if not segments:
-        reason = f" ({seen})" if seen.left_out else ""
+        reason = f" ({seen})" if seen.left_out else f" ({seen.passed_over:,} do not meet where=)" if seen.seen else ""
         raise InputError(f"there are no documents to ingest{reason}; give at least one")
     fixed = _write_vocabulary(ingest, folder)
     ranges = _merge(ingest, folder, executor, plan, segments, fixed)
@@ -157,6 +173,7 @@ def _merge_and_write(
         source,
         ingest.store.location,
         append=ingest.append,
+        overwrite=ingest.overwrite,
         map=executor.map_items,
         layout=ingest.layout,
         runs=runs,

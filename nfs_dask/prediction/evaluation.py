@@ -165,6 +165,8 @@ def evaluate(model: Model, asked: Asked, engine: Engine | None = None) -> Evalua
     """
     _check_labelled(asked, model)
     found = sum(asked_in_turn(judge, asked, model, engine, together=TOGETHER), Evaluation.nothing(model))
+    if isinstance(asked, ReadDocuments):
+        found.seen.check(asked.documents.columns.where)
     if not len(found.labels):
         raise InputError("there are no documents to compare with; give at least one")
     _check_comparable(found.labels, model.classes)

@@ -8,7 +8,7 @@ are rows like others, as soon as a reader is beside them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from nfs_dask.containers import is_collection
 from nfs_dask.dataset import Dataset
 from nfs_dask.documents.document_source import DocumentProblem
 from nfs_dask.engine.engine import Engine
+from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.lazy_chunks import heights, map_chunks, partitions
 from nfs_dask.prediction.lazy_frames import has_index, with_index_of
@@ -100,9 +101,14 @@ class Verdicts:
     left_out: int
     first: DocumentProblem | None  # of those left out
     margins: Array | None = None  # (n,) float64, score above that of the second best class; inf where none is possible
+    met: Seen = field(default_factory=Seen)  # what was read of documents
+    others: dict[str, list[Any]] = field(default_factory=dict)  # values of their further columns
+    posteriors: Array | None = None  # (n, C) float64, where they were asked for
 
 
-def verdicts(asked: Asked, model: Model, engine: Engine | None = None) -> Iterator[Verdicts]:
+def verdicts(
+    asked: Asked, model: Model, engine: Engine | None = None, *, posteriors: bool = False
+) -> Iterator[Verdicts]:
     """The class of each row or document, task by task; rows are numbered within their task.
 
     Parameters
@@ -114,24 +120,34 @@ def verdicts(asked: Asked, model: Model, engine: Engine | None = None) -> Iterat
         That which reads the documents.
     engine
         Where they are read; None chooses as for a pass, or for an ingest.
+    posteriors
+        Whether to have the probabilities of all classes, of a model that has probabilities.
     """
     together = TOGETHER if isinstance(asked, ReadDocuments) else None
-    return asked_in_turn(classify, asked, model, engine, together=together)
+    what: What = "predict_proba" if posteriors else "scores"
+    return asked_in_turn(classify, asked, model, engine, what, together=together)
 
 
 def classify(task: ModelTask) -> Verdicts:
     """The verdicts of one task."""
     rows, found = [np.zeros(0, np.int64)], [np.zeros((0, task.model.n_classes))]
-    seen, left_out, first = 0, 0, None
+    seen, left_out, first, met = 0, 0, None, Seen()
+    others: dict[str, list[Any]] = {}
     for block, batch in task.read():
         found.append(task.model.scores(block, task.rows.trusted))
         rows.append(seen + (np.arange(block.n_rows) if batch is None else batch.rows))
         seen += block.n_rows if batch is None else batch.seen
         problems = () if batch is None else batch.problems
+        if batch is not None:
+            met.note(batch)
+            for name, values in batch.others.items():
+                others.setdefault(name, []).extend(values)
         left_out += len(problems)
         first = first or next(iter(problems), None)
-    best, chances, margins = _best(task.model, np.concatenate(found))
-    return Verdicts(np.concatenate(rows), best, chances, seen, left_out, first, margins)
+    scores = np.concatenate(found)
+    best, chances, margins = _best(task.model, scores)
+    posteriors = np.exp(task.model.log_posterior(scores)) if task.what == "predict_proba" else None
+    return Verdicts(np.concatenate(rows), best, chances, seen, left_out, first, margins, met, others, posteriors)
 
 
 def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:

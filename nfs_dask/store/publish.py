@@ -19,6 +19,7 @@ from pathlib import Path
 from nfs_dask.errors import StoreError
 from nfs_dask.files.claims import WRITING, Claim, forget, held, is_abandoned
 from nfs_dask.files.folder import Folder, rename_folder
+from nfs_dask.files.outputs import check_writable, parent_of
 from nfs_dask.files.sealed import json_object
 from nfs_dask.store.header import ROOT, Header, find_header
 from nfs_dask.store.layout import OWN, other_editions
@@ -82,15 +83,35 @@ def remove_other_editions(folder: Folder, header: Header) -> None:
                 array.delete(name)
 
 
-def check_new(folder: Folder) -> None:
-    """Refuse a place where there is something, unless it is what a writer left whose process is gone."""
+def check_new(folder: Folder, *, overwrite: bool = False) -> None:
+    """Refuse a place where there is something, unless it is what a writer left whose process is gone.
+
+    With ``overwrite`` a store of ours may be there, and nothing else.
+    """
     if is_abandoned(folder / OWN) and not folder.exists(ROOT):
         return
+    if overwrite and is_store(folder):
+        return
+    if overwrite and folder.names():
+        raise StoreError(
+            f"{folder.location} is not a store of ours, which overwrite=True replaces; choose another place"
+        )
     if folder.names() or (not folder.remote and os.path.exists(folder.location) and not os.path.isdir(folder.location)):
         raise StoreError(
-            f"{folder.location} exists; choose another place, append=True to add rows to a store, "
-            "or remove it first (nfs-dask ingest --clean-up removes what an interrupted one left)"
+            f"{folder.location} exists; choose another place, append=True to add rows to a store, overwrite=True to "
+            "replace one, or remove it first (nfs-dask ingest --clean-up removes what an interrupted one left)"
         )
+
+
+def check_place(folder: Folder, overwrite: bool = False) -> None:
+    """Refuse a place for a new store where there is something, or where nothing can be written."""
+    check_new(folder, overwrite=overwrite)
+    check_writable(parent_of(folder.location)[0])
+
+
+def is_store(folder: Folder) -> bool:
+    """Whether a store of ours, of any version, lies there."""
+    return folder.exists(ROOT) and find_header(json_object(folder, ROOT), folder.location) is not None
 
 
 @dataclass(frozen=True)
@@ -100,6 +121,7 @@ class Building:
     folder: Folder  # where it is written
     place: Folder  # where it will be
     claim: Claim
+    overwrite: bool = False  # whether a store that is there makes way
 
     def publish(self, root: bytes) -> None:
         """Make it visible."""
@@ -114,20 +136,43 @@ class Building:
             return
         self.folder.write(ROOT, root)
         self.claim.release()  # a store has no claim in it
+        with self._old_aside():
+            try:
+                rename_folder(self.folder, self.place)
+            except OSError as error:
+                if os.path.exists(self.place.location):
+                    raise taken from None
+                raise error
+
+    @contextmanager
+    def _old_aside(self) -> Iterator[None]:
+        """Put the store that makes way under a hidden name, until the new one stands in its place."""
+        if not (self.overwrite and is_store(self.place)):
+            yield
+            return
+        aside = Folder(f"{self.folder.location.removesuffix('.partial')}.old.partial")
+        rename_folder(self.place, aside)
         try:
-            rename_folder(self.folder, self.place)
-        except OSError as error:
-            if os.path.exists(self.place.location):
-                raise taken from None
-            raise error
+            yield
+        except BaseException:
+            if not os.path.exists(self.place.location):
+                rename_folder(aside, self.place)
+            raise
+        aside.remove()
 
 
 @contextmanager
-def new_store(folder: Folder) -> Iterator[Building]:
-    """A folder to build a new store in. An error or an interruption removes what was begun."""
-    check_new(folder)
+def new_store(folder: Folder, *, overwrite: bool = False) -> Iterator[Building]:
+    """A folder to build a new store in. An error or an interruption removes what was begun.
+
+    With ``overwrite`` it takes the place of a store that is there: on a local disk when it is complete; behind a URL,
+    where nothing can be renamed, the old one goes first.
+    """
+    check_new(folder, overwrite=overwrite)
     if folder.remote:
         with claimed(folder) as claim:
+            if overwrite:
+                folder.delete(ROOT)
             _remove_all_but_claims(folder)
             try:
                 yield Building(folder, folder, claim)
@@ -143,7 +188,7 @@ def new_store(folder: Folder) -> Iterator[Building]:
     building = Folder.of(place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.partial"))
     try:
         with held(building / OWN, folder.location) as claim:
-            yield Building(building, folder, claim)
+            yield Building(building, folder, claim, overwrite)
     finally:
         building.remove()  # gone already when it was renamed into place
 

