@@ -159,59 +159,22 @@ def integer_range(data):
 
 
 @kernel
-def add_integers(indptr, indices, data, codes, out):
-    """out[class, column] += value, for whole numbers."""
+def add_values(indptr, indices, data, codes, weights, out):
+    """out[class, column] += value, times the weight of the row if there are any, in the order of the entries."""
+    number = out.dtype.type
     for i in range(len(codes)):
         c = codes[i]
+        w = number(1) if weights is None else number(weights[i])
         for j in range(indptr[i], indptr[i + 1]):
-            out[c, indices[j]] += np.int64(data[j])
+            out[c, indices[j]] += w * number(data[j])
 
 
 @kernel
-def add_reals(indptr, indices, data, codes, out):
-    """out[class, column] += value, in the order of the entries."""
+def add_documents(indptr, indices, data, codes, threshold, weights, out):
+    """out[class, column] += 1, or the weight of the row, for each entry above the threshold."""
     for i in range(len(codes)):
         c = codes[i]
-        for j in range(indptr[i], indptr[i + 1]):
-            out[c, indices[j]] += np.float64(data[j])
-
-
-@kernel
-def add_weighted_integers(indptr, indices, data, codes, weights, out):
-    """out[class, column] += weight * value, for whole numbers."""
-    for i in range(len(codes)):
-        c = codes[i]
-        w = np.int64(weights[i])
-        for j in range(indptr[i], indptr[i + 1]):
-            out[c, indices[j]] += w * np.int64(data[j])
-
-
-@kernel
-def add_weighted_reals(indptr, indices, data, codes, weights, out):
-    """out[class, column] += weight * value."""
-    for i in range(len(codes)):
-        c = codes[i]
-        w = np.float64(weights[i])
-        for j in range(indptr[i], indptr[i + 1]):
-            out[c, indices[j]] += w * np.float64(data[j])
-
-
-@kernel
-def add_documents(indptr, indices, data, codes, threshold, out):
-    """out[class, column] += 1 for each entry above the threshold."""
-    for i in range(len(codes)):
-        c = codes[i]
-        for j in range(indptr[i], indptr[i + 1]):
-            if data[j] > threshold:
-                out[c, indices[j]] += 1
-
-
-@kernel
-def add_weighted_documents(indptr, indices, data, codes, threshold, weights, out):
-    """out[class, column] += weight for each entry above the threshold."""
-    for i in range(len(codes)):
-        c = codes[i]
-        w = weights[i]
+        w = 1 if weights is None else weights[i]
         for j in range(indptr[i], indptr[i + 1]):
             if data[j] > threshold:
                 out[c, indices[j]] += w

@@ -76,22 +76,14 @@ class ClassCounts(EntrywiseStatistic):
         whole = block.data.dtype.kind != "f" and _whole(block.weights)
         name, dtype = ("sums", "int64") if whole else ("real_sums", "float64")
         out = array_of(arrays, name, self.n_classes, block.n_features, dtype)
-        if block.weights is None:
-            add = kernels.add_integers if whole else kernels.add_reals
-            add(block.indptr, block.indices, block.data, block.codes, out)
-        else:
-            add = kernels.add_weighted_integers if whole else kernels.add_weighted_reals
-            add(block.indptr, block.indices, block.data, block.codes, block.weights, out)
+        kernels.add_values(block.indptr, block.indices, block.data, block.codes, block.weights, out)
 
     def _add_documents(self, arrays: dict[str, Array], block: Block) -> None:
         whole = _whole(block.weights)
         name, dtype = ("documents", "int64") if whole else ("real_documents", "float64")
         out = array_of(arrays, name, self.n_classes, block.n_features, dtype)
-        common = (block.indptr, block.indices, block.data, block.codes, self.threshold)
-        if block.weights is None:
-            kernels.add_documents(*common, out)
-        else:
-            kernels.add_weighted_documents(*common, block.weights, out)
+        entries = (block.indptr, block.indices, block.data, block.codes)
+        kernels.add_documents(*entries, self.threshold, block.weights, out)
 
     def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
         # A source of unknown or real kind may need the exact array and the float one beside it.

@@ -17,7 +17,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.arrays.doubles import Pair, distil, two_product
-from nfs_dask.arrays.kernels import add_integers, add_weighted_integers
+from nfs_dask.arrays.kernels import add_values
 from nfs_dask.errors import InputError
 from nfs_dask.statistics import real_kernels as kernels
 from nfs_dask.statistics.remainders import Remainders
@@ -88,10 +88,8 @@ class ClassMoments(EntrywiseStatistic):
         entries = (block.indptr, block.indices, block.data, block.codes)
         if not whole:
             kernels.add_real_sums(*entries, block.weights, *self._of(arrays, SUMS[1:], block))
-        elif block.weights is None:
-            add_integers(*entries, *self._of(arrays, SUMS[:1], block))
         else:
-            add_weighted_integers(*entries, block.weights, *self._of(arrays, SUMS[:1], block))
+            add_values(*entries, block.weights, *self._of(arrays, SUMS[:1], block))
         if not self.squares:
             return
         if whole and not kernels.add_whole_squares(*entries, block.weights, *self._of(arrays, SQUARES[:1], block)):

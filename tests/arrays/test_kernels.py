@@ -60,10 +60,10 @@ def empty(dtype: str) -> np.ndarray:
 @pytest.mark.parametrize(("values", "columns"), list(zip(WHOLE, COLUMNS, strict=True)))
 def test_integers_add_up_exactly(values: str, columns: str) -> None:
     e, out = Entries(values, columns), empty("int64")
-    kernels.add_integers(*e.csr, out)
+    kernels.add_values(*e.csr, None, out)
     np.testing.assert_array_equal(out, e.table(e.data, "int64"))
     weights, out = np.arange(30) - 10, empty("int64")
-    kernels.add_weighted_integers(*e.csr, weights, out)
+    kernels.add_values(*e.csr, weights, out)
     np.testing.assert_array_equal(out, e.table(e.data.astype(int) * weights[e.rows], "int64"))
 
 
@@ -71,10 +71,10 @@ def test_integers_add_up_exactly(values: str, columns: str) -> None:
 def test_reals_add_up_in_the_order_of_the_entries(values: str, codes: str) -> None:
     """Equal to the last bit to adding one after another, so nothing is reordered and float32 is widened first."""
     e, out = Entries(values, codes=codes), empty("float64")
-    kernels.add_reals(*e.csr, out)
+    kernels.add_values(*e.csr, None, out)
     np.testing.assert_array_equal(out, e.table(e.data, "float64"))
     weights, out = np.random.default_rng(1).random(30), empty("float64")
-    kernels.add_weighted_reals(*e.csr, weights, out)
+    kernels.add_values(*e.csr, weights, out)
     np.testing.assert_allclose(out, e.table(e.data.astype(float) * weights[e.rows], "float64"), rtol=1e-15)
 
 
@@ -83,18 +83,18 @@ def test_reals_add_up_in_the_order_of_the_entries(values: str, codes: str) -> No
 def test_documents_are_those_above_the_threshold(values: str, threshold: float) -> None:
     e, out = Entries(values), empty("int64")
     above = e.data > threshold
-    kernels.add_documents(*e.csr, threshold, out)
+    kernels.add_documents(*e.csr, threshold, None, out)
     np.testing.assert_array_equal(out, e.table(above, "int64"))
     for weights, dtype in ((np.arange(30), "int64"), (np.arange(30) * 0.5, "float64")):
         out = empty(dtype)
-        kernels.add_weighted_documents(*e.csr, threshold, weights, out)
+        kernels.add_documents(*e.csr, threshold, weights, out)
         np.testing.assert_array_equal(out, e.table(above * weights[e.rows], dtype))
 
 
 def test_adding_goes_on_top_of_what_is_there() -> None:
     e, out = Entries(), empty("int64")
     for _ in range(3):
-        kernels.add_integers(*e.csr, out)
+        kernels.add_values(*e.csr, None, out)
     np.testing.assert_array_equal(out, 3 * e.table(e.data, "int64"))
 
 
@@ -221,7 +221,7 @@ ALL_KERNELS = f"""
 {TWO_KERNELS}
 out, marks = np.zeros((2, 3), np.int64), np.full(3, -1, np.int32)
 indptr, indices = np.array([0, 2, 3]), np.array([0, 2, 2], np.int32)
-kernels.add_integers(indptr, indices, np.array([1, 2, 3], np.uint8), np.array([0, 1], np.int32), out)
+kernels.add_values(indptr, indices, np.array([1, 2, 3], np.uint8), np.array([0, 1], np.int32), None, out)
 assert out.tolist() == [[1, 0, 2], [0, 0, 3]], out
 assert kernels.integer_range(np.array([1.0, 2.0])) == (0, 2, True)
 assert kernels.is_canonical(indptr, indices)
