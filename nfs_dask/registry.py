@@ -168,7 +168,7 @@ class Rule:
         return _found(self.place)
 
 
-_VALIDATION = frozenset({"ks", "folds", "alphas"})
+_VALIDATION = frozenset({"ks", "folds", "alphas", "by"})
 _RULES = "nfs_dask.selection.data_rules"
 
 RULES: dict[str, Rule] = {
@@ -178,6 +178,7 @@ RULES: dict[str, Rule] = {
         Rule("error", f"{_RULES}:by_error"),
         Rule("1se", f"{_RULES}:within_one_error", takes=_VALIDATION),
         Rule("cv", f"{_RULES}:by_accuracy", takes=_VALIDATION),
+        Rule("near", f"{_RULES}:near_the_best", takes=_VALIDATION | {"within"}),
     )
 }
 

@@ -70,7 +70,7 @@ def path(
     --choose names the k that a rule chooses, among those of --ks or about twenty of the path: elbow, where the curve of
     gains over log k bends most; error, the smallest error that is predicted from one pass (not of l1); cv, the best
     accuracy in cross-validation, two more passes for all k and all --alphas; 1se, the smallest k within one standard
-    error of that.
+    error of that; near, the smallest that loses at most 1 % of it.
 
     \b
     nfs-dask path mail.zarr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from nfs_dask.containers import is_frame, split_off, unwrapped
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier
@@ -47,7 +48,8 @@ def cross_validate(
     folds : int, splitter, (n,) labels, or str, default=5
         How many; of data in memory they are those of scikit-learn's ``cv=folds``, of others rows are spread by a hash
         of their number. A splitter of scikit-learn, for data in memory. Or a label for each row, or the name of a
-        column of a Zarr store that has them: rows with the same one are a fold.
+        column that has them, of a store, an AnnData (in its obs), or a table, whose other columns are then the
+        features: rows with the same one are a fold.
     sample_weight : (n,) weights of zero or more, optional
         Of documents that models are fitted to; those that are judged count once.
     engine : SerialEngine or DaskEngine, optional
@@ -69,6 +71,8 @@ def cross_validate(
     ([1.0, 1.0, 1.0], 2.0)
     """
     estimator = make_estimator(method, k="all", engine=engine, **_without_grid(parameters))
+    if isinstance(folds, str) and is_frame(X := unwrapped(X)):
+        folds, X = split_off(X, folds)
     X, n_matrices = estimator.joined(X)
     dataset = open_labelled(estimator, X, y, sample_weight)
     dataset.known_classes()

@@ -11,7 +11,7 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier
 from nfs_dask.methods.number_of_features import numbers_to_keep
-from nfs_dask.registry import rule_named
+from nfs_dask.registry import RULES, rule_named
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.cross_validate import cross_validate
 from nfs_dask.selection.path_table import Path
@@ -43,7 +43,9 @@ class PathData:
         for option in given.keys() - known.takes - {"engine"}:
             if option == "ks":
                 raise InputError(f'"{rule}" looks at the whole path; make a path of these ks instead')
-            raise InputError(f"{option} is for cross-validation, and the rule is {rule!r}; leave it out")
+            takers = ", ".join(repr(name) for name, other in RULES.items() if option in other.takes)
+            of = "cross-validation" if option in ("folds", "alphas", "by") else "others"
+            raise InputError(f"{option} is for {of} ({takers}), and the rule is {rule!r}; leave it out")
         chosen: Chosen = known.function()(self, path, given)
         return chosen
 
@@ -72,12 +74,17 @@ def by_error(data: PathData, path: Path, options: Mapping[str, Any]) -> Chosen:
 
 def by_accuracy(data: PathData, path: Path, options: Mapping[str, Any]) -> Chosen:
     """The best accuracy in cross-validation."""
-    return _validated(data, path, options).choose("cv")
+    return _validated(data, path, options).choose("cv", options.get("by", "accuracy"))
 
 
 def within_one_error(data: PathData, path: Path, options: Mapping[str, Any]) -> Chosen:
     """The smallest k within one standard error of the best accuracy in cross-validation."""
-    return _validated(data, path, options).choose("1se")
+    return _validated(data, path, options).choose("1se", options.get("by", "accuracy"))
+
+
+def near_the_best(data: PathData, path: Path, options: Mapping[str, Any]) -> Chosen:
+    """The smallest k within a share of the best in cross-validation."""
+    return _validated(data, path, options).choose("near", options.get("by", "accuracy"), options.get("within"))
 
 
 def _validated(data: PathData, path: Path, options: Mapping[str, Any]) -> Any:

@@ -135,22 +135,29 @@ class Path(Tabular):
         ks: Iterable[Any] | None = None,
         folds: Any = None,
         alphas: Iterable[float] | None = None,
+        by: str | None = None,
+        within: float | None = None,
         engine: Engine | None = None,
     ) -> Chosen:
         """The number of features that a rule chooses: an int that an estimator takes as k, and that says why.
 
         Parameters
         ----------
-        rule : "elbow", "error", "cv" or "1se"
+        rule : "elbow", "error", "cv", "1se" or "near"
             "elbow": where the curve of gains over log k bends most; nothing is read. "error": the smallest predicted
             error, from one pass; not of l1. "cv": the best accuracy on documents that models were not fitted to, from
-            two passes; "1se": the smallest k within one standard error of that.
+            two passes; "1se": the smallest k within one standard error of that; "near": the smallest within a share of
+            it, for a list that a person reads.
         ks : list of int, float in (0, 1) or "all", optional
             What to look at, but for "elbow"; about twenty of the path if not given.
         folds
             For cross-validation, as of `nfs_dask.cross_validate`; 5 if not given.
         alphas : list of float, optional
             Smoothings that are tried with each k; that of the path if not given.
+        by : "accuracy", "balanced" or "log_loss", optional
+            What cross-validation goes by; accuracy if not given.
+        within : float in [0, 1), optional
+            For "near": the share of the best that may be lost; 0.01 if not given.
         engine : SerialEngine or DaskEngine, optional
             Where passes run; that of the path if not given.
 
@@ -160,7 +167,8 @@ class Path(Tabular):
             With ``why_``, the ``table`` that the rule went by, an ``interval`` of k it could not tell apart, and the
             ``alpha`` that goes with it.
         """
-        return self.rules.choose(self, rule, ks=ks, folds=folds, alphas=alphas, engine=engine)
+        options = {"ks": ks, "folds": folds, "alphas": alphas, "by": by, "within": within, "engine": engine}
+        return self.rules.choose(self, rule, **options)
 
     def sample(self, n: int = SHOWN) -> Array:
         """At most n positions on the path, with the first and the last, in equal ratios of k."""

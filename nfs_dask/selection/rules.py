@@ -13,6 +13,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.path_table import Path
+from nfs_dask.selection.tabular import several
 
 BEND = 0.05  # of all gain; a curve that is nowhere so far above its chord has no elbow to speak of
 
@@ -22,7 +23,8 @@ def elbow(path: Path) -> Chosen:
 
     Gains grow ever more slowly, and over millions of features nearly all of them bring next to nothing: over k itself
     the elbow would move with the number of features that happen to be there. Over log k it asks when another doubling
-    stops being worth what it was.
+    stops being worth what it was. Where that is at no k, since gains grow ever faster with log k, as they may over
+    millions of features that all say a little, it goes by k itself.
     """
     ks, gains = path.ks, np.asarray(path.value, np.float64)
     finite = np.isfinite(gains)
@@ -32,20 +34,25 @@ def elbow(path: Path) -> Chosen:
             "make it with at least three, such as ks=None for many"
         )
     ks, gains = ks[finite], gains[finite]
-    along = np.log(ks / ks[0]) / np.log(ks[-1] / ks[0])
     span = gains[-1] - gains[0]
     height = (gains - gains[0]) / span if span > 0 else np.zeros(len(gains))
-    above = height - along
+    above, over = height - np.log(ks / ks[0]) / np.log(ks[-1] / ks[0]), "log k"
     best = int(np.argmax(above))
+    if span > 0 and best in (0, len(ks) - 1):
+        above, over = height - (ks - ks[0]) / (ks[-1] - ks[0]), "k, as over log k it has no elbow,"
+        best = int(np.argmax(above))
     near = np.flatnonzero(above >= above[best] - 0.01)
     table = _records(ks, gain=gains, share=gains / gains[-1] if gains[-1] else gains, above_chord=above)
     k, share = int(ks[best]), gains[best] / gains[-1] if gains[-1] else 1.0
     why = (
-        f"{k:,} features have {share:.1%} of the gain of {int(ks[-1]):,}; here the curve over log k is farthest above "
-        "the line between its ends, so that each further doubling brings less than the average one"
+        f"{several(k, 'feature has', 'features have')} {share:.1%} of the gain of {int(ks[-1]):,}; here the curve over "
+        f"{over} is farthest above the line between its ends"
     )
-    if above[best] < BEND:
-        why += ". But it hardly bends: gains grow evenly with log k or faster, and another rule says more"
+    why += ", so that each further doubling brings less than the average one" if over == "log k" else ""
+    if over != "log k" or above[best] < BEND:
+        why += (
+            '. But it hardly bends: gains grow evenly with log k or faster, and another rule says more, such as "near"'
+        )
     return Chosen(k, rule="elbow", why=why, table=table, interval=(int(ks[near[0]]), int(ks[near[-1]])))
 
 

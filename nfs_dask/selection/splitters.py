@@ -18,7 +18,7 @@ from nfs_dask.sources.zarr import ZarrSource
 
 ADVICE = (
     "give a number of folds, a splitter of scikit-learn (for data in memory), one label for each row, or the column of "
-    "a store that has them"
+    "a store, an AnnData or a table that has them"
 )
 
 
@@ -29,8 +29,8 @@ def folds_of(folds: Any, dataset: Dataset, y: Any) -> Folds:
     ----------
     folds
         A number: of data in memory as scikit-learn cuts them (`StratifiedKFold`), else by a hash of the row's number. A
-        splitter or its pairs of rows, for data in memory. Or a label for each row, or the name of a column of a Zarr
-        store that has them: rows with the same one are a fold.
+        splitter or its pairs of rows, for data in memory. Or a label for each row, or the name of a column of a store
+        or an AnnData that has them: rows with the same one are a fold.
     dataset
         With labels.
     y
@@ -54,9 +54,12 @@ def folds_of(folds: Any, dataset: Dataset, y: Any) -> Folds:
 
 
 def _column(name: str, dataset: Dataset) -> Folds:
-    if dataset.location is None or not isinstance(dataset.source.origin, ZarrSource):
-        raise InputError(f"folds={name!r} can be a column of a Zarr store only; {ADVICE}")
-    return column_folds(dataset.location, name, dataset.n_rows)
+    source = dataset.source
+    if dataset.location is not None and isinstance(source.origin, ZarrSource):
+        return column_folds(dataset.location, name, dataset.n_rows)
+    if source.annotations is None or dataset.n_rows < 0:
+        raise InputError(f"folds={name!r} names a column, and {dataset!r} has no table of rows; {ADVICE}")
+    return labelled_folds(source.annotations.read(name, 0, dataset.n_rows))
 
 
 def _split(splitter: Any, source: Source, y: Any) -> Folds:

@@ -18,10 +18,11 @@ from nfs_dask.methods.procedure import Pass
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.tabular import Tabular, several
 
-Rule = Literal["cv", "1se"]
+Rule = Literal["cv", "1se", "near"]
 Measure = Literal["accuracy", "balanced", "log_loss"]
 
-RULES, MEASURES = ("cv", "1se"), ("accuracy", "balanced", "log_loss")
+RULES, MEASURES = ("cv", "1se", "near"), ("accuracy", "balanced", "log_loss")
+WITHIN = 0.01  # of the best, that "near" allows to lose
 SHOWN = 20  # rows of a printed table
 
 _CALLED = {"accuracy": "accuracy", "balanced": "balanced accuracy", "log_loss": "log loss"}
@@ -35,7 +36,9 @@ class Verdict:
     alpha: float | None  # None of a method that does not smooth
     rule: Rule
     why: str
-    interval: tuple[int, int]  # smallest and largest k that are within one standard error of the best
+    interval: tuple[
+        int, int
+    ]  # smallest and largest k that are within one standard error of the best, or within a share
 
 
 @dataclass(frozen=True)
@@ -121,14 +124,15 @@ class CrossValidation(Tabular):
             )
         return np.asarray(self.answers[:, *self._cell(k, alpha)].sum(axis=0))
 
-    def verdict(self, rule: Rule = "cv", by: Measure = "accuracy") -> Verdict:
+    def verdict(self, rule: Rule = "cv", by: Measure = "accuracy", within: float | None = None) -> Verdict:
         """The k and alpha that a rule chooses.
 
         "cv": the best mean over the folds; of equal ones the smallest k, then the first alpha. "1se": the smallest k
-        that is within one standard error of that, with the best alpha for it.
+        that is within one standard error of that, with the best alpha for it; "near": within a share of it.
         """
         if rule not in RULES:
             raise InputError(f"rule={rule!r}; give one of {', '.join(map(repr, RULES))}")
+        share = _share_of_best(rule, within)
         sign = -1.0 if by == "log_loss" else 1.0
         mean = sign * self.mean(by)
         if not np.isfinite(mean).any():
@@ -138,7 +142,8 @@ class CrossValidation(Tabular):
         curve = mean[rows, np.arange(len(self.ks))]
         best = int(curve.argmax())
         error = float(self.standard_error(by)[rows[best], best])
-        near = np.flatnonzero(curve >= curve[best] - error)
+        room = error if share is None else share * abs(curve[best])
+        near = np.flatnonzero(curve >= curve[best] - room)
         chosen = best if rule == "cv" else int(near[0])
         interval = (int(self.ks[near[0]]), int(self.ks[near[-1]]))
         k, alpha = int(self.ks[chosen]), self.alphas[rows[chosen]]
@@ -149,23 +154,27 @@ class CrossValidation(Tabular):
         if rule == "cv":
             why = f"{k:,} features{smoothed} have the best {told}"
         else:
+            nearness = "one standard error" if share is None else f"{share:.3g} of it"
             why = (
-                f"{k:,} features{smoothed} have {_CALLED[by]} {sign * curve[chosen]:.4f}; no fewer come within one "
-                f"standard error of the best, which {int(self.ks[best]):,} features reach: {told}"
+                f"{k:,} features{smoothed} have {_CALLED[by]} {sign * curve[chosen]:.4f}; no fewer come within "
+                f"{nearness} of the best, which {int(self.ks[best]):,} features reach: {told}"
             )
         return Verdict(k, alpha, rule, f"{why}; {interval[0]:,} to {interval[1]:,} are within that", interval)
 
-    def choose(self, rule: Rule = "cv", by: Measure = "accuracy") -> Chosen:
+    def choose(self, rule: Rule = "cv", by: Measure = "accuracy", within: float | None = None) -> Chosen:
         """The k that a rule chooses, which an estimator takes as it is; it knows its alpha, and says why.
 
         Parameters
         ----------
-        rule : "cv" or "1se"
-            The best mean over the folds; or the smallest k that is within one standard error of that.
+        rule : "cv", "1se" or "near"
+            The best mean over the folds; the smallest k that is within one standard error of that; or the smallest that
+            is within a share of it.
         by : "accuracy", "balanced" or "log_loss"
             Of what.
+        within : float in [0, 1), optional
+            For "near": the share of the best that may be lost, 0.01 if not given.
         """
-        found = self.verdict(rule, by)
+        found = self.verdict(rule, by, within)
         return Chosen(
             found.k, rule=rule, why=found.why, table=self.records(), interval=found.interval, alpha=found.alpha
         )
@@ -246,3 +255,17 @@ class CrossValidation(Tabular):
 def _number(value: Any) -> float | None:
     """A number as JSON has it: none for one that is not finite."""
     return float(value) if np.isfinite(value) else None
+
+
+def _share_of_best(rule: Rule, within: float | None) -> float | None:
+    """The share of the best that may be lost; None of rules that go by something else."""
+    if rule != "near":
+        if within is not None:
+            raise InputError(f'within={within!r} is for rule="near", and the rule is {rule!r}; leave it out')
+        return None
+    share = WITHIN if within is None else within
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+        raise InputError(
+            f"within={within!r}; give a share of the best that may be lost, from 0 to below 1, such as 0.01"
+        )
+    return float(share)

@@ -123,6 +123,8 @@ class FrameRowTable(RowTable):
         return list(self._frame.columns)
 
     def column(self, place: Any, name: str) -> TableColumn:
+        if name != INDEX and name not in self._frame:
+            raise InputError(f"the AnnData has no column {name!r} in obs; it has {', '.join(map(str, self._frame))}")
         where = f"obs[{name!r}]" if name != INDEX else "obs_names"
         return _held(self._frame.index.to_series() if name == INDEX else self._frame[name], where)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -149,12 +150,50 @@ def test_cross_validation_is_that_of_scikit_learn(method: str) -> None:
     assert int(path.choose("1se", ks=KS)) == KS[within[0]]
 
 
+@pytest.mark.parametrize("by", ["accuracy", "balanced", "log_loss"])
+@pytest.mark.parametrize("within", [None, 0.0, 0.002, 0.05, 0.5])
+def test_near_is_the_smallest_k_that_loses_no_more_than_a_share(by: Any, within: float | None) -> None:
+    X, y = counts(2000)
+    path = path_of("multinomial", X, y)
+    chosen = path.choose("near", ks=KS, by=by, within=within)
+    table = nfs.cross_validate(X, y, method="multinomial", ks=KS)
+    mean, share = table.mean(by)[0], 0.01 if within is None else within
+    fine = mean <= mean.min() * (1 + share) if by == "log_loss" else mean >= mean.max() * (1 - share)
+    assert int(chosen) == KS[int(np.argmax(fine))] == chosen.interval[0]
+    assert chosen.rule == "near" and f"within {share:.3g} of it" in chosen.why_
+    assert int(table.choose("near", by, within)) == int(chosen)
+
+
+def test_rules_of_cross_validation_go_by_what_is_asked_for() -> None:
+    X, y = counts(300)
+    path, table = path_of("multinomial", X, y), nfs.cross_validate(X, y, method="multinomial", ks=KS)
+    for rule in ("cv", "1se"):
+        for by in ("balanced", "log_loss"):
+            assert path.choose(rule, ks=KS, by=by).why_ == table.choose(rule, by).why_  # type: ignore[arg-type]
+
+
+def test_of_gains_that_grow_ever_faster_the_elbow_is_over_k() -> None:
+    """As of a million words that all say a little: nearly all is gained in the last doubling."""
+    X, y = counts(50)
+    path = path_of("bernoulli", X, y, None)
+    ks = np.unique(np.geomspace(1, 1_600_000, 200).astype(int))
+    gains = ks**0.7
+    many = replace(path, ks=ks, solved=replace(path.solved, value=gains, bound=gains))
+    chosen = many.choose("elbow")
+    height, along = (gains - gains[0]) / (gains[-1] - gains[0]), (ks - 1) / (ks[-1] - 1)
+    assert int(chosen) == ks[np.argmax(height - along)] > 1000
+    assert "over log k it has no elbow" in chosen.why_ and '"near"' in chosen.why_
+
+
 def test_refusals_say_what_to_do() -> None:
     X, y = counts(60)
     path = path_of("multinomial", X, y)
     one = np.column_stack([X, y])  # its last column is in documents of one class only
     for wrong, message in (
-        (lambda: path.choose("best"), "'elbow', 'error', '1se', 'cv'"),
+        (lambda: path.choose("best"), "'elbow', 'error', '1se', 'cv', 'near'"),
+        (lambda: path.choose("cv", within=0.1), "within is for others \\('near'\\)"),
+        (lambda: path.choose("elbow", by="balanced"), "by is for cross-validation \\('1se', 'cv', 'near'\\)"),
+        (lambda: path.choose("near", ks=[2], within=1), "within=1; give a share of the best"),
         (lambda: path.choose("elbow", folds=3), "folds is for cross-validation"),
         (lambda: path.choose("elbow", ks=[3]), "whole path"),
         (lambda: nfs.path(X, "l1", [2, 5], y=y).choose("error"), '"cv" or "1se"'),
@@ -168,7 +207,7 @@ def test_from_the_command_line(tmp_path: Any) -> None:
     X, y = counts(300)
     store = tmp_path / "counts.zarr"
     dataset = nfs.ingest(X, store, labels=y)
-    for rule in ("elbow", "error", "cv", "1se"):
+    for rule in ("elbow", "error", "cv", "1se", "near"):
         values = as_json("path", store, "--ks", "2,5,10,30", "--choose", rule)
         assert values["chosen"] == nfs.path(dataset, "multinomial", [2, 5, 10, 30]).choose(rule).to_json()
         assert len(values["path"]) == 4

@@ -406,7 +406,7 @@ def test_folds_without_documents_are_refused() -> None:
         (1, "give 2 or more"),
         (True, "give a number of folds"),
         (2.5, "give a number of folds"),
-        ("x", "can be a column of a Zarr store only"),
+        ("x", "names a column, and .* has no table of rows"),
         (np.arange(ROWS - 1) % 3, "200 rows, and folds were given for 199"),
         (np.zeros(ROWS, int), "all rows are in one of 1 folds"),
         ([None] + [1, 2] * (ROWS // 2 - 1) + [1], "row 0 has no fold"),
@@ -505,3 +505,22 @@ def test_rules_choose_what_they_say() -> None:
     assert losses[ALPHAS.index(by_loss.alpha), KS.index(by_loss.k)] == losses.min()
     with pytest.raises(InputError, match='"?cv"?.*1se'):
         table.verdict("2se")  # type: ignore[arg-type]
+
+
+def test_folds_are_a_column_of_any_table(tmp_path: Any) -> None:
+    anndata, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    part = np.array(["a", "b", "c"])[np.arange(len(X)) % 3]
+    expected = validated(X, Y, "l2", folds=part).scores(k=4)
+    obs = pd.DataFrame({"part": part, "label": Y}, index=[str(i) for i in range(len(X))])
+    adata = anndata.AnnData(np.asarray(X, float), obs=obs)
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    for dataset in (nfs.open_dataset(adata, labels="label"), nfs.open_dataset(tmp_path / "a.h5ad", labels="label")):
+        np.testing.assert_array_equal(validated(dataset, None, "l2", folds="part").scores(k=4), expected)
+        with pytest.raises(InputError, match="no column 'patient'.*part"):
+            validated(dataset, None, "l2", folds="patient")
+    frame = pd.DataFrame(np.asarray(X)).rename(columns=str).assign(part=part)
+    np.testing.assert_array_equal(validated(frame, Y, "l2", folds="part").scores(k=4), expected)
+    with pytest.raises(InputError, match="'patient' is not among them"):
+        validated(frame, Y, "l2", folds="patient")
+    with pytest.raises(InputError, match="has no table of rows; give a number"):
+        validated(X, Y, "l2", folds="part")
