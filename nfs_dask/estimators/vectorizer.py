@@ -18,6 +18,7 @@ from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.plain import plain, restored
+from nfs_dask.ingestion.other_names import with_hints
 from nfs_dask.ingestion.text_options import TermParameters, TextOptions, make_terms
 from nfs_dask.prediction.counted_rows import as_scipy, no_rows
 from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals, Totals, merge_totals
@@ -92,6 +93,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     (['coffee', 'tea'], ['tea'])
     """
 
+    @with_hints
     def __init__(
         self,
         *,

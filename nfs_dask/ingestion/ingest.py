@@ -17,6 +17,7 @@ from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
+from nfs_dask.ingestion.other_names import with_hints
 from nfs_dask.ingestion.text_ingest import TextIngest
 from nfs_dask.ingestion.text_options import TermParameters, make_terms
 from nfs_dask.sources.anndata_memory import column_of, is_anndata
@@ -34,6 +35,7 @@ RUN_NBYTES = 128 * MiB  # of a source, that one task of an ingest reads
 ENTRY_NBYTES = 12  # of a block in memory, about
 
 
+@with_hints
 def ingest(
     source: Any,
     store: str | os.PathLike[str],

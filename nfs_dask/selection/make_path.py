@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import numeric, open_labelled
@@ -26,14 +27,15 @@ POINTS = 200  # values of k over wide data, unless some are named
 POINTS_ALONE = 50  # the same where each k is solved by itself: multinomial models of more than two classes
 MOST_ALL = 3_000  # up to so many features, every k is solved for
 MOST_ALL_ALONE = 100
+ORDER = 'write path(X, y, method="multinomial", ks=[...]), or path(X, "multinomial", [...], y=y)'
 
 
 def path(
     X: Any,
-    method: str,
-    ks: Iterable[Any] | None = None,
-    *,
+    *given: Any,
     y: Any = None,
+    method: str | None = None,
+    ks: Iterable[Any] | None = None,
     sample_weight: Any = None,
     alpha: float = 1.0,
     binarize: float | None = None,
@@ -49,12 +51,15 @@ def path(
     Parameters
     ----------
     X : (n, m) matrix, dask array or DataFrame, or Dataset
+    *given
+        Without their names either y, as of `fit` and `cross_validate`, ``path(X, y, method="multinomial", ks=[5])``; or
+        method and ks: ``path(dataset, "multinomial", [5, 10])``.
+    y : (n,) labels, optional
+        A Dataset brings its own.
     method : "multinomial", "bernoulli", "l2", "mahalanobis" or "l1"
     ks : list of int, float in (0, 1) or "all", optional
         None: every k of up to 3,000 features, else up to 200 values from 1 to all, in equal ratios. A multinomial model
         of more than two classes takes longer: every k of up to 100 features, else up to 50 values.
-    y : (n,) labels, optional
-        A Dataset brings its own.
     sample_weight : (n,) weights of zero or more, optional
     alpha : float
         Naive Bayes: smoothing, as for the estimators.
@@ -79,6 +84,9 @@ def path(
     >>> path.ks.tolist(), path.value.round(3).tolist(), path.support(2).tolist()
     ([1, 2, 3], [0.0, 1.621, 1.803], [0, 1])
     """
+    y, method, ks = _in_order(given, {"y": y, "method": method, "ks": ks})
+    if y is None and not (isinstance(X, Dataset) or X is None):
+        raise InputError(f"the labels of X are missing; {ORDER}")
     instead = method_named(method).instead_of_paths
     if instead is not None:
         raise InputError(
@@ -86,9 +94,9 @@ def path(
             f"{', '.join(map(repr, methods_of_paths()))}, or {instead}"
         )
     X = numeric(X)
-    given = {"binarize": binarize, "covariance": covariance, "variance_floor": variance_floor}
-    given |= {"alpha": None if alpha == 1.0 else alpha}
-    named = {name: value for name, value in given.items() if value is not None}
+    options = {"binarize": binarize, "covariance": covariance, "variance_floor": variance_floor}
+    options |= {"alpha": None if alpha == 1.0 else alpha}
+    named = {name: value for name, value in options.items() if value is not None}
     estimator = make_estimator(method, k="all", engine=engine, **named)
     dataset = open_labelled(estimator, X, y, sample_weight)
     classes = dataset.known_classes()
@@ -107,6 +115,20 @@ def path(
         named=_named(dataset.source),
         rules=PathData((X, y, sample_weight), dataset, method, estimator),
     )
+
+
+def _in_order(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, str, Any]:
+    """y, method and ks from what was given without and with names."""
+    order = ("method", "ks") if given and isinstance(given[0], str) else ("y", "method", "ks")
+    if len(given) > len(order):
+        raise InputError(
+            f"{len(given) + 1} values were given without names, of which {len(order) + 1} are known; {ORDER}"
+        )
+    for name, value in zip(order, given, strict=False):
+        if named[name] is not None:
+            raise InputError(f"{name} was given twice, by its place and by its name; {ORDER}")
+        named[name] = value
+    return named["y"], named["method"], named["ks"]
 
 
 def _shown(estimator: Any) -> dict[str, Any]:

@@ -333,3 +333,25 @@ def test_a_path_tells_how_far_it_is(
     nfs.path(X, "multinomial", y=y)
     told = [message for message in caplog.messages if message.startswith("solving: ")]
     assert len(told) > 1 and told[-1].startswith("solving: 9 of 9 values of k")
+
+
+def test_one_order_for_paths_and_cross_validation() -> None:
+    X, y = data(2, n_features=20)
+    expected = nfs.path(X, "multinomial", [2, 5], y=y)
+    for found in (
+        nfs.path(X, y, "multinomial", [2, 5]),
+        nfs.path(X, y, method="multinomial", ks=[2, 5]),
+        nfs.path(X, y.tolist(), method="multinomial", ks=[2, 5]),
+        nfs.path(X, method="multinomial", ks=[2, 5], y=y),
+        nfs.path(X, "multinomial", y=y, ks=[2, 5]),
+    ):
+        assert found.records() == expected.records()
+    for wrong, message in (
+        (lambda: nfs.path(X, "multinomial", y), r"labels of X are missing; write path\(X, y, method="),
+        (lambda: nfs.path(X, "multinomial", method="l2", y=y), "method was given twice"),
+        (lambda: nfs.path(X, y, "multinomial", y=y), "y was given twice"),
+        (lambda: nfs.path(X, "multinomial", [2], y), "4 values were given without names, of which 3"),
+        (lambda: nfs.path(X, y), "method=None; give one of"),
+    ):
+        with pytest.raises(InputError, match=message):
+            wrong()
