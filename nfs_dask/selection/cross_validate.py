@@ -33,7 +33,8 @@ def cross_validate(
 
     Two passes over the data serve the whole grid: one counts by fold, the other scores each document by all models that
     were fitted without its fold. Medians take as many for the first as one fit does, and a hybrid naive Bayes three in
-    all, unless documents are many. The scores are those of fitting an estimator anew for each fold, k and alpha.
+    all, unless documents are many. Models that are too many for a worker are scored in turn, by more passes. The scores
+    are those of fitting an estimator anew for each fold, k and alpha.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from nfs_dask.selection.lockstep import in_lockstep
 from nfs_dask.selection.training import TrainingPanels, dataset_by_fold, dataset_without_fold
 from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.sources.folds import Folds, by_fold
-from nfs_dask.statistics.held_out import HeldOut, losses, right_answers
+from nfs_dask.statistics.held_out import HeldOut, beside, losses, right_answers
 from nfs_dask.statistics.panels import MemoryPanels, Panels
 from nfs_dask.statistics.statistic import State, Statistic
 from nfs_dask.units import format_bytes
@@ -110,18 +110,23 @@ def _learn(passes: Passes, folds: Folds, recipe: LongRecipe, grid: Grid) -> Proc
 
 
 def _judge(passes: Passes, folds: Folds, models: Models) -> Procedure[Mapping[str, Array]]:
-    """What is right of what the models of each fold say of its rows: one pass."""
+    """What is right of what the models of each fold say of its rows: one pass, or as many as memory asks for."""
     source = passes.dataset.source
     held_out = HeldOut(folds.count * len(passes.dataset.known_classes()), models)
     view = by_fold(source, folds, held_out.carried_nbytes)
     try:
         return (yield from passes.sum("scores", held_out, view)).state.totals
     except PlanError as error:
-        n = sum(map(len, held_out.models))
-        raise PlanError(
-            f"{n:,} models of all folds are scored together, and take {format_bytes(held_out.carried_nbytes)} in each "
-            f"task; validate fewer or smaller k, or fewer alphas, at a time. {error}"
-        ) from error
+        half = len(models[0]) // 2
+        if not half:
+            raise PlanError(
+                f"{len(models):,} models of a k, one for each fold, are scored together, and take "
+                f"{format_bytes(held_out.carried_nbytes)} in each task; validate smaller k, or fewer folds. {error}"
+            ) from error
+    logger.info("scoring half of %d models of each fold at a time", len(models[0]))
+    first = yield from _judge(passes, folds, tuple(made[:half] for made in models))
+    second = yield from _judge(passes, folds, tuple(made[half:] for made in models))
+    return beside(first, second)
 
 
 def table_of(

@@ -237,6 +237,15 @@ def right_answers(totals: Mapping[str, Array]) -> Array:
     return totals["right"] if "right" in totals else np.diagonal(totals["answers"], axis1=2, axis2=3)
 
 
+def beside(first: Mapping[str, Array], second: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The totals of some models and of others, judged by the same rows, as those of all of them."""
+    totals: tuple[Mapping[str, Array], ...] = (first, second)
+    if not all("answers" in one for one in totals):
+        totals = tuple({**one, "right": right_answers(one)} for one in totals)
+    shared = [name for name in totals[0] if name != "rows" and name in totals[1]]
+    return {"rows": first["rows"]} | {name: np.concatenate([one[name] for one in totals], axis=1) for name in shared}
+
+
 def _add_losses(totals: dict[str, Array], place: tuple[int, int], values: Array) -> None:
     possible = np.isfinite(values)
     totals["impossible"][place] += np.count_nonzero(~possible)

@@ -452,8 +452,42 @@ def test_models_that_do_not_fit_are_refused_with_their_number(store: Path, clust
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(held_out, "SCORING", 1 << 30)
-        with pytest.raises(PlanError, match=r"12 models of all folds are scored together, and take .*iB"):
+        with pytest.raises(PlanError, match=r"3 models of a k, one for each fold, are scored together, and take .*iB"):
             validated(dataset, None, "l2", folds=3, engine=nfs.DaskEngine())
+
+
+@pytest.mark.parametrize("method", ["l2", "multinomial"])
+def test_models_that_do_not_fit_together_are_scored_in_turn(store: Path, cluster: Any, method: str) -> None:
+    dataset = nfs.open_dataset(store / "plain.zarr", reuse=False)
+    from nfs_dask.statistics import held_out
+
+    expected = validated(dataset, None, method, folds=3, engine=nfs.SerialEngine())
+    for power in range(14, 31):  # of what a model takes, until all of them are more than a worker has
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(held_out, "SCORING", 1 << power)
+            found = validated(dataset, None, method, folds=3, engine=nfs.DaskEngine())
+        if found.reads > expected.reads:
+            break
+    assert found.reads > expected.reads
+    np.testing.assert_array_equal(found.right, expected.right)
+    np.testing.assert_array_equal(found.answers, expected.answers)
+    assert (found.losses is None) == (expected.losses is None)
+    if found.losses is not None:
+        np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-12)
+
+
+def test_totals_of_models_are_put_side_by_side_whatever_they_count() -> None:
+    from nfs_dask.statistics.held_out import beside, right_answers
+
+    rng = np.random.default_rng(0)
+    answers, rows = rng.integers(0, 9, (3, 2, 4, 4)), np.ones((3, 4), int)
+    right = np.diagonal(answers, axis1=2, axis2=3)
+    detailed, plain = {"rows": rows, "answers": answers}, {"rows": rows, "right": right}
+    for first, second in ((detailed, plain), (plain, detailed), (plain, plain), (detailed, detailed)):
+        both = beside(first, second)
+        np.testing.assert_array_equal(right_answers(both), np.concatenate([right, right], axis=1))
+        assert ("answers" in both) == ("answers" in first and "answers" in second)
+        np.testing.assert_array_equal(both["rows"], rows)
 
 
 # The table
