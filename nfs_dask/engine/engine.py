@@ -126,7 +126,7 @@ class Engine(ABC):
                 plan = plan or make_plan(
                     statistic, source, executor.resources(place.candidates, statistic=statistic), self.panels
                 )
-                plan.check()
+                plan.check(source)
                 place.begin(plan)
                 logger.debug("%s", plan)
                 shipped = plan.resources.remote and source.is_shipped

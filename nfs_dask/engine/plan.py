@@ -18,6 +18,7 @@ import bisect
 import dataclasses
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -87,8 +88,8 @@ class Plan:
     def fits(self) -> bool:
         return max(self.task_nbytes.values()) <= self.resources.task_budget
 
-    def check(self) -> None:
-        """Refuse a plan that does not fit, with the number that would."""
+    def check(self, source: Source | None = None) -> None:
+        """Refuse a plan that does not fit, with the number that would, and what to do about chunks of the source."""
         if self.fits:
             return
         task, most = max(self.task_nbytes.items(), key=lambda item: item[1])
@@ -102,7 +103,20 @@ class Plan:
         message += ", or fewer threads" if r.threads > 1 else ""
         if self.strategy == "dense" and r.spool is None:
             message += ", or name a folder that all workers reach (spool=...), so that features can be cut into panels"
-        raise PlanError(message)
+        raise PlanError(message + ("" if source is None else self._rechunking(source)))
+
+    def _rechunking(self, source: Source) -> str:
+        """Advice where it is chunks of the user's that take most of a task's memory."""
+        reading, needed = _read_memory(source), max(self.task_nbytes.values())
+        if source.delayed is None or 2 * reading < needed:
+            return ""
+        left = self.resources.task_budget - (needed - reading)
+        # Twice as many as would do: what small chunks take is a bound, and of large ones it was measured.
+        parts = f"{math.ceil(2 * reading / left):,} parts" if left > 0 else "several parts"
+        return (
+            f", or make chunks smaller, of which the largest takes {format_bytes(reading)} of that as rows and their "
+            f"copy: cut each into {parts}, with X.rechunk({{0: rows}}) or X.repartition(npartitions=...)"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values, with what follows from it."""

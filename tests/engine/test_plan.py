@@ -7,18 +7,22 @@ import json
 import math
 import re
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import nfs_dask as nfs
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.plan import CHEAP_STATE, COLUMN_WORK, Plan, even_bounds, make_plan, tile_shift
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.files.spool import Tiling
+from nfs_dask.sources.dask_matrices import CollectionSource
 from nfs_dask.sources.source import Facts, Sizes, Source
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.units import GiB, MiB, parse_bytes
@@ -308,3 +312,39 @@ def test_even_bounds_share_the_work(tiles: list[int], panels: int, shift: int) -
     work = np.array(tiles) + COLUMN_WORK * (1 << shift)
     loads = [work[a >> shift : -(-b >> shift)].sum() for a, b in itertools.pairwise(bounds)]
     assert max(loads) <= work.sum() / made.panels + work.max()
+
+
+def test_large_chunks_are_refused_with_how_small_they_have_to_be() -> None:
+    rows = da.random.default_rng(0).random((10_000, 1000), chunks=(5000, 1000))
+    y = np.arange(10_000) % 2
+    resources = Resources(workers=2, threads=1, memory_limit=400 * MiB, remote=True)
+    source = CollectionSource(rows, y)
+    refused = make_plan(COUNTS, source, resources)
+    with pytest.raises(PlanError, match=r"cut each into \d+ parts, with X.rechunk") as told:
+        refused.check(source)
+    found = re.search(r"into (\d+) parts", str(told.value))
+    assert found is not None
+    parts = int(found[1])
+    fine = CollectionSource(rows.rechunk({0: 5000 // parts}), y)
+    make_plan(COUNTS, fine, resources).check(fine)
+    with pytest.raises(PlanError, match=r"X.rechunk"):
+        nfs.SparseCentroid(k=2, engine=Small()).fit(rows, y)
+    shipped = Planned(block_nbytes=4 * GiB)
+    with pytest.raises(PlanError) as told:
+        make_plan(COUNTS, shipped, CLUSTER).check(shipped)
+    assert "rechunk" not in str(told.value)
+
+
+class Small(nfs.SerialEngine):
+    """An engine that has little memory."""
+
+    @contextmanager
+    def executor(self) -> Any:
+        with super().executor() as executor:
+            here = executor.resources
+
+            def small(*args: Any, **keywords: Any) -> Resources:
+                return replace(here(*args, **keywords), memory_limit=1, warm=0)
+
+            executor.resources = small  # type: ignore[method-assign]
+            yield executor
