@@ -11,6 +11,7 @@ from typing import Any
 from nfs_dask.arrays.block import Array
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
+from nfs_dask.estimators.exchangeable import equal_gains
 from nfs_dask.estimators.inputs import check_binarize
 from nfs_dask.estimators.ranked_naive_bayes import RankedNaiveBayes
 from nfs_dask.methods.model_errors import bernoulli_error
@@ -64,6 +65,8 @@ class SparseBernoulliNB(RankedNaiveBayes):
         Log P(i|c) of the chosen features.
     objective_, upper_bound_, dual_gap_, certified_
         Log likelihood of the model; no other choice of k features that occur has a larger one.
+    ties_ : (t,) int64
+        Features that could take the place of a chosen one at the same value, up to rounding.
     n_iter_ : int
     provenance_ : dict
     model_ : nfs_dask.models.naive_bayes.NaiveBayesModel
@@ -125,6 +128,11 @@ class SparseBernoulliNB(RankedNaiveBayes):
 
     def _model(self, counts: Counts, settings: Settings) -> NaiveBayesModel:
         return fit_bernoulli(counts, settings)
+
+    @property
+    def ties_(self) -> Array:
+        """Features that gain as much as the least of the chosen, and were not chosen, (t,); from the counts."""
+        return equal_gains(self.scores_, self.model_, self.always)
 
     def _scores(self, counts: Counts) -> Array:
         return bernoulli_scores(counts, self.model_.alpha)

@@ -24,6 +24,7 @@ from nfs_dask.estimators.classifier import (
     refuse_wide,
     too_wide,
 )
+from nfs_dask.estimators.exchangeable import equal_gains
 from nfs_dask.estimators.incremental_classifier import AddingClassifier
 from nfs_dask.estimators.inputs import (
     check_fitted,
@@ -121,6 +122,8 @@ class SparseCentroid(AddingClassifier):
         Where all classes would have these features if they were not chosen.
     scores_ : (n_features_in_,) float64
         Gain of each feature: what it takes off the objective.
+    ties_ : (t,) int64
+        Features that could take the place of a chosen one at the same cost, up to rounding.
     objective_, upper_bound_, dual_gap_, certified_
         Cost of the model; no other choice of k features costs less. With ``covariance="full"`` less the cost without
         any feature, so that it is below 0.
@@ -310,6 +313,11 @@ class SparseCentroid(AddingClassifier):
         if "gram" in self._state.arrays:
             return gram_gains(self._state, self._learnt)
         return moment_gains(MemoryPanels(self._state, self.n_features_in_), self._learnt)
+
+    @property
+    def ties_(self) -> Array:
+        """Features that gain as much as the least of the chosen, and were not chosen, (t,)."""
+        return equal_gains(self.scores_, self.model_, self.always)
 
     @property
     def _is_full(self) -> bool:

@@ -12,6 +12,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import DataWarning, warn
 from nfs_dask.estimators.classifier import read_only
+from nfs_dask.estimators.exchangeable import equal_columns
 from nfs_dask.estimators.inputs import check_one_of
 from nfs_dask.estimators.ranked_naive_bayes import RankedNaiveBayes
 from nfs_dask.methods.naive_bayes import SOLVERS, Counts, Settings, fit_multinomial, multinomial_scores
@@ -75,6 +76,9 @@ class SparseMultinomialNB(RankedNaiveBayes):
         Whether the gap is zero up to rounding. Often it is not, though the choice is the best.
     dual_point_ : float, or (C,) float64 for more than two classes
         Share of ``classes_[0]``, or of each class.
+    ties_ : (t,) int64
+        Features that were not chosen, whose counts are those of a chosen one. Gains depend on each other: which others
+        could be exchanged at the same value is not known.
     n_iter_ : int
     provenance_ : dict
     model_ : nfs_dask.models.naive_bayes.NaiveBayesModel
@@ -146,6 +150,11 @@ class SparseMultinomialNB(RankedNaiveBayes):
 
     def _model(self, counts: Counts, settings: Settings) -> NaiveBayesModel:
         return fit_multinomial(counts, settings)
+
+    @property
+    def ties_(self) -> Array:
+        """Features that were not chosen, whose counts are those of a chosen one in every class, (t,)."""
+        return equal_columns(self.feature_count_, self.model_, self.always)
 
     def _scores(self, counts: Counts) -> Array:
         assert self.model_.evidence.point is not None
