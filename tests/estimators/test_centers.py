@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pandas as pd
@@ -256,3 +257,13 @@ def test_a_singular_covariance_has_a_pseudo_inverse():
     np.testing.assert_allclose(
         model.decision_function(np.hstack([X, X])), single.decision_function(X), rtol=1e-6, atol=1e-8
     )
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_provenance_is_text_that_an_anndata_takes(metric, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    model = SparseCentroid(2, metric=metric).fit(rows, np.arange(20) % 2)
+    adata = anndata.AnnData(rows, uns={"model": json.dumps(model.provenance_)})
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    assert json.loads(anndata.read_h5ad(tmp_path / "a.h5ad").uns["model"]) == model.provenance_
