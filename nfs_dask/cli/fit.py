@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options, method_options
-from nfs_dask.cli.output import answer, certificate, json_option, keeps, printable, table
+from nfs_dask.cli.output import answer, certificate, json_option, keeps, show_line, table
 from nfs_dask.cli.places import check_model, overwrite_option
 from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning, ResumeError
@@ -121,13 +121,14 @@ def show_fit(values: dict[str, Any], console: Console) -> None:
     sure = certificate(values["k"], values["features"], values["certified"], values["gap"], values["measure"])
     slopes = ", ".join(f"{region} {slope:.3g}" for region, slope in values.get("slopes", {}).items())
     counted = "statistics kept from before" if values["counts_reused"] else _passes(values["passes"], values["reads"])
-    console.print(
-        printable(
+    show_line(
+        (
             f"{values['method']}: {values['k']:,} of {values['features']:,} features, {values['rows']:,} documents\n"
             f"{values['measure']} {values['objective']:,.3f}{sure}\n"
             + (f"theta: {slopes}\n" if slopes else "")
             + f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})"
-        )
+        ),
+        console,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.output import answer, certificate, json_option, printable, table
+from nfs_dask.cli.output import answer, certificate, json_option, show_line, table
 from nfs_dask.cli.texts import settings_in_words
 from nfs_dask.registry import METHODS
 from nfs_dask.units import format_bytes, format_seconds
@@ -83,7 +83,7 @@ def _tell_run(place: str) -> None:
 
 def _show_lines(lines: Iterable[tuple[str, str]], console: Console) -> None:
     for name, value in lines:
-        console.print(printable(f"{name:<12} {value}"), soft_wrap=True)
+        show_line(f"{name:<12} {value}", console, indent=13)
 
 
 def _show_dataset(summary: Summary, verified: bool, console: Console) -> None:
@@ -141,7 +141,7 @@ def _of_terms(text: StoreTexts) -> str:
 
 def _show_classes(summary: Summary, console: Console) -> None:
     if summary.classes is None:
-        console.print("classes      no labels")
+        show_line("classes      no labels", console)
         return
     counts: list[Any] = ["?"] * len(summary.classes) if summary.class_rows is None else [*summary.class_rows]
     rows = [("(no label)", summary.unlabelled)] if summary.unlabelled else []
@@ -232,7 +232,7 @@ def _show_run(run: Run, console: Console) -> None:
     ]
     _show_lines(lines, console)
     if not run.passes:
-        console.print("No pass has begun.")
+        show_line("No pass has begun.", console)
         return
     rows = [
         (
@@ -254,4 +254,4 @@ def _show_table(title: str, columns: list[str], rows: list[Any], console: Consol
     console.print()
     console.print(table(title, columns, rows[:_MOST_ROWS]))
     if len(rows) > _MOST_ROWS:
-        console.print(f"... and {len(rows) - _MOST_ROWS:,} more; --json lists all")
+        show_line(f"... and {len(rows) - _MOST_ROWS:,} more; --json lists all", console)

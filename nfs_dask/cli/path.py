@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, NumberList, NumbersToKeep, cluster_options, estimator_of, path_options
-from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.output import answer, json_option, keeps, show_line, table
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import where_option
 from nfs_dask.registry import RULES
@@ -111,12 +111,12 @@ def _write_csv(place: str, rows: list[dict[str, Any]]) -> None:
 
 def _show(found: Path, out: str | None, chosen: Chosen | None, console: Console) -> None:
     columns, *rows = found.cells()
-    console.print(found.headline)
+    show_line(found.headline, console)
     console.print(table(None, columns, rows, right=True))
     counted = "statistics kept from before, no document read" if found.reused else "the documents were read"
     shown = "" if len(rows) == len(found.ks) else f"{len(rows)} of {len(found.ks):,} rows shown; "
     written = "" if out is None else f"; all rows written to {out}"
-    console.print(printable(f"{shown}{counted}{written}"))
+    show_line(f"{shown}{counted}{written}", console)
     if chosen is not None:
         _show_choice(chosen, console)
 
@@ -128,7 +128,7 @@ def _show_choice(chosen: Chosen, console: Console) -> None:
         rows = [[_cell(row[name]) for name in columns] for row in chosen.table]
         console.print(table(None, columns, rows, right=True))
     smoothing = "" if chosen.alpha is None else f" with alpha {chosen.alpha:g}"
-    console.print(printable(f"k = {int(chosen):,}{smoothing}, by {chosen.rule}: {chosen.why_}"))
+    show_line(f"k = {int(chosen):,}{smoothing}, by {chosen.rule}: {chosen.why_}", console)
 
 
 def _cell(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, parameters_of
-from nfs_dask.cli.output import answer, json_option, printable
+from nfs_dask.cli.output import answer, json_option, show_line
 from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning
 from nfs_dask.registry import METHODS, K, options_of_all
@@ -73,8 +73,8 @@ def plan(
 
 def _show(plan: Plan | Schedule, values: dict[str, Any], n_features: int, console: Console) -> None:
     if values["k"] is not None:
-        console.print(f"Method    {values['method']}, k = {values['k']:,} of {n_features:,} features")
-    console.print(printable(str(plan)))
+        show_line(f"Method    {values['method']}, k = {values['k']:,} of {n_features:,} features", console)
+    show_line(str(plan), console, indent=10)
     if values["kept"]:
         rest = "reads the documents for features only" if values["method"] == "hybrid" else "reads no documents"
-        console.print(f"Kept      these statistics lie beside the data already: a fit {rest}")
+        show_line(f"Kept      these statistics lie beside the data already: a fit {rest}", console)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
-from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.output import answer, json_option, keeps, printable, show_line, table
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import Location, document_options
 from nfs_dask.errors import DataWarning, warn
@@ -135,7 +135,7 @@ def _show_predictions(values: dict[str, Any], lines: Iterable[str], console: Con
             click.echo(printable(line))
     else:
         console.print(table(None, ["class", "documents"], [[c, n] for c, n in values["predicted"].items()]))
-        console.print(printable(f"{values['n']:,} predictions written to {values['out']}"))
+        show_line(f"{values['n']:,} predictions written to {values['out']}", console)
 
 
 @click.command()
@@ -167,18 +167,20 @@ def evaluate(model: str, sources: tuple[str, ...], columns: dict[str, Any], clus
 
 def _show_evaluation(values: dict[str, Any], console: Console) -> None:
     low, high = values["interval"]
-    console.print(
-        f"accuracy {values['accuracy']:.4f} (95 % between {low:.4f} and {high:.4f}) on {values['n']:,} documents"
+    show_line(
+        f"accuracy {values['accuracy']:.4f} (95 % between {low:.4f} and {high:.4f}) on {values['n']:,} documents",
+        console,
     )
-    console.print(f"balanced accuracy {values['balanced_accuracy']:.4f}")
+    show_line(f"balanced accuracy {values['balanced_accuracy']:.4f}", console)
     if "coverage" in values:
         at = values["coverage"]["at_accuracy"]
-        console.print(
+        show_line(
             "covered at an accuracy of "
             + ", ".join(f"{float(accuracy):.0%}: {share:.1%}" for accuracy, share in at.items())
-            + " of the documents, those of largest odds"
+            + " of the documents, those of largest odds",
+            console,
         )
-        console.print(f"expected calibration error {values['expected_calibration_error']:.4f}")
+        show_line(f"expected calibration error {values['expected_calibration_error']:.4f}", console)
     rows = [[str(c["label"]), c["n"], _share(c["precision"]), _share(c["recall"])] for c in values["per_class"]]
     console.print(table("Each class", ["class", "documents", "precision", "recall"], rows))
     if "reliability" in values:
