@@ -30,7 +30,7 @@ class Progress:
 
     A terminal or a notebook gets a bar with an estimate on standard error; anything else gets a line, at most every
     half minute: on the logger ``nfs_dask``, or on standard error where nobody has set up logging.
-    ``NFS_DASK_PROGRESS=off`` in the environment turns all of it off. ``total`` is None where nobody knows it beforehand.
+    ``NFS_DASK_PROGRESS=off`` in the environment turns all of it off. ``total`` is None where nobody knows it.
 
     >>> with Progress(3, "counting") as progress:
     ...     for _ in range(3):

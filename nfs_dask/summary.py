@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -132,6 +133,19 @@ def summarize_model(location: str | os.PathLike[str], top: int = 10) -> ModelSum
         text=None if model.text is None else ModelTexts.of(model.text),
         slopes=slopes_of(model),
     )
+
+
+def chosen_features(model: Model, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Every feature that was selected, with the class it speaks for most and how much; the strongest first.
+
+    ``names`` are those of the selected features, in the order of their columns.
+    """
+    margins, labels = model.margins(), model.classes.tolist()
+    best = margins.argmax(axis=0)
+    order = np.argsort(-margins.max(axis=0), kind="stable")
+    return [
+        {"feature": names[i], "class": labels[best[i]], "weight": float(margins[best[i], i])} for i in order.tolist()
+    ]
 
 
 def slopes_of(model: Model) -> dict[str, float] | None:

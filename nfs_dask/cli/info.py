@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.output import answer, certificate, json_option, show_line, table
+from nfs_dask.cli.output import (
+    all_features_option,
+    answer,
+    certificate,
+    json_option,
+    show_chosen,
+    show_line,
+    table,
+)
 from nfs_dask.cli.texts import settings_in_words
 from nfs_dask.registry import METHODS
 from nfs_dask.units import format_bytes, format_seconds
@@ -26,8 +34,9 @@ _MOST_EXAMPLES = 5  # of documents left out
 @click.argument("place", metavar="STORE|MODEL|RUN")
 @click.option("--label-column", metavar="NAME", help="The column of a dataset that holds the labels.")
 @click.option("--verify", is_flag=True, help="Read all of a dataset, and compare it with the digests beside it.")
+@all_features_option
 @json_option
-def info(place: str, label_column: str | None, verify: bool) -> None:
+def info(place: str, label_column: str | None, verify: bool, all_features: bool) -> None:
     """What is in a dataset, a saved model, or a run folder.
 
     Of a dataset: rows, features, classes, size, and statistics that were kept; of one made of texts also how they were
@@ -44,13 +53,17 @@ def info(place: str, label_column: str | None, verify: bool) -> None:
     from nfs_dask.engine.run_folder import is_run
     from nfs_dask.store.model_files import is_model
 
-    tell = _tell_model if is_model(place) else _tell_run if is_run(place) else None
-    if tell is None:
+    if all_features and not is_model(place):
+        raise click.UsageError(f"--all-features is for models, and {place} is none; leave it out")
+    if not is_model(place) and not is_run(place):
         _tell_dataset(place, label_column, verify)
         return
     if verify or label_column is not None:
         raise click.UsageError(f"--verify and --label-column are for datasets, and {place} is none; leave them out")
-    tell(place)
+    if is_model(place):
+        _tell_model(place, all_features)
+    else:
+        _tell_run(place)
 
 
 def _tell_dataset(place: str, label_column: str | None, verify: bool) -> None:
@@ -67,11 +80,16 @@ def _tell_dataset(place: str, label_column: str | None, verify: bool) -> None:
     answer(values, lambda console: _show_dataset(summary, verify, console))
 
 
-def _tell_model(place: str) -> None:
-    from nfs_dask.summary import summarize_model
+def _tell_model(place: str, all_features: bool) -> None:
+    from nfs_dask.store.model_files import read_model
+    from nfs_dask.summary import chosen_features, summarize_model
 
     summary = summarize_model(place)
-    answer({"type": "model", **summary.to_json()}, lambda console: _show_model(summary, console))
+    values = {"type": "model", **summary.to_json()}
+    if all_features:
+        model = read_model(place)[0]
+        values["chosen"] = chosen_features(model, model.feature_names)
+    answer(values, lambda console: _show_model(summary, values.get("chosen"), console))
 
 
 def _tell_run(place: str) -> None:
@@ -159,7 +177,7 @@ def _described(statistic: dict[str, Any]) -> str:
     return f"{statistic.get('statistic')}({parameters})"
 
 
-def _show_model(summary: ModelSummary, console: Console) -> None:
+def _show_model(summary: ModelSummary, chosen: list[dict[str, Any]] | None, console: Console) -> None:
     objective = f"{summary.measure} {summary.objective:,.3f}"
     objective += certificate(summary.k, summary.features, summary.certified, summary.gap, summary.measure)
     known = METHODS[summary.method].parameters  # others the method says, or does not use
@@ -185,6 +203,9 @@ def _show_model(summary: ModelSummary, console: Console) -> None:
     ]
     if tops:
         _show_table("Features that speak for a class most", ["class", "feature", "weight"], tops, console)
+    if chosen is not None:
+        console.print()
+        show_chosen(chosen, console)
 
 
 def _reading(text: ModelTexts | None, features: int) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from nfs_dask.cli.interrupts import announced
+from nfs_dask.cli.shell_words import in_shell_words
 from nfs_dask.errors import NfsDaskError, NfsDaskWarning
 
 if TYPE_CHECKING:
@@ -95,6 +96,19 @@ def certificate(k: int, features: int, certified: bool, gap: float, measure: str
     return "; no other choice of as many features is better" + ("" if certified else f" by more than {gap:.3g} nats")
 
 
+def all_features_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command ``--all-features``."""
+    return click.option("--all-features", is_flag=True, help="List every chosen feature, with its class and weight.")(
+        command
+    )
+
+
+def show_chosen(chosen: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """All chosen features."""
+    rows = [[one["feature"], str(one["class"]), f"{one['weight']:+.3f}"] for one in chosen]
+    console.print(table(f"All {len(rows):,} chosen features", ["feature", "speaks for", "weight"], rows))
+
+
 def keeps(text: str) -> None:
     """Say beforehand what an interruption from here on would leave behind."""
     click.get_current_context().meta[_KEPT] = text
@@ -138,13 +152,13 @@ def printable(text: str) -> str:
 def reporting(ctx: click.Context) -> Iterator[None]:
     """The one place where errors become exit codes. Only bugs end in a traceback."""
     try:
-        with announced(say), _logging(), _warnings():
+        with announced(say), _logging(), _warnings(ctx):
             yield
     except click.UsageError as error:
         message = fitted(f"Error: {error.format_message()}", error_width()).removeprefix("Error: ")
         raise click.UsageError(message, error.ctx) from None
     except NfsDaskError as error:
-        _fail(ctx, str(error), type(error).__name__, error.exit_code)
+        _fail(ctx, in_shell_words(str(error), _command(ctx)), type(error).__name__, error.exit_code)
     except OSError as error:
         if error.errno == errno.EPIPE:  # whoever read our output has seen enough; click ends quietly
             raise
@@ -152,6 +166,12 @@ def reporting(ctx: click.Context) -> Iterator[None]:
     except KeyboardInterrupt:
         kept = ctx.meta.get(_KEPT, "nothing was written")
         _fail(ctx, f"interrupted; {kept}", "KeyboardInterrupt", 130)
+
+
+def _command(ctx: click.Context) -> click.Command | None:
+    """The command of a group that was called."""
+    group, name = ctx.command, ctx.invoked_subcommand
+    return group.get_command(ctx, name) if isinstance(group, click.Group) and name is not None else None
 
 
 def _described(error: OSError) -> str:
@@ -221,14 +241,15 @@ def _logging() -> Iterator[None]:
 
 
 @contextmanager
-def _warnings() -> Iterator[None]:
+def _warnings(ctx: click.Context) -> Iterator[None]:
     """Show warnings of ours as sentences; leave the others as they are."""
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, NfsDaskWarning):
-                click.echo(fitted(f"Warning: {printable(str(message))}", error_width()), err=True)
+                said = in_shell_words(str(message), _command(ctx))
+                click.echo(fitted(f"Warning: {printable(said)}", error_width()), err=True)
             else:
                 shown(message, category, *where, **more)
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import ClusterOptions, NumberList, NumbersToKeep, cluster_options, estimator_of, path_options
+from nfs_dask.cli.options import (
+    ClusterOptions,
+    NumberList,
+    NumbersToKeep,
+    OneOf,
+    cluster_options,
+    estimator_of,
+    path_options,
+)
 from nfs_dask.cli.output import answer, json_option, keeps, show_line, table
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import where_option
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
     metavar="K,K,...",
     help='Numbers of features, shares, or "all"; else many from 1 to all.',
 )
-@click.option("--choose", "rule", type=click.Choice(list(RULES)), help="Choose a k by this rule, and say why.")
+@click.option("--choose", "rule", type=OneOf(list(RULES)), help="Choose a k by this rule, and say why.")
 @click.option("--folds", type=click.IntRange(2), metavar="N", help="Of cross-validation (1se, cv).  [default: 5]")
 @click.option(
     "--alphas",

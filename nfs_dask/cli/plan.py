@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, parameters_of
+from nfs_dask.cli.options import ClusterOptions, OneOf, cluster_options, estimator_of, parameters_of
 from nfs_dask.cli.output import answer, json_option, show_line
 from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.argument("store")
 @click.option(
     "--method",
-    type=click.Choice(["counts", *METHODS]),
+    type=OneOf(["counts", *METHODS]),
     default="counts",
     show_default=True,
     help="What to fit, or just the counts of each class.",

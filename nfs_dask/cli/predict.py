@@ -116,7 +116,23 @@ def _documents(estimator: Any, sources: tuple[str, ...], columns: dict[str, Any]
     regions = reader_of(estimator).features.regions
     if len(regions) > 1 and not any(named.values()):
         columns = {**columns, "regions": list(regions)}
-    return open_documents(source, **columns)
+    return open_documents(source, **_as_before(estimator, sources[0], columns))
+
+
+def _as_before(estimator: Any, place: str, columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns that were named; of tables, in place of those that were not, the ones of the training data."""
+    from nfs_dask.documents.formats import FORMATS, format_of
+    from nfs_dask.documents.lines import LineDocuments
+
+    before = estimator.model_.provenance.get("columns") or {}
+    if FORMATS.get(format_of(place) or "", LineDocuments) is LineDocuments:
+        return columns
+    found = dict(columns)
+    if not columns["text_column"] and not columns["regions"]:
+        found["text_column"] = before.get("text")
+    if "label_column" in columns and columns["label_column"] is None:
+        found["label_column"] = before.get("label")
+    return found
 
 
 def _one_or_list(sources: tuple[str, ...]) -> Any:
