@@ -15,6 +15,7 @@ from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.models.model import Model
+from nfs_dask.sources.row_tables import RowTable
 from nfs_dask.store.header import ROOT, Header, find_header, json_object
 from nfs_dask.store.model_files import read_model
 from nfs_dask.store.shards import ShardReader
@@ -79,6 +80,7 @@ class Summary:
     fingerprint: str | None
     generation: int | None  # None: not a store of ours
     nbytes: int
+    columns: list[str]  # of the table of rows
     statistics: list[dict[str, Any]]  # kept beside the data, as descriptions
     text: StoreTexts | None  # None: the rows were not made of texts
 
@@ -179,9 +181,19 @@ def summarize(dataset: Dataset) -> Summary:
         fingerprint=dataset.fingerprint,
         generation=None if header is None else header.generation,
         nbytes=folder.nbytes(),
+        columns=_columns_of(dataset),
         statistics=[] if kept is None else kept.descriptions(),
         text=None if dataset.text is None else StoreTexts.of(dataset.text),
     )
+
+
+def _columns_of(dataset: Dataset) -> list[str]:
+    """Columns of the table of rows, as `labels` and `where` name them."""
+    table = dataset.source.annotations
+    if not isinstance(table, RowTable):
+        return []
+    with table.opened() as place:
+        return [str(name) for name in table.names(place)]
 
 
 def _count_codes(folder: Folder, header: Header) -> Array:

@@ -114,6 +114,7 @@ def _show_dataset(summary: Summary, verified: bool, console: Console) -> None:
         ("size", format_bytes(summary.nbytes)),
         ("fingerprint", summary.fingerprint or "none"),
         ("generation", "not a store of ours" if summary.generation is None else str(summary.generation)),
+        *([("columns", ", ".join(summary.columns))] if summary.columns else []),
         ("statistics", "; ".join(map(_described, summary.statistics)) or "none kept"),
     ]
     if summary.text is not None:
@@ -172,9 +173,28 @@ def _density(summary: Summary) -> str:
     return f"{per_row:,.1f} a row"
 
 
+_STATISTICS = {
+    "class_counts": "counts",
+    "binary_counts": "counts of what is there",
+    "class_moments": "means and variances",
+    "row_sample": "a sample of rows",
+    "pinned": "medians",
+    "class_cells": "values about medians",
+    "class_signs": "distances from medians",
+    "gram": "products of features",
+    "fit_sums": "sums of a fit",
+    "collected_rows": "rows of some features",
+    "held_out": "scores of cross-validation",
+}
+
+
 def _described(statistic: dict[str, Any]) -> str:
-    parameters = ", ".join(f"{name}={value}" for name, value in statistic.items() if name != "statistic")
-    return f"{statistic.get('statistic')}({parameters})"
+    """A kept statistic in words, with what was counted besides."""
+    name = str(statistic.get("statistic"))
+    said = _STATISTICS.get(name, name.replace("_", " "))
+    classes = f" of {statistic['n_classes']:,} classes" if isinstance(statistic.get("n_classes"), int) else ""
+    more = [key.removeprefix("with_") for key, value in statistic.items() if key.startswith("with_") and value is True]
+    return f"{said}{classes}" + (f" ({', '.join(more)})" if more else "")
 
 
 def _show_model(summary: ModelSummary, chosen: list[dict[str, Any]] | None, console: Console) -> None:

@@ -68,6 +68,21 @@ class Number(click.FloatRange):
         return number
 
 
+class FoldsOrColumn(click.ParamType):  # type: ignore[type-arg]
+    """A number of folds, or the column that says which fold a row is in."""
+
+    name = "folds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        try:
+            number = int(value)
+        except ValueError:
+            return str(value)
+        if number < 2:
+            self.fail(f"{number} folds are none; give 2 or more, or the name of a column", param, ctx)
+        return number
+
+
 class NumberList(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
     """Numbers with commas between them."""
 
@@ -119,6 +134,14 @@ class ClusterOptions:
             f"{address} is not encrypted, and whoever reaches it can run code on its workers; use tls:// with "
             "--tls-ca, --tls-cert and --tls-key (nfs-dask doctor --make-certificates makes them), or add --insecure"
         )
+
+    def starts_workers(self, data: Source | DocumentSource) -> bool:
+        """Whether `engine` starts workers on this machine."""
+        from nfs_dask.engine.choose import choose_engine
+        from nfs_dask.engine.distributed import DaskEngine
+
+        large = self != ClusterOptions() or isinstance(choose_engine(None, data), DaskEngine)
+        return self.scheduler is None and large
 
     @contextmanager
     def client(self) -> Iterator[Any]:

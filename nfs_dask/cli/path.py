@@ -10,6 +10,7 @@ import click
 
 from nfs_dask.cli.options import (
     ClusterOptions,
+    FoldsOrColumn,
     NumberList,
     NumbersToKeep,
     OneOf,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     help='Numbers of features, shares, or "all"; else many from 1 to all.',
 )
 @click.option("--choose", "rule", type=OneOf(list(RULES)), help="Choose a k by this rule, and say why.")
-@click.option("--folds", type=click.IntRange(2), metavar="N", help="Of cross-validation (1se, cv).  [default: 5]")
+@click.option("--folds", type=FoldsOrColumn(), metavar="N|COLUMN", help="Of cross-validation (1se, cv).  [default: 5]")
 @click.option(
     "--alphas",
     type=NumberList("--alphas"),
@@ -59,7 +60,7 @@ def path(
     parameters: dict[str, Any],
     ks: list[Any] | None,
     rule: str | None,
-    folds: int | None,
+    folds: int | str | None,
     alphas: list[float] | None,
     label_column: str | None,
     where: dict[str, list[str]] | None,
@@ -92,10 +93,13 @@ def path(
         raise click.UsageError("--folds and --alphas are for cross-validation; add --choose cv or --choose 1se")
     from nfs_dask.dataset import open_dataset
     from nfs_dask.selection.make_path import path as make_path
+    from nfs_dask.selection.splitters import folds_of
 
     check_output_file(out, overwrite)
     keeps("no path was written")
     dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
+    if isinstance(folds, str):
+        folds_of(folds, dataset, None)  # before the first pass
     with cluster.engine(dataset.source) as engine:
         found = make_path(dataset, method, ks, **parameters, engine=engine)
         chosen = None

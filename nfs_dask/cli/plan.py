@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, OneOf, cluster_options, estimator_of, parameters_of
-from nfs_dask.cli.output import answer, json_option, show_line
+from nfs_dask.cli.output import answer, json_option, say, show_line
 from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning
 from nfs_dask.registry import METHODS, K, options_of_all
@@ -41,7 +41,9 @@ def plan(
     where: dict[str, list[str]] | None,
     cluster: ClusterOptions,
 ) -> None:
-    """Tasks, bytes read, memory of each worker and time of a fit to STORE. Nothing is read.
+    """Tasks, bytes read, memory of each worker and time of a fit to STORE. No document is read.
+
+    Only sizes, labels and names are. For large data workers are started for a moment, to see what memory they have.
 
     Exit code 4 means that a pass would be refused; the message says what would fit.
 
@@ -59,6 +61,8 @@ def plan(
 
     dataset = data.open_dataset(store, labels=label_column, where=where)
     what = dataset.class_counts() if estimator is None else estimator
+    if cluster.starts_workers(dataset.source):
+        say("starting workers, to see how much memory they have; no document is read")
     with cluster.engine(dataset.source) as engine:
         plan = data.plan(dataset, what, engine)
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # that all are kept has been said

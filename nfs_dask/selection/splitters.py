@@ -11,6 +11,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.containers import is_collection, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
+from nfs_dask.sources.chosen_rows import ChosenRows
 from nfs_dask.sources.folds import Folds, column_folds, labelled_folds
 from nfs_dask.sources.labels import as_column
 from nfs_dask.sources.source import Source
@@ -56,6 +57,8 @@ def folds_of(folds: Any, dataset: Dataset, y: Any) -> Folds:
 def _column(name: str, dataset: Dataset) -> Folds:
     if dataset.location is None or not isinstance(dataset.source.origin, ZarrSource):
         raise InputError(f"folds={name!r} can be a column of a Zarr store only; {ADVICE}")
+    if isinstance(dataset.source, ChosenRows):  # whose table has fewer rows than the store
+        return labelled_folds(dataset.source.annotations.read(name, 0, dataset.n_rows))
     return column_folds(dataset.location, name, dataset.n_rows)
 
 
