@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 _PACKAGE = str(Path(__file__).parent)
@@ -51,6 +52,18 @@ class NfsDaskWarning(UserWarning):
 
 class DataWarning(NfsDaskWarning):
     """The data were usable, but not as they came."""
+
+
+def did_you_mean(given: object, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not known, where one that is known looks like it.
+
+    >>> did_you_mean("lable", ["text", "label"]), did_you_mean("x", ["text", "label"])
+    ("; did you mean 'label'?", '')
+    """
+    import difflib  # not before something has gone wrong
+
+    near = difflib.get_close_matches(str(given), [name for name in known if isinstance(name, str)], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def warn(message: str, category: type[NfsDaskWarning] = NfsDaskWarning) -> None:

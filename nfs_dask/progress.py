@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
@@ -17,14 +18,19 @@ logger = logging.getLogger("nfs_dask")
 
 PATIENCE = 2.0  # seconds of silence: shorter work shows nothing at all
 LOG_EVERY = 30.0  # seconds between log lines
+SWITCH = "NFS_DASK_PROGRESS"  # of the environment
+OFF = ("off", "false", "no", "0")  # its values that turn all of it off
+SHORTEST_BAR = 10  # characters
+LONGEST_TEXT = 90  # beside it, about
 TICK = 0.25  # seconds between looks at the clock, so that a bar appears and moves while nothing finishes
 
 
 class Progress:
     """Counts finished units of work and shows how far they are. Safe to advance from several threads.
 
-    A terminal or a notebook gets a bar with an estimate on standard error; anything else gets a line on the logger
-    ``nfs_dask``, at most every half minute. ``total`` is None where nobody knows it beforehand.
+    A terminal or a notebook gets a bar with an estimate on standard error; anything else gets a line, at most every
+    half minute: on the logger ``nfs_dask``, or on standard error where nobody has set up logging.
+    ``NFS_DASK_PROGRESS=off`` in the environment turns all of it off. ``total`` is None where nobody knows it.
 
     >>> with Progress(3, "counting") as progress:
     ...     for _ in range(3):
@@ -62,6 +68,8 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if kind is None and self.total is not None:  # reports of the last tasks may still be on their way
+            self.done = self.total
         self._stop.set()
         if self._ticker is not None:
             self._ticker.join()
@@ -89,14 +97,26 @@ class Progress:
             return None
         return self.seconds * max(0, self.total - self.done) / self.done
 
+    def brief(self, room: int) -> str:
+        """As much of what is known as there is room for; how long it still takes goes last."""
+        done, *others = self._parts()
+        for kept in (others, others[-2:], others[-1:]):
+            if len(text := ", ".join([done, *kept])) <= room:
+                return text
+        return others[-1] if len(others) > 1 else done
+
     def __str__(self) -> str:
+        return f"{self.label}: {', '.join(self._parts())}"
+
+    def _parts(self) -> list[str]:
+        """What is done, how fast, how long it has taken, and how long it will."""
         parts = [f"{self.done:,} {self.unit}" if self.total is None else f"{self.done:,} of {self.total:,} {self.unit}"]
         if self.nbytes and self.seconds > 0:
             parts.append(f"{format_bytes(self.nbytes)} at {format_bytes(self.nbytes / self.seconds)}/s")
         parts.append(f"{format_seconds(self.seconds)} so far")
         if self.seconds_left is not None and self.done != self.total:
             parts.append(f"about {format_seconds(self.seconds_left)} left")
-        return f"{self.label}: {', '.join(parts)}"
+        return parts
 
     def _tick(self) -> None:
         while not self._stop.wait(TICK):
@@ -109,8 +129,15 @@ class Progress:
             if self._stop.is_set():
                 return
             if self._display is None:
-                self._display = _Bar(self) if _watched() else _Lines()
+                self._display = _display(self)
             self._display.show(self)
+
+
+def _display(progress: Progress) -> _Display:
+    """A bar for whoever watches, lines for others; nothing where the environment says so."""
+    if os.environ.get(SWITCH, "on").lower() in OFF:
+        return _Nothing()
+    return _Bar(progress) if _watched() else _Lines()
 
 
 def _watched() -> bool:
@@ -135,6 +162,12 @@ class _Display(ABC):
         """Show the last state and leave the screen as it was found."""
 
 
+class _Nothing(_Display):
+    def show(self, progress: Progress) -> None: ...
+
+    def close(self, progress: Progress) -> None: ...
+
+
 class _Lines(_Display):
     # The text is made at once: a handler that formats later would read a later state.
     def __init__(self) -> None:
@@ -143,10 +176,19 @@ class _Lines(_Display):
     def show(self, progress: Progress) -> None:
         if progress.seconds >= self._next:
             self._next = progress.seconds + LOG_EVERY
-            logger.info(str(progress))
+            _say(str(progress))
 
     def close(self, progress: Progress) -> None:
-        logger.info(str(progress))
+        _say(str(progress))
+
+
+def _say(line: str) -> None:
+    """A line of the log; where nobody has set up logging, as in a plain script, one on standard error."""
+    if logger.hasHandlers():
+        logger.info(line)
+    elif sys.stderr is not None:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 class _Bar(_Display):
@@ -156,14 +198,17 @@ class _Bar(_Display):
         from rich.progress import Progress as RichProgress
 
         text = TextColumn("{task.fields[text]}", markup=False)
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), text)
-        self._rich: Any = RichProgress(*columns, console=Console(stderr=True), refresh_per_second=4)
+        console = Console(stderr=True)
+        # What is not text: a bar, the share, and a space between any two.
+        self._room = console.width - len(progress.label) - SHORTEST_BAR - 8
+        bar = BarColumn(bar_width=max(SHORTEST_BAR, min(40, self._room + SHORTEST_BAR - LONGEST_TEXT)))
+        columns = (TextColumn("{task.description}", markup=False), bar, TaskProgressColumn(), text)
+        self._rich: Any = RichProgress(*columns, console=console, refresh_per_second=4)
         self._rich.start()
         self._task = self._rich.add_task(progress.label, total=progress.total, text="")
 
     def show(self, progress: Progress) -> None:
-        text = str(progress).removeprefix(f"{progress.label}: ")
-        self._rich.update(self._task, completed=progress.done, text=text)
+        self._rich.update(self._task, completed=progress.done, text=progress.brief(self._room))
 
     def close(self, progress: Progress) -> None:
         self.show(progress)

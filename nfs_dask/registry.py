@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from nfs_dask.errors import InputError
+from nfs_dask.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def rule_named(name: Any) -> Rule:
     """The rule of a name."""
     found = RULES.get(name) if isinstance(name, str) else None
     if found is None:
-        raise InputError(f"rule={name!r}; give one of {', '.join(map(repr, RULES))}")
+        raise InputError(f"rule={name!r}; give one of {', '.join(map(repr, RULES))}{did_you_mean(name, RULES)}")
     return found
 
 
@@ -195,7 +195,7 @@ def method_named(name: Any) -> Method:
     """The method of a name."""
     found = METHODS.get(name) if isinstance(name, str) else None
     if found is None:
-        raise InputError(f"method={name!r}; give one of {', '.join(map(repr, METHODS))}")
+        raise InputError(f"method={name!r}; give one of {', '.join(map(repr, METHODS))}{did_you_mean(name, METHODS)}")
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.files.sealed import json_object
 from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.models.model import Model
+from nfs_dask.sources.row_tables import RowTable
 from nfs_dask.store.header import ROOT, Header, find_header
 from nfs_dask.store.model_files import read_model
 from nfs_dask.store.shards import ShardReader
@@ -79,6 +81,7 @@ class Summary:
     fingerprint: str | None
     generation: int | None  # None: not a store of ours
     nbytes: int
+    columns: list[str]  # of the table of rows
     statistics: list[dict[str, Any]]  # kept beside the data, as descriptions
     text: StoreTexts | None  # None: the rows were not made of texts
 
@@ -135,6 +138,19 @@ def summarize_model(location: str | os.PathLike[str], top: int = 10) -> ModelSum
     )
 
 
+def chosen_features(model: Model, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Every feature that was selected, with the class it speaks for most and how much; the strongest first.
+
+    ``names`` are those of the selected features, in the order of their columns.
+    """
+    margins, labels = model.margins(), model.classes.tolist()
+    best = margins.argmax(axis=0)
+    order = np.argsort(-margins.max(axis=0), kind="stable")
+    return [
+        {"feature": names[i], "class": labels[best[i]], "weight": float(margins[best[i], i])} for i in order.tolist()
+    ]
+
+
 def slopes_of(model: Model) -> dict[str, float] | None:
     """Theta of each region of a hybrid naive Bayes, by the region's name or number; None of other models."""
     if not isinstance(model, HybridModel):
@@ -166,9 +182,19 @@ def summarize(dataset: Dataset) -> Summary:
         fingerprint=dataset.fingerprint,
         generation=None if header is None else header.generation,
         nbytes=folder.nbytes(),
+        columns=_columns_of(dataset),
         statistics=[] if kept is None else kept.descriptions(),
         text=None if dataset.text is None else StoreTexts.of(dataset.text),
     )
+
+
+def _columns_of(dataset: Dataset) -> list[str]:
+    """Columns of the table of rows, as `labels` and `where` name them."""
+    table = dataset.source.annotations
+    if not isinstance(table, RowTable):
+        return []
+    with table.opened() as place:
+        return [str(name) for name in table.names(place)]
 
 
 def _count_codes(folder: Folder, header: Header) -> Array:

@@ -155,6 +155,59 @@ def test_on_a_terminal_a_bar_on_standard_error(monkeypatch):
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l"), "the cursor is shown again"
 
 
-def test_into_a_pipe_no_bar():
+def test_into_a_pipe_lines_and_no_bar():
     result = subprocess.run([sys.executable, "-c", BAR], capture_output=True, text=True, check=True)
-    assert (result.stdout, result.stderr) == ("result\n", "")
+    assert result.stdout == "result\n" and "\x1b" not in result.stderr
+    assert all(line.startswith("counting [words]: ") for line in result.stderr.splitlines())
+
+
+def test_a_bar_ends_full_even_if_reports_come_late(clock):
+    with Progress(3, "counting", clock=clock) as progress:
+        progress.advance(2)
+    assert progress.done == 3
+
+
+def test_what_failed_is_not_called_finished(clock):
+    progress = Progress(3, "counting", clock=clock)
+    with pytest.raises(ZeroDivisionError), progress:
+        progress.advance(2)
+        raise ZeroDivisionError
+    assert progress.done == 2
+
+
+@pytest.mark.parametrize("room", [200, 60, 40, 20])
+def test_the_time_left_stays_where_there_is_little_room(clock, room):
+    progress = Progress(4_000, "reading", "files", clock=clock)
+    clock.now += 10
+    progress.advance(1_000, nbytes=20 << 20)
+    text = progress.brief(room)
+    assert text.endswith("about 30 s left") and len(text) <= room
+    assert progress.brief(200) == str(progress).removeprefix("reading: ")
+
+
+SCRIPT = """
+import time
+from nfs_dask import progress
+progress.PATIENCE = 0.05
+with progress.Progress(3, "counting") as p:
+    for _ in range(3):
+        time.sleep(0.1)
+        p.advance()
+"""
+
+
+@pytest.mark.parametrize(("switch", "lines"), [(None, 2), ("off", 0), ("false", 0), ("on", 2)])
+def test_a_plain_script_has_lines_unless_they_are_turned_off(switch, lines):
+    env = {name: value for name, value in os.environ.items() if name != "NFS_DASK_PROGRESS"}
+    env |= {} if switch is None else {"NFS_DASK_PROGRESS": switch}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout == "" and len(done.stderr.splitlines()) == lines
+    assert all(line.startswith("counting: ") for line in done.stderr.splitlines())
+
+
+def test_whoever_sets_up_logging_has_the_lines_there():
+    code = (
+        "import logging, sys; logging.basicConfig(level='INFO', stream=sys.stdout, format='log %(message)s')" + SCRIPT
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "" and done.stdout.splitlines()[-1].startswith("log counting: 3 of 3 blocks")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
-from nfs_dask.cli.output import answer, json_option, keeps, printable, say, table
+from nfs_dask.cli.output import answer, json_option, keeps, say, show_line, table
 from nfs_dask.cli.places import check_model, overwrite_option
 from nfs_dask.units import format_seconds
 
@@ -146,20 +146,23 @@ def _show(values: dict[str, Any], console: Console) -> None:
     ]
     console.print(table("The words that were chosen", columns, rows))
     found = sum(row["word"] in planted for row in values["words"])
-    console.print(f"{found} of these {len(rows)} words are among the {len(planted)} planted ones.")
-    console.print(
+    show_line(f"{found} of these {len(rows)} words are among the {len(planted)} planted ones.", console)
+    show_line(
         f"Certificate: log likelihood {values['objective']:,.3f}, and no other choice of {len(rows)} words is better"
-        + ("." if values["certified"] else f" by more than {values['gap']:.3g}.")
+        + ("." if values["certified"] else f" by more than {values['gap']:.3g}."),
+        console,
     )
     low, high = values["interval"]
-    console.print(
+    show_line(
         f"Accuracy on {values['held_out']:,} documents that were not fitted: {values['accuracy']:.3f} "
-        f"(95 % between {low:.3f} and {high:.3f})."
+        f"(95 % between {low:.3f} and {high:.3f}).",
+        console,
     )
     seconds = {name: format_seconds(lap) for name, lap in values["seconds"].items()}
-    console.print(
+    show_line(
         f"{values['documents']:,} documents, {values['entries']:,} entries: generated and written in "
-        f"{seconds['write']}, fitted in {seconds['fit']}; the others generated and predicted in {seconds['evaluate']}."
+        f"{seconds['write']}, fitted in {seconds['fit']}; the others generated and predicted in {seconds['evaluate']}.",
+        console,
     )
     if values["store"]:
-        console.print(printable(f"The dataset is in {values['store']}, the model in {values['model']}"))
+        show_line(f"The dataset is in {values['store']}, the model in {values['model']}", console)

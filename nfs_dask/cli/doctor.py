@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
-from nfs_dask.cli.output import answer, json_option, printable, table
+from nfs_dask.cli.output import answer, json_option, show_line, table
 from nfs_dask.errors import ClusterError
 from nfs_dask.units import format_bytes
 
@@ -54,8 +54,8 @@ def _make_certificates(folder: str, hosts: tuple[str, ...]) -> None:
     files = [str(path) for path in make_certificates(folder, hosts or DEFAULT_HOSTS)]
 
     def show(console: Console) -> None:
-        console.print(printable("\n".join(files)))
-        console.print("Give each machine ca.pem and its own pair; keep ca-key.pem to yourself, or delete it.")
+        show_line("\n".join(files), console)
+        show_line("Give each machine ca.pem and its own pair; keep ca-key.pem to yourself, or delete it.", console)
 
     answer({"files": files}, show)
 
@@ -70,15 +70,15 @@ def _show(report: Report, console: Console) -> None:
     for node in report.nodes:
         if node.threads is not None:
             limit = format_bytes(node.memory_limit) if node.memory_limit else "no memory limit"
-            console.print(printable(f"{node.name}: {node.threads} thread(s), {limit}"))
+            show_line(f"{node.name}: {node.threads} thread(s), {limit}", console)
     if report.encrypted is not None:
-        console.print("traffic is encrypted" if report.encrypted else "traffic is not encrypted")
+        show_line("traffic is encrypted" if report.encrypted else "traffic is not encrypted", console)
     for note in report.notes:
-        console.print(printable(f"note: {note}"))
+        show_line(f"note: {note}", console)
     for problem in report.problems:
-        console.print(printable(f"PROBLEM: {problem}"))
+        show_line(f"PROBLEM: {problem}", console)
     if report.healthy:
-        console.print("nothing stands in the way")
+        show_line("nothing stands in the way", console)
 
 
 def _version(node: Machine, package: str) -> str:

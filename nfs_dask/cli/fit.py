@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options, method_options
-from nfs_dask.cli.output import answer, certificate, json_option, keeps, printable, table
+from nfs_dask.cli.output import (
+    all_features_option,
+    answer,
+    certificate,
+    json_option,
+    keeps,
+    show_chosen,
+    show_line,
+    table,
+)
 from nfs_dask.cli.places import check_model, overwrite_option
 from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning, ResumeError
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
 @click.option("--run", metavar="RUN", help="A new folder that all workers reach, from which --resume can go on.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
+@all_features_option
 @overwrite_option
 @cluster_options
 @json_option
@@ -42,6 +52,7 @@ def fit(
     no_cache: bool,
     run: str | None,
     resume: str | None,
+    all_features: bool,
     overwrite: bool,
     cluster: ClusterOptions,
 ) -> None:
@@ -60,7 +71,7 @@ def fit(
     if run is not None and resume is not None:
         raise click.UsageError("--run begins a new run and --resume goes on with an old one; give one of them")
     from nfs_dask.dataset import open_dataset
-    from nfs_dask.summary import slopes_of
+    from nfs_dask.summary import chosen_features, slopes_of
 
     keeps(f"what was counted is kept, go on with --resume {run or resume}" if run or resume else "no model was written")
     _check_run(run, resume)
@@ -93,6 +104,9 @@ def fit(
     }
     slopes = slopes_of(estimator.model_)
     values |= {} if slopes is None else {"theta": estimator.theta_, "slopes": slopes}
+    if all_features:
+        names = estimator.get_feature_names_out().tolist()
+        values["chosen"] = chosen_features(estimator.model_, names)
     answer(values, lambda console: show_fit(values, console))
 
 
@@ -118,16 +132,19 @@ def show_fit(values: dict[str, Any], console: Console) -> None:
         for i, (name, weight) in enumerate(top)
     ]
     console.print(table("Features that speak for a class most", ["class", "feature", "weight"], rows))
+    if "chosen" in values:
+        show_chosen(values["chosen"], console)
     sure = certificate(values["k"], values["features"], values["certified"], values["gap"], values["measure"])
     slopes = ", ".join(f"{region} {slope:.3g}" for region, slope in values.get("slopes", {}).items())
     counted = "statistics kept from before" if values["counts_reused"] else _passes(values["passes"], values["reads"])
-    console.print(
-        printable(
+    show_line(
+        (
             f"{values['method']}: {values['k']:,} of {values['features']:,} features, {values['rows']:,} documents\n"
             f"{values['measure']} {values['objective']:,.3f}{sure}\n"
             + (f"theta: {slopes}\n" if slopes else "")
             + f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})"
-        )
+        ),
+        console,
     )
 
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.output import answer, certificate, json_option, printable, table
+from nfs_dask.cli.output import (
+    all_features_option,
+    answer,
+    certificate,
+    json_option,
+    show_chosen,
+    show_line,
+    table,
+)
 from nfs_dask.cli.texts import settings_in_words
 from nfs_dask.registry import METHODS
 from nfs_dask.units import format_bytes, format_seconds
@@ -26,8 +34,9 @@ _MOST_EXAMPLES = 5  # of documents left out
 @click.argument("place", metavar="STORE|MODEL|RUN")
 @click.option("--label-column", metavar="NAME", help="The column of a dataset that holds the labels.")
 @click.option("--verify", is_flag=True, help="Read all of a dataset, and compare it with the digests beside it.")
+@all_features_option
 @json_option
-def info(place: str, label_column: str | None, verify: bool) -> None:
+def info(place: str, label_column: str | None, verify: bool, all_features: bool) -> None:
     """What is in a dataset, a saved model, or a run folder.
 
     Of a dataset: rows, features, classes, size, and statistics that were kept; of one made of texts also how they were
@@ -44,13 +53,17 @@ def info(place: str, label_column: str | None, verify: bool) -> None:
     from nfs_dask.engine.run_folder import is_run
     from nfs_dask.store.model_files import is_model
 
-    tell = _tell_model if is_model(place) else _tell_run if is_run(place) else None
-    if tell is None:
+    if all_features and not is_model(place):
+        raise click.UsageError(f"--all-features is for models, and {place} is none; leave it out")
+    if not is_model(place) and not is_run(place):
         _tell_dataset(place, label_column, verify)
         return
     if verify or label_column is not None:
         raise click.UsageError(f"--verify and --label-column are for datasets, and {place} is none; leave them out")
-    tell(place)
+    if is_model(place):
+        _tell_model(place, all_features)
+    else:
+        _tell_run(place)
 
 
 def _tell_dataset(place: str, label_column: str | None, verify: bool) -> None:
@@ -67,11 +80,16 @@ def _tell_dataset(place: str, label_column: str | None, verify: bool) -> None:
     answer(values, lambda console: _show_dataset(summary, verify, console))
 
 
-def _tell_model(place: str) -> None:
-    from nfs_dask.summary import summarize_model
+def _tell_model(place: str, all_features: bool) -> None:
+    from nfs_dask.store.model_files import read_model
+    from nfs_dask.summary import chosen_features, summarize_model
 
     summary = summarize_model(place)
-    answer({"type": "model", **summary.to_json()}, lambda console: _show_model(summary, console))
+    values = {"type": "model", **summary.to_json()}
+    if all_features:
+        model = read_model(place)[0]
+        values["chosen"] = chosen_features(model, model.feature_names)
+    answer(values, lambda console: _show_model(summary, values.get("chosen"), console))
 
 
 def _tell_run(place: str) -> None:
@@ -83,7 +101,7 @@ def _tell_run(place: str) -> None:
 
 def _show_lines(lines: Iterable[tuple[str, str]], console: Console) -> None:
     for name, value in lines:
-        console.print(printable(f"{name:<12} {value}"), soft_wrap=True)
+        show_line(f"{name:<12} {value}", console, indent=13)
 
 
 def _show_dataset(summary: Summary, verified: bool, console: Console) -> None:
@@ -96,6 +114,7 @@ def _show_dataset(summary: Summary, verified: bool, console: Console) -> None:
         ("size", format_bytes(summary.nbytes)),
         ("fingerprint", summary.fingerprint or "none"),
         ("generation", "not a store of ours" if summary.generation is None else str(summary.generation)),
+        *([("columns", ", ".join(summary.columns))] if summary.columns else []),
         ("statistics", "; ".join(map(_described, summary.statistics)) or "none kept"),
     ]
     if summary.text is not None:
@@ -141,7 +160,7 @@ def _of_terms(text: StoreTexts) -> str:
 
 def _show_classes(summary: Summary, console: Console) -> None:
     if summary.classes is None:
-        console.print("classes      no labels")
+        show_line("classes      no labels", console)
         return
     counts: list[Any] = ["?"] * len(summary.classes) if summary.class_rows is None else [*summary.class_rows]
     rows = [("(no label)", summary.unlabelled)] if summary.unlabelled else []
@@ -154,12 +173,31 @@ def _density(summary: Summary) -> str:
     return f"{per_row:,.1f} a row"
 
 
+_STATISTICS = {
+    "class_counts": "counts",
+    "binary_counts": "counts of what is there",
+    "class_moments": "means and variances",
+    "row_sample": "a sample of rows",
+    "pinned": "medians",
+    "class_cells": "values about medians",
+    "class_signs": "distances from medians",
+    "gram": "products of features",
+    "fit_sums": "sums of a fit",
+    "collected_rows": "rows of some features",
+    "held_out": "scores of cross-validation",
+}
+
+
 def _described(statistic: dict[str, Any]) -> str:
-    parameters = ", ".join(f"{name}={value}" for name, value in statistic.items() if name != "statistic")
-    return f"{statistic.get('statistic')}({parameters})"
+    """A kept statistic in words, with what was counted besides."""
+    name = str(statistic.get("statistic"))
+    said = _STATISTICS.get(name, name.replace("_", " "))
+    classes = f" of {statistic['n_classes']:,} classes" if isinstance(statistic.get("n_classes"), int) else ""
+    more = [key.removeprefix("with_") for key, value in statistic.items() if key.startswith("with_") and value is True]
+    return f"{said}{classes}" + (f" ({', '.join(more)})" if more else "")
 
 
-def _show_model(summary: ModelSummary, console: Console) -> None:
+def _show_model(summary: ModelSummary, chosen: list[dict[str, Any]] | None, console: Console) -> None:
     objective = f"{summary.measure} {summary.objective:,.3f}"
     objective += certificate(summary.k, summary.features, summary.certified, summary.gap, summary.measure)
     known = METHODS[summary.method].parameters  # others the method says, or does not use
@@ -185,6 +223,9 @@ def _show_model(summary: ModelSummary, console: Console) -> None:
     ]
     if tops:
         _show_table("Features that speak for a class most", ["class", "feature", "weight"], tops, console)
+    if chosen is not None:
+        console.print()
+        show_chosen(chosen, console)
 
 
 def _reading(text: ModelTexts | None, features: int) -> list[tuple[str, str]]:
@@ -232,7 +273,7 @@ def _show_run(run: Run, console: Console) -> None:
     ]
     _show_lines(lines, console)
     if not run.passes:
-        console.print("No pass has begun.")
+        show_line("No pass has begun.", console)
         return
     rows = [
         (
@@ -254,4 +295,4 @@ def _show_table(title: str, columns: list[str], rows: list[Any], console: Consol
     console.print()
     console.print(table(title, columns, rows[:_MOST_ROWS]))
     if len(rows) > _MOST_ROWS:
-        console.print(f"... and {len(rows) - _MOST_ROWS:,} more; --json lists all")
+        show_line(f"... and {len(rows) - _MOST_ROWS:,} more; --json lists all", console)

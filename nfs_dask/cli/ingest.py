@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, Size, cluster_options
-from nfs_dask.cli.output import answer, json_option, keeps, printable
+from nfs_dask.cli.output import answer, json_option, keeps, show_line
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import Location, document_options, lines_of, term_options
 from nfs_dask.errors import InputError
@@ -125,9 +125,9 @@ def ingest(
 
 
 def _show(values: dict[str, Any], written: str, console: Console) -> None:
-    console.print(printable(written))
+    show_line(written, console)
     if empty := (values["report"] or {}).get("empty"):
-        console.print(f"{empty:,} {'document is' if empty == 1 else 'documents are'} empty")
+        show_line(f"{empty:,} {'document is' if empty == 1 else 'documents are'} empty", console)
 
 
 def _check_rejects(source: Any, columns: DocumentParameters, place: str, overwrite: bool) -> None:

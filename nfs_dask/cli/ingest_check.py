@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfs_dask.cli.output import answer, printable
+from nfs_dask.cli.output import answer, show_line
 from nfs_dask.cli.texts import settings_in_words
 from nfs_dask.documents.open_documents import head_of
 from nfs_dask.ingestion.ingest import MatrixIngest
@@ -64,7 +64,7 @@ def _show(values: dict[str, Any], console: Console) -> None:
     lines = [f"would be {done} {values['store']}; nothing was written"]
     lines += _lines_of_texts(values) if "terms" in values else _lines_of_matrix(values)
     for line in lines:
-        console.print(printable(line), soft_wrap=True)
+        show_line(line, console)
 
 
 def _lines_of_matrix(values: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.errors import ClusterError, InputError
+from nfs_dask.errors import ClusterError, InputError, did_you_mean
 from nfs_dask.registry import METHODS, K, Option, methods_of_paths, options_of_all, takers
 from nfs_dask.units import parse_bytes
 
@@ -68,6 +68,21 @@ class Number(click.FloatRange):
         return number
 
 
+class FoldsOrColumn(click.ParamType):  # type: ignore[type-arg]
+    """A number of folds, or the column that says which fold a row is in."""
+
+    name = "folds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        try:
+            number = int(value)
+        except ValueError:
+            return str(value)
+        if number < 2:
+            self.fail(f"{number} folds are none; give 2 or more, or the name of a column", param, ctx)
+        return number
+
+
 class NumberList(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
     """Numbers with commas between them."""
 
@@ -119,6 +134,14 @@ class ClusterOptions:
             f"{address} is not encrypted, and whoever reaches it can run code on its workers; use tls:// with "
             "--tls-ca, --tls-cert and --tls-key (nfs-dask doctor --make-certificates makes them), or add --insecure"
         )
+
+    def starts_workers(self, data: Source | DocumentSource) -> bool:
+        """Whether `engine` starts workers on this machine."""
+        from nfs_dask.engine.choose import choose_engine
+        from nfs_dask.engine.distributed import DaskEngine
+
+        large = self != ClusterOptions() or isinstance(choose_engine(None, data), DaskEngine)
+        return self.scheduler is None and large
 
     @contextmanager
     def client(self) -> Iterator[Any]:
@@ -208,10 +231,21 @@ def kept(value: str, option: str = "-k") -> int | float | str:
     )
 
 
+class OneOf(click.Choice):  # type: ignore[type-arg]
+    """One of a few words; of a mistyped one it is said which is meant."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            near = did_you_mean(value, map(str, self.choices))
+            raise click.BadParameter(error.message.rstrip(".") + near, ctx=ctx, param=param) from None
+
+
 def _method_option(methods: Iterable[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
         "--method",
-        type=click.Choice(list(methods)),
+        type=OneOf(list(methods)),
         default="multinomial",
         show_default=True,
         help="Model; l1, l2: centers.",
@@ -228,7 +262,7 @@ def _click_option(option: Option) -> Callable[..., Any]:
     if kind == "numbers":
         return click.option(*names, type=NumberList(option.name), metavar=option.metavar, help=option.help)
     if isinstance(kind, tuple):
-        return click.option(*names, type=click.Choice(list(kind)), help=option.help)
+        return click.option(*names, type=OneOf(list(kind)), help=option.help)
     if kind == "k":
         kind = NumberToKeep()
     elif kind in (int, float) and option.least is not None:

@@ -6,7 +6,9 @@ import errno
 import json
 import logging
 import math
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from nfs_dask.cli.interrupts import announced
+from nfs_dask.cli.shell_words import in_shell_words
 from nfs_dask.errors import NfsDaskError, NfsDaskWarning
 
 if TYPE_CHECKING:
@@ -48,6 +52,41 @@ def answer(values: Mapping[str, Any], show: Callable[[Console], None]) -> None:
         show(_console())
 
 
+def show_line(text: str, console: Console, indent: int = 0) -> None:
+    """A line for people, on as many lines of a terminal as it takes, which are cut between words only."""
+    for line in text.split("\n"):
+        console.print(fitted(printable(line), console.width, indent), soft_wrap=True)
+
+
+def fitted(text: str, width: int | None, indent: int = 0) -> str:
+    """Text on lines of a width, cut between words; words that are longer, such as paths, stay whole.
+
+    >>> print(fitted("what is given is cut, but /not/in/words", 12, indent=2))
+    what is
+      given is
+      cut, but
+      /not/in/words
+    """
+    if width is None:
+        return text
+    return textwrap.fill(
+        text,
+        width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    )
+
+
+def error_width() -> int | None:
+    """Columns of the terminal that standard error is; None where it is none."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
 def certificate(k: int, features: int, certified: bool, gap: float, measure: str) -> str:
     """How sure a choice of k features is, as the end of a sentence; nothing where all were taken."""
     if k == features:
@@ -57,6 +96,19 @@ def certificate(k: int, features: int, certified: bool, gap: float, measure: str
     return "; no other choice of as many features is better" + ("" if certified else f" by more than {gap:.3g} nats")
 
 
+def all_features_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command ``--all-features``."""
+    return click.option("--all-features", is_flag=True, help="List every chosen feature, with its class and weight.")(
+        command
+    )
+
+
+def show_chosen(chosen: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """All chosen features."""
+    rows = [[one["feature"], str(one["class"]), f"{one['weight']:+.3f}"] for one in chosen]
+    console.print(table(f"All {len(rows):,} chosen features", ["feature", "speaks for", "weight"], rows))
+
+
 def keeps(text: str) -> None:
     """Say beforehand what an interruption from here on would leave behind."""
     click.get_current_context().meta[_KEPT] = text
@@ -64,7 +116,7 @@ def keeps(text: str) -> None:
 
 def say(text: str) -> None:
     """A line for people about what is going on, on standard error."""
-    click.echo(printable(text), err=True)
+    click.echo(fitted(printable(text), error_width()), err=True)
 
 
 def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: bool = False) -> Any:
@@ -72,19 +124,17 @@ def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any
 
     With ``right`` all columns are: their numbers have been written out already.
     """
-    from rich import box
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, column in enumerate(columns):
-        numbers = right or (bool(rows) and all(isinstance(row[i], (int, float)) for row in rows))
-        out.add_column(Text(column), justify="right" if numbers else "left", overflow="fold")
-    for row in rows:
-        out.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else printable(str(cell))) for cell in row))
-    # A title of the table itself would be wrapped at the width of its columns.
-    return out if title is None else Group(Text(title), out)
+    from nfs_dask.cli.tables import FittedTable
+
+    numbers = [
+        right or (bool(rows) and all(isinstance(row[i], (int, float)) for row in rows)) for i in range(len(columns))
+    ]
+    cells = [[f"{cell:,}" if isinstance(cell, int) else printable(str(cell)) for cell in row] for row in rows]
+    made = FittedTable([printable(column) for column in columns], cells, numbers)
+    return made if title is None else Group(Text(title), made)
 
 
 def printable(text: str) -> str:
@@ -102,10 +152,13 @@ def printable(text: str) -> str:
 def reporting(ctx: click.Context) -> Iterator[None]:
     """The one place where errors become exit codes. Only bugs end in a traceback."""
     try:
-        with _logging(), _warnings():
+        with announced(say), _logging(), _warnings(ctx):
             yield
+    except click.UsageError as error:
+        message = fitted(f"Error: {error.format_message()}", error_width()).removeprefix("Error: ")
+        raise click.UsageError(message, error.ctx) from None
     except NfsDaskError as error:
-        _fail(ctx, str(error), type(error).__name__, error.exit_code)
+        _fail(ctx, in_shell_words(str(error), _command(ctx)), type(error).__name__, error.exit_code)
     except OSError as error:
         if error.errno == errno.EPIPE:  # whoever read our output has seen enough; click ends quietly
             raise
@@ -113,6 +166,12 @@ def reporting(ctx: click.Context) -> Iterator[None]:
     except KeyboardInterrupt:
         kept = ctx.meta.get(_KEPT, "nothing was written")
         _fail(ctx, f"interrupted; {kept}", "KeyboardInterrupt", 130)
+
+
+def _command(ctx: click.Context) -> click.Command | None:
+    """The command of a group that was called."""
+    group, name = ctx.command, ctx.invoked_subcommand
+    return group.get_command(ctx, name) if isinstance(group, click.Group) and name is not None else None
 
 
 def _described(error: OSError) -> str:
@@ -123,7 +182,7 @@ def _described(error: OSError) -> str:
 
 
 def _fail(ctx: click.Context, message: str, kind: str, exit_code: int) -> None:
-    click.echo(f"Error: {printable(message)}", err=True)
+    click.echo(fitted(f"Error: {printable(message)}", error_width()), err=True)
     if ctx.meta.get(_JSON) and not ctx.meta.get(_ANSWERED):
         _print_json({"error": message, "kind": kind, "exit_code": exit_code})
     raise click.exceptions.Exit(exit_code) from None
@@ -161,7 +220,7 @@ class _StandardError(logging.StreamHandler[TextIO]):
         super().__init__(sys.stderr)
 
     def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+        return fitted(printable(super().format(record)), error_width())
 
 
 @contextmanager
@@ -182,14 +241,15 @@ def _logging() -> Iterator[None]:
 
 
 @contextmanager
-def _warnings() -> Iterator[None]:
+def _warnings(ctx: click.Context) -> Iterator[None]:
     """Show warnings of ours as sentences; leave the others as they are."""
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, NfsDaskWarning):
-                click.echo(f"Warning: {printable(str(message))}", err=True)
+                said = in_shell_words(str(message), _command(ctx))
+                click.echo(fitted(f"Warning: {printable(said)}", error_width()), err=True)
             else:
                 shown(message, category, *where, **more)
 

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import ClusterOptions, NumberList, NumbersToKeep, cluster_options, estimator_of, path_options
-from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.options import (
+    ClusterOptions,
+    FoldsOrColumn,
+    NumberList,
+    NumbersToKeep,
+    OneOf,
+    cluster_options,
+    estimator_of,
+    path_options,
+)
+from nfs_dask.cli.output import answer, json_option, keeps, show_line, table
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import where_option
 from nfs_dask.registry import RULES
@@ -30,8 +39,8 @@ if TYPE_CHECKING:
     metavar="K,K,...",
     help='Numbers of features, shares, or "all"; else many from 1 to all.',
 )
-@click.option("--choose", "rule", type=click.Choice(list(RULES)), help="Choose a k by this rule, and say why.")
-@click.option("--folds", type=click.IntRange(2), metavar="N", help="Of cross-validation (1se, cv).  [default: 5]")
+@click.option("--choose", "rule", type=OneOf(list(RULES)), help="Choose a k by this rule, and say why.")
+@click.option("--folds", type=FoldsOrColumn(), metavar="N|COLUMN", help="Of cross-validation (1se, cv).  [default: 5]")
 @click.option(
     "--alphas",
     type=NumberList("--alphas"),
@@ -51,7 +60,7 @@ def path(
     parameters: dict[str, Any],
     ks: list[Any] | None,
     rule: str | None,
-    folds: int | None,
+    folds: int | str | None,
     alphas: list[float] | None,
     label_column: str | None,
     where: dict[str, list[str]] | None,
@@ -85,10 +94,13 @@ def path(
         raise click.UsageError("--folds and --alphas are for cross-validation; add --choose cv or --choose 1se")
     from nfs_dask.dataset import open_dataset
     from nfs_dask.selection.make_path import path as make_path
+    from nfs_dask.selection.splitters import folds_of
 
     check_output_file(out, overwrite)
     keeps("no path was written")
     dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
+    if isinstance(folds, str):
+        folds_of(folds, dataset, None)  # before the first pass
     with cluster.engine(dataset.source) as engine:
         found = make_path(dataset, method, ks, **parameters, engine=engine)
         chosen = None
@@ -112,12 +124,12 @@ def _write_csv(place: str, rows: list[dict[str, Any]]) -> None:
 
 def _show(found: Path, out: str | None, chosen: Chosen | None, console: Console) -> None:
     columns, *rows = found.cells()
-    console.print(found.headline)
+    show_line(found.headline, console)
     console.print(table(None, columns, rows, right=True))
     counted = "statistics kept from before, no document read" if found.reused else "the documents were read"
     shown = "" if len(rows) == len(found.ks) else f"{len(rows)} of {len(found.ks):,} rows shown; "
     written = "" if out is None else f"; all rows written to {out}"
-    console.print(printable(f"{shown}{counted}{written}"))
+    show_line(f"{shown}{counted}{written}", console)
     if chosen is not None:
         _show_choice(chosen, console)
 
@@ -129,7 +141,7 @@ def _show_choice(chosen: Chosen, console: Console) -> None:
         rows = [[_cell(row[name]) for name in columns] for row in chosen.table]
         console.print(table(None, columns, rows, right=True))
     smoothing = "" if chosen.alpha is None else f" with alpha {chosen.alpha:g}"
-    console.print(printable(f"k = {int(chosen):,}{smoothing}, by {chosen.rule}: {chosen.why_}"))
+    show_line(f"k = {int(chosen):,}{smoothing}, by {chosen.rule}: {chosen.why_}", console)
 
 
 def _cell(value: Any) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import ClusterOptions, cluster_options, estimator_of, parameters_of
-from nfs_dask.cli.output import answer, json_option, printable
+from nfs_dask.cli.options import ClusterOptions, OneOf, cluster_options, estimator_of, parameters_of
+from nfs_dask.cli.output import answer, json_option, say, show_line
 from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning
 from nfs_dask.registry import METHODS, K, options_of_all
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.argument("store")
 @click.option(
     "--method",
-    type=click.Choice(["counts", *METHODS]),
+    type=OneOf(["counts", *METHODS]),
     default="counts",
     show_default=True,
     help="What to fit, or just the counts of each class.",
@@ -42,7 +42,9 @@ def plan(
     where: dict[str, list[str]] | None,
     cluster: ClusterOptions,
 ) -> None:
-    """Tasks, bytes read, memory of each worker and time of a fit to STORE. Nothing is read.
+    """Tasks, bytes read, memory of each worker and time of a fit to STORE. No document is read.
+
+    Only sizes, labels and names are. For large data workers are started for a moment, to see what memory they have.
 
     Exit code 4 means that a pass would be refused; the message says what would fit.
 
@@ -60,6 +62,8 @@ def plan(
 
     dataset = data.open_dataset(store, labels=label_column, where=where)
     what = dataset.class_counts() if estimator is None else estimator
+    if cluster.starts_workers(dataset.source):
+        say("starting workers, to see how much memory they have; no document is read")
     with cluster.engine(dataset.source) as engine:
         plan = data.plan(dataset, what, engine)
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # that all are kept has been said
@@ -74,8 +78,8 @@ def plan(
 
 def _show(plan: Plan | Schedule, values: dict[str, Any], n_features: int, console: Console) -> None:
     if values["k"] is not None:
-        console.print(f"Method    {values['method']}, k = {values['k']:,} of {n_features:,} features")
-    console.print(printable(str(plan)))
+        show_line(f"Method    {values['method']}, k = {values['k']:,} of {n_features:,} features", console)
+    show_line(str(plan), console, indent=10)
     if values["kept"]:
         rest = "reads the documents for features only" if values["method"] == "hybrid" else "reads no documents"
-        console.print(f"Kept      these statistics lie beside the data already: a fit {rest}")
+        show_line(f"Kept      these statistics lie beside the data already: a fit {rest}", console)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
-from nfs_dask.cli.output import answer, json_option, keeps, printable, table
+from nfs_dask.cli.output import answer, json_option, keeps, printable, show_line, table
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import Location, document_options
 from nfs_dask.documents.parameters import DocumentParameters
@@ -66,7 +66,7 @@ def predict(
     check_output_file(out, overwrite)
     estimator = load_model(model)
     keeps("no predictions were written")
-    asked = _opened(estimator, sources, columns, () if id_column is None else (id_column,))
+    asked = _opened(estimator, sources, columns, () if id_column is None else (id_column,), labels=False)
     tally = PredictedRows(estimator, asked, id_column, all_probabilities)
     if isinstance(asked, Dataset):
         check_features(estimator, asked)
@@ -83,13 +83,15 @@ def predict(
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
 
 
-def _opened(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...] = ()) -> Asked:
+def _opened(
+    estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...] = (), *, labels: bool
+) -> Asked:
     """What was named, as the model is asked about it: a dataset, or documents that are read piece by piece."""
     from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.inputs import reader_of
     from nfs_dask.prediction.model_rows import ReadDocuments
 
-    documents = _documents(estimator, sources, columns, keep)
+    documents = _documents(estimator, sources, columns, keep, labels)
     if documents is not None:
         return ReadDocuments(documents, reader_of(estimator))
     return open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
@@ -103,7 +105,7 @@ def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager
 
 
 def _documents(
-    estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...]
+    estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...], labels: bool
 ) -> DocumentSource | None:
     """The documents that were named, with the columns of the training data where no others were; None for a matrix."""
     from nfs_dask.documents.open_documents import is_documents, open_documents
@@ -120,7 +122,22 @@ def _documents(
     regions = reader_of(estimator).features.regions
     if len(regions) > 1 and columns.text_column is None and columns.regions is None:
         columns = replace(columns, regions=list(regions))
-    return open_documents(source, columns, keep)
+    return open_documents(source, _as_before(estimator, sources[0], columns, labels), keep)
+
+
+def _as_before(estimator: Any, place: str, columns: DocumentParameters, labels: bool) -> DocumentParameters:
+    """The columns that were named; of tables, in place of those that were not, the ones of the training data."""
+    from nfs_dask.documents.formats import FORMATS, format_of
+    from nfs_dask.documents.lines import LineDocuments
+
+    before = estimator.model_.provenance.get("columns") or {}
+    if FORMATS.get(format_of(place) or "", LineDocuments) is LineDocuments:
+        return columns
+    if columns.text_column is None and columns.regions is None:
+        columns = replace(columns, text_column=before.get("text"))
+    if labels and columns.label_column is None:
+        columns = replace(columns, label_column=before.get("label"))
+    return columns
 
 
 def _one_or_list(sources: tuple[str, ...]) -> Any:
@@ -139,7 +156,7 @@ def _show_predictions(values: dict[str, Any], lines: Iterable[str], console: Con
             click.echo(printable(line))
     else:
         console.print(table(None, ["class", "documents"], [[c, n] for c, n in values["predicted"].items()]))
-        console.print(printable(f"{values['n']:,} predictions written to {values['out']}"))
+        show_line(f"{values['n']:,} predictions written to {values['out']}", console)
 
 
 @click.command()
@@ -163,7 +180,7 @@ def evaluate(model: str, sources: tuple[str, ...], columns: DocumentParameters, 
     from nfs_dask.prediction.evaluation import evaluate
 
     estimator = load_model(model)
-    asked = _opened(estimator, sources, columns)
+    asked = _opened(estimator, sources, columns, labels=True)
     with _engine_for(asked, cluster) as engine:
         values = evaluate(estimator.model_, asked, engine).to_json()
     answer(values, lambda console: _show_evaluation(values, console))
@@ -171,18 +188,20 @@ def evaluate(model: str, sources: tuple[str, ...], columns: DocumentParameters, 
 
 def _show_evaluation(values: dict[str, Any], console: Console) -> None:
     low, high = values["interval"]
-    console.print(
-        f"accuracy {values['accuracy']:.4f} (95 % between {low:.4f} and {high:.4f}) on {values['n']:,} documents"
+    show_line(
+        f"accuracy {values['accuracy']:.4f} (95 % between {low:.4f} and {high:.4f}) on {values['n']:,} documents",
+        console,
     )
-    console.print(f"balanced accuracy {values['balanced_accuracy']:.4f}")
+    show_line(f"balanced accuracy {values['balanced_accuracy']:.4f}", console)
     if "coverage" in values:
         at = values["coverage"]["at_accuracy"]
-        console.print(
+        show_line(
             "covered at an accuracy of "
             + ", ".join(f"{float(accuracy):.0%}: {share:.1%}" for accuracy, share in at.items())
-            + " of the documents, those of largest odds"
+            + " of the documents, those of largest odds",
+            console,
         )
-        console.print(f"expected calibration error {values['expected_calibration_error']:.4f}")
+        show_line(f"expected calibration error {values['expected_calibration_error']:.4f}", console)
     rows = [[str(c["label"]), c["n"], _share(c["precision"]), _share(c["recall"])] for c in values["per_class"]]
     console.print(table("Each class", ["class", "documents", "precision", "recall"], rows))
     if "reliability" in values:

@@ -18,7 +18,7 @@ from nfs_dask.containers import of_columns
 from nfs_dask.documents.decoding import explain_undecodable, invalid_utf8
 from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, DocumentProblem, ProblemKind, TextColumns
 from nfs_dask.documents.whitespace import blank
-from nfs_dask.errors import InputError
+from nfs_dask.errors import InputError, did_you_mean
 from nfs_dask.text.strings import Strings
 
 BATCH_DOCUMENTS = 1 << 16  # most in a batch, so that neither very short documents nor their problems pile up
@@ -142,7 +142,16 @@ def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> None
     others += [("where", one.column) for one in columns.where] + [("id_column", name) for name in columns.kept]
     for option, name in [("text_column", name) for name in columns.text] + others:
         if name is not None and (times := there.count(name)) != 1:
-            raise InputError(f"{has}; {option}={name!r} is {f'there {times} times' if times else 'not among them'}")
+            what = f"there {times} times" if times else "not among them"
+            raise InputError(f"{has}; {option}={name!r} is {what}{_hint(option, name, there, times)}")
+
+
+def _hint(option: str, name: str, there: Sequence[str], times: int) -> str:
+    """What to do about a column that is not there."""
+    if times:
+        return ""
+    near = did_you_mean(name, there)
+    return near or (", so say which column holds the texts with text_column=" if option == "text_column" else "")
 
 
 class Builder:

@@ -242,6 +242,7 @@ def provenance(rows: int, source: Source, **facts: Any) -> dict[str, Any]:
         "fingerprint": source.fingerprint,
         "rows": rows,
         "versions": {"nfs_dask": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        **({} if source.text is None else {"columns": source.text.report.get("columns")}),
         **facts,
     }
 

@@ -166,7 +166,10 @@ def _merge_and_write(
     n_documents = stored_facts(ingest.store).n_documents if ingest.append else None
     counted = CountedTexts(folder, segments, ranges, settings, regions=regions, fixed=fixed, n_documents=n_documents)
     source = _labelled(ingest, counted, pieces, seen)
-    report = seen.to_json() | ({} if ingest.append else _of_terms(ranges))  # the vocabulary is that of the first ingest
+    columns = ingest.data.columns
+    text = columns.text[0] if len(columns.text) == 1 else None
+    report = seen.to_json() | {"columns": {"text": text, "label": columns.label}}
+    report |= {} if ingest.append else _of_terms(ranges)  # the vocabulary is that of the first ingest
     facts = TextFacts(settings, counted.n_rows, counted.n_terms, regions, report)
     runs = max(2 * plan.resources.slots, source.read_nbytes // RUN_NBYTES)
     write_store(

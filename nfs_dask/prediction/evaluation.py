@@ -21,6 +21,7 @@ from nfs_dask.prediction.coverage import judge as judge_confidence
 from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, asked_in_turn
 from nfs_dask.sources.labels import encode, merge_classes
 
+MOST_NAMED = 5  # labels in a message
 NORMAL_95 = 1.959963984540054
 
 
@@ -170,6 +171,7 @@ def evaluate(model: Model, asked: Asked, engine: Engine | None = None) -> Evalua
     if not len(found.labels):
         raise InputError("there are no documents to compare with; give at least one")
     _check_comparable(found.labels, model.classes)
+    _check_known(found, model.classes)
     if found.left_out:
         warn(str(found.seen), DataWarning)
     return found
@@ -213,6 +215,26 @@ def _check_comparable(labels: Array, classes: Array) -> None:
             f"the labels of the documents are {given}, the classes of the model {known}; give labels of the same "
             "kind (a column of CSV holds texts, one of Parquet or JSON what was written)"
         )
+
+
+def _check_known(found: Evaluation, classes: Array) -> None:
+    """Refuse documents none of whose labels the model knows, and warn of labels that it does not know."""
+    counts = found.confusion.sum(axis=1)
+    unknown = (_positions(found.labels, classes) < 0) & (counts > 0)
+    if not unknown.any():
+        return
+    others = ", ".join(map(repr, found.labels[unknown].tolist()[:MOST_NAMED]))
+    known = ", ".join(map(repr, classes.tolist()[:MOST_NAMED]))
+    if unknown.sum() == (counts > 0).sum():
+        raise InputError(
+            f"the model knows none of the labels of the documents: they are {others}, and it was fitted to {known}; "
+            "name the column with labels of the same classes"
+        )
+    warn(
+        f"{int(counts[unknown].sum()):,} of {found.n:,} documents have labels the model was not fitted to, {others}; "
+        "they count as mistakes",
+        DataWarning,
+    )
 
 
 def judge(task: ModelTask) -> Evaluation:

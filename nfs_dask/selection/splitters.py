@@ -11,6 +11,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.containers import is_collection, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
+from nfs_dask.sources.chosen_rows import ChosenRows
 from nfs_dask.sources.folds import Folds, column_folds, labelled_folds
 from nfs_dask.sources.labels import as_column
 from nfs_dask.sources.source import Source
@@ -55,7 +56,7 @@ def folds_of(folds: Any, dataset: Dataset, y: Any) -> Folds:
 
 def _column(name: str, dataset: Dataset) -> Folds:
     source = dataset.source
-    if dataset.location is not None and isinstance(source.origin, ZarrSource):
+    if dataset.location is not None and isinstance(source.origin, ZarrSource) and not isinstance(source, ChosenRows):
         return column_folds(dataset.location, name, dataset.n_rows)
     if source.annotations is None or dataset.n_rows < 0:
         raise InputError(f"folds={name!r} names a column, and {dataset!r} has no table of rows; {ADVICE}")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.errors import InputError
+from nfs_dask.errors import InputError, did_you_mean
 
 MOST_FOUND = 20  # values of a column that are noted beside those that were asked for
 
@@ -44,7 +44,10 @@ class Condition:
         for value in self.values:
             if value not in there:
                 others = ", ".join(map(repr, there[:MOST_FOUND])) or "no values"
-                raise InputError(f"no row of {where} has {value!r} in the column {self.column!r}; there are {others}")
+                near = did_you_mean(value, there)
+                raise InputError(
+                    f"no row of {where} has {value!r} in the column {self.column!r}; there are {others}{near}"
+                )
 
 
 def conditions(where: Any) -> tuple[Condition, ...]:

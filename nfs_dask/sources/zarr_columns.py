@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.errors import InputError, StoreError
+from nfs_dask.errors import InputError, StoreError, did_you_mean
 from nfs_dask.sources.anndata_tables import Categorical, Nullable, TableColumn, as_text, names_at, unreadable
 from nfs_dask.store.foreign_arrays import ForeignArray
 from nfs_dask.store.header import find_header
@@ -106,7 +106,10 @@ def obs_column(hierarchy: Hierarchy, name: str, n_rows: int) -> TableColumn:
     if not name or name.startswith((".", "__")) or hierarchy.find(path) is None:
         frame = hierarchy.find("obs")
         known = frame.attributes.get("column-order", []) if frame is not None else []
-        raise InputError(f"{hierarchy.folder.location} has no column {name!r}; it has {', '.join(known) or 'none'}")
+        near = did_you_mean(name, known)
+        raise InputError(
+            f"{hierarchy.folder.location} has no column {name!r}; it has {', '.join(known) or 'none'}{near}"
+        )
     column = zarr_column(hierarchy, path)
     if column.length != n_rows:
         raise StoreError(f"{column.where} has {column.length} labels for {n_rows} rows; the store is damaged")

@@ -263,7 +263,7 @@ def test_a_matrix_takes_the_number_of_regions(store: Path, tmp_path: Path) -> No
     assert as_json("predict", tmp_path / "m2", matrix)["labels"] == as_json("predict", tmp_path / "m", store)["labels"]
     for place, regions, message in ((matrix, 3, "not 3 equal parts"), (store, 1, "subject, body")):
         wrong = run("fit", place, tmp_path / "no", "--method", "hybrid", "--regions", regions, code=3).stderr
-        assert wrong.startswith(f"Error: regions={regions}") and message in wrong
+        assert wrong.startswith(f"Error: --regions {regions}") and message in wrong
     run("fit", matrix, tmp_path / "no", "--method", "hybrid", "--regions", 0, code=2)
     assert not (tmp_path / "no").exists()
 

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import MultinomialNB
 
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.dataset import open_dataset
-from nfs_dask.errors import InputError
+from nfs_dask.errors import DataWarning, InputError
 from nfs_dask.estimators.loading import load_model
 from nfs_dask.estimators.multinomial import SparseMultinomialNB
 from nfs_dask.ingestion.ingest import ingest
@@ -96,7 +96,8 @@ def test_predict_and_evaluate(store: Path, tmp_path: Path) -> None:
 def test_labels_that_the_model_does_not_know_are_mistakes(store: Path) -> None:
     X, y = matrix()
     few = SparseMultinomialNB(k=20).fit(X[y != "cooking"], y[y != "cooking"])
-    result = evaluate(few.model_, open_dataset(store))
+    with pytest.warns(DataWarning, match="have labels the model was not fitted to, 'cooking'"):
+        result = evaluate(few.model_, open_dataset(store))
     assert result.confusion.shape == (3, 2)
     known = y != "cooking"
     assert result.accuracy == pytest.approx((few.predict(X[known]) == y[known]).sum() / len(y))

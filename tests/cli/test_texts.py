@@ -230,7 +230,7 @@ def test_appended_documents_are_counted_under_the_terms_of_the_store(tmp_path: P
     assert labels == LABELS[:6] + 3 * LABELS[6:]
     assert as_json("info", tmp_path / "mail.zarr")["text"]["report"]["documents_seen"] == 12
     error = run("ingest", more, "--label-column", "folder", "--append", tmp_path / "mail.zarr", code=3).stderr
-    assert "tfidf=True" in error
+    assert "read with --tfidf" in error
     assert "append" in run("ingest", more, tmp_path / "mail.zarr", code=3).stderr
 
 
@@ -297,7 +297,7 @@ def test_empty_documents_are_rows_and_are_told(tmp_path: Path) -> None:
         ("mail.jsonl", b"", "no documents"),
         ("mail.parquet", b"PAR1 no it is not", "Parquet"),
         ("mail.csv.gz", b"text\nplain\n", "mail.csv.gz"),
-        ("mail.csv", b"body\ngood day\n", "'body'.*text_column='text'"),
+        ("mail.csv", b"body\ngood day\n", "'body'.*--text-column 'text'"),
         ("mail.txt", b"caf\xe9 noir\n", "line 1: .*0xe9.*encoding"),
         ("mail.txt", b". ! ?\n", "no term is left"),
         ("mail.docx", b"text", "no known format"),
@@ -373,7 +373,9 @@ def test_what_models_say_of_raw_files(tmp_path: Path, model: Path) -> None:
     assert values["n"] == 8
     assert values["accuracy"] == np.mean(loaded.predict(TEXTS) == np.array(LABELS))
     assert values == as_json("evaluate", model, tmp_path / "mail.zarr")
-    assert "name the column" in run("evaluate", model, tmp_path / "mail.csv", code=3).stderr
+    lines = tmp_path / "lines.txt"
+    lines.write_text("good day\n")
+    assert "name the column" in run("evaluate", model, lines, code=3).stderr
 
 
 @told

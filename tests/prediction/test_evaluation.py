@@ -67,7 +67,8 @@ def test_labels_that_the_model_does_not_know_are_mistakes(documents) -> None:
     X, y = documents
     known = y != "cider"
     model = nfs.SparseMultinomialNB(10).fit(X[known], y[known])
-    found = evaluate(model.model_, nfs.Dataset(MatrixSource(X, y)), nfs.SerialEngine())
+    with pytest.warns(nfs.DataWarning, match="the model was not fitted to, 'cider'"):
+        found = evaluate(model.model_, nfs.Dataset(MatrixSource(X, y)), nfs.SerialEngine())
     right = int((model.predict(X) == y).sum())
     assert found.accuracy == right / len(y)
     assert found.to_json()["coverage"]["accuracy"][-1] == pytest.approx(right / len(y), rel=1e-12)

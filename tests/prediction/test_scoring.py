@@ -203,14 +203,15 @@ def test_evaluation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X = counts(given)
     best = score(X, model, "scores").argmax(axis=1)
     expected = np.array([[((labels == label) & (best == c)).sum() for c in range(3)] for label in ("a", "b", "d")])
-    found = evaluate(model, Dataset(MatrixSource(sparse.csr_array(X), labels)))
+    with pytest.warns(DataWarning, match="30 of 90 documents have labels the model was not fitted to, 'd'"):
+        found = evaluate(model, Dataset(MatrixSource(sparse.csr_array(X), labels)))
     np.testing.assert_array_equal(found.confusion, expected)
     assert found.accuracy == (model.classes[best] == labels).mean()
     import pandas as pd
 
     frame = pd.DataFrame({"text": [*given, None], "folder": [*labels, "a"]})
     documents = open_documents(frame, DocumentParameters(label_column="folder", on_error="skip"))
-    with pytest.warns(DataWarning, match="1"):
+    with pytest.warns(DataWarning, match="labels the model"), pytest.warns(DataWarning, match="1 of 91 documents were"):
         read = evaluate(model, ReadDocuments(documents, Reader(model)))
     np.testing.assert_array_equal(read.confusion, expected)
     assert read.left_out == 1

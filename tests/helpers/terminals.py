@@ -1,0 +1,42 @@
+"""Commands in a pseudo-terminal of so many columns."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from typing import Any
+
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def shown_on_terminal(columns: int, *arguments: Any) -> str:
+    """What a command shows on a terminal, without colours."""
+    return COLOURS.sub("", raw_on_terminal(columns, [sys.executable, "-m", "tests.helpers.nfs", *map(str, arguments)]))
+
+
+def raw_on_terminal(columns: int, command: list[str]) -> str:
+    """What a program writes to the terminal that all of its streams are."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    env = inherited | {"TERM": "xterm-256color"}
+    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=env):
+        os.close(follower)
+        shown = b""
+        while chunk := _read_or_end(leader):
+            shown += chunk
+    os.close(leader)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def _read_or_end(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:  # Linux reports the closed other end of a terminal as an input/output error
+        return b""
