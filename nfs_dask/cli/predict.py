@@ -66,7 +66,8 @@ def predict(
     check_output_file(out, overwrite)
     estimator = load_model(model)
     keeps("no predictions were written")
-    asked = _opened(estimator, sources, columns, () if id_column is None else (id_column,), labels=False)
+    columns = _as_before(estimator, sources[0], columns)
+    asked = _opened(estimator, sources, columns, () if id_column is None else (id_column,))
     tally = PredictedRows(estimator, asked, id_column, all_probabilities)
     if isinstance(asked, Dataset):
         check_features(estimator, asked)
@@ -83,15 +84,13 @@ def predict(
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
 
 
-def _opened(
-    estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...] = (), *, labels: bool
-) -> Asked:
+def _opened(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...] = ()) -> Asked:
     """What was named, as the model is asked about it: a dataset, or documents that are read piece by piece."""
     from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.inputs import reader_of
     from nfs_dask.prediction.model_rows import ReadDocuments
 
-    documents = _documents(estimator, sources, columns, keep, labels)
+    documents = _documents(estimator, sources, columns, keep)
     if documents is not None:
         return ReadDocuments(documents, reader_of(estimator))
     return open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
@@ -105,7 +104,7 @@ def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager
 
 
 def _documents(
-    estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...], labels: bool
+    estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...]
 ) -> DocumentSource | None:
     """The documents that were named, with the columns of the training data where no others were; None for a matrix."""
     from nfs_dask.documents.open_documents import is_documents, open_documents
@@ -122,10 +121,10 @@ def _documents(
     regions = reader_of(estimator).features.regions
     if len(regions) > 1 and columns.text_column is None and columns.regions is None:
         columns = replace(columns, regions=list(regions))
-    return open_documents(source, _as_before(estimator, sources[0], columns, labels), keep)
+    return open_documents(source, columns, keep)
 
 
-def _as_before(estimator: Any, place: str, columns: DocumentParameters, labels: bool) -> DocumentParameters:
+def _as_before(estimator: Any, place: str, columns: DocumentParameters, labels: bool = False) -> DocumentParameters:
     """The columns that were named; of tables, in place of those that were not, the ones of the training data."""
     from nfs_dask.documents.formats import FORMATS, format_of
     from nfs_dask.documents.lines import LineDocuments
@@ -180,7 +179,7 @@ def evaluate(model: str, sources: tuple[str, ...], columns: DocumentParameters, 
     from nfs_dask.prediction.evaluation import evaluate
 
     estimator = load_model(model)
-    asked = _opened(estimator, sources, columns, labels=True)
+    asked = _opened(estimator, sources, _as_before(estimator, sources[0], columns, labels=True))
     with _engine_for(asked, cluster) as engine:
         values = evaluate(estimator.model_, asked, engine).to_json()
     answer(values, lambda console: _show_evaluation(values, console))

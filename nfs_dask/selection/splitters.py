@@ -56,7 +56,8 @@ def folds_of(folds: Any, dataset: Dataset, y: Any) -> Folds:
 
 def _column(name: str, dataset: Dataset) -> Folds:
     source = dataset.source
-    if dataset.location is not None and isinstance(source.origin, ZarrSource) and not isinstance(source, ChosenRows):
+    chosen = isinstance(source, ChosenRows)  # of a store with more rows
+    if dataset.location is not None and isinstance(source.origin, ZarrSource) and not chosen:
         return column_folds(dataset.location, name, dataset.n_rows)
     if source.annotations is None or dataset.n_rows < 0:
         raise InputError(f"folds={name!r} names a column, and {dataset!r} has no table of rows; {ADVICE}")

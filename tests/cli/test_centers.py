@@ -191,7 +191,7 @@ def test_what_is_kept_beside_the_data_is_listed(store: Path, tmp_path: Path) -> 
     statistics = as_json("info", store)["statistics"]
     assert {"statistic": "class_medians", "n_classes": 3} in statistics
     assert {one["squares"] for one in statistics if one["statistic"] == "class_moments"} == {False, True}
-    assert "class_medians(n_classes=3)" in run("info", store).stdout
+    assert "medians of 3 classes" in run("info", store).stdout
 
 
 @each_method
