@@ -168,6 +168,8 @@ class Rule:
         return _found(self.place)
 
 
+MEASURES = ("accuracy", "balanced", "log_loss")  # what cross-validation can go by
+
 _VALIDATION = frozenset({"ks", "folds", "alphas", "by"})
 _RULES = "nfs_dask.selection.data_rules"
 

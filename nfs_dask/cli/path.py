@@ -21,7 +21,7 @@ from nfs_dask.cli.options import (
 from nfs_dask.cli.output import answer, json_option, keeps, show_line, table
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import where_option
-from nfs_dask.registry import RULES
+from nfs_dask.registry import MEASURES, RULES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,12 +40,19 @@ if TYPE_CHECKING:
     help='Numbers of features, shares, or "all"; else many from 1 to all.',
 )
 @click.option("--choose", "rule", type=OneOf(list(RULES)), help="Choose a k by this rule, and say why.")
-@click.option("--folds", type=FoldsOrColumn(), metavar="N|COLUMN", help="Of cross-validation (1se, cv).  [default: 5]")
+@click.option("--folds", type=FoldsOrColumn(), metavar="N|COLUMN", help="Of cross-validation.  [default: 5]")
 @click.option(
     "--alphas",
     type=NumberList("--alphas"),
     metavar="A,A,...",
     help="Smoothings that cross-validation tries with each k.",
+)
+@click.option("--by", type=OneOf(list(MEASURES)), help="What cross-validation goes by.  [default: accuracy]")
+@click.option(
+    "--within",
+    type=click.FloatRange(0, 1, max_open=True),
+    metavar="SHARE",
+    help="Of near: how much of the best may be lost.  [default: 0.01]",
 )
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
 @where_option
@@ -62,6 +69,8 @@ def path(
     rule: str | None,
     folds: int | str | None,
     alphas: list[float] | None,
+    by: str | None,
+    within: float | None,
     label_column: str | None,
     where: dict[str, list[str]] | None,
     no_cache: bool,
@@ -79,7 +88,7 @@ def path(
     --choose names the k that a rule chooses, among those of --ks or about twenty of the path: elbow, where the curve of
     gains over log k bends most; error, the smallest error that is predicted from one pass (not of l1); cv, the best
     accuracy in cross-validation, two more passes for all k and all --alphas; 1se, the smallest k within one standard
-    error of that; near, the smallest that loses at most 1 % of it.
+    error of that; near, the smallest that loses at most 1 % of it, or the share given as --within.
 
     \b
     nfs-dask path mail.zarr
@@ -87,11 +96,12 @@ def path(
     nfs-dask path mail.zarr --ks 0.001,0.01,0.1 --alpha 0.1 --csv path.csv
     nfs-dask path mail.zarr --choose elbow
     nfs-dask path mail.zarr --choose 1se --folds 10 --alphas 0.1,1
+    nfs-dask path mail.zarr --choose near --within 0.02 --by balanced
     nfs-dask path genes.h5ad --label-column tissue --method l1
     """
     estimator_of(method, **parameters)
-    if not (rule and "folds" in RULES[rule].takes) and (folds is not None or alphas is not None):
-        raise click.UsageError("--folds and --alphas are for cross-validation; add --choose cv or --choose 1se")
+    options: dict[str, Any] = {"folds": folds, "alphas": alphas, "by": by, "within": within}
+    _check_taken(rule, options)
     from nfs_dask.dataset import open_dataset
     from nfs_dask.selection.make_path import path as make_path
     from nfs_dask.selection.splitters import folds_of
@@ -106,11 +116,21 @@ def path(
         chosen = None
         if rule is not None:
             looked_at = ks if "ks" in RULES[rule].takes else None
-            chosen = found.choose(rule, ks=looked_at, folds=folds, alphas=alphas, engine=engine)
+            chosen = found.choose(rule, ks=looked_at, engine=engine, **options)
     values = found.to_json() | {"out": out} | ({} if chosen is None else {"chosen": chosen.to_json()})
     if out is not None:
         _write_csv(out, values["path"])
     answer(values, lambda console: _show(found, out, chosen, console))
+
+
+def _check_taken(rule: str | None, options: dict[str, Any]) -> None:
+    """Refuse options of other rules than the one that was named, if any."""
+    for name, value in options.items():
+        takers = [other.name for other in RULES.values() if name in other.takes]
+        if value is not None and rule not in takers:
+            raise click.UsageError(
+                f"--{name} is for --choose {' and '.join(takers)}; add one of these, or leave it out"
+            )
 
 
 def _write_csv(place: str, rows: list[dict[str, Any]]) -> None:

@@ -15,13 +15,14 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.methods.procedure import Pass
+from nfs_dask.registry import MEASURES
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.tabular import Tabular, several
 
 Rule = Literal["cv", "1se", "near"]
 Measure = Literal["accuracy", "balanced", "log_loss"]
 
-RULES, MEASURES = ("cv", "1se", "near"), ("accuracy", "balanced", "log_loss")
+RULES = ("cv", "1se", "near")
 WITHIN = 0.01  # of the best, that "near" allows to lose
 SHOWN = 20  # rows of a printed table
 

@@ -126,3 +126,30 @@ def test_a_plan_takes_an_estimator_or_a_statistic(store: Path) -> None:
     unlabelled = nfs.ingest(sp.csr_array(np.eye(3)), store.parent / "unlabelled.zarr")
     with pytest.raises(nfs.InputError, match="no labels"):
         nfs.plan(unlabelled, nfs.SparseMultinomialNB())
+
+
+def test_rules_take_their_options(tmp_path: Path) -> None:
+    store = tmp_path / "words.zarr"
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    nfs.ingest(rng.poisson(0.2 + 0.3 * (y[:, None] * (np.arange(40) < 8))), store, labels=y)
+    given = ("path", store, "--choose", "near", "--ks", "1,2,5,10,40", "--folds", "3")
+    table = nfs.cross_validate(nfs.open_dataset(store), method="multinomial", ks=[1, 2, 5, 10, 40], folds=3)
+    for within, by in ((0.0, "accuracy"), (0.2, "accuracy"), (0.05, "balanced"), (0.3, "log_loss")):
+        chosen = as_json(*given, "--within", within, "--by", by)["chosen"]
+        assert chosen["k"] == table.choose("near", by=by, within=within)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--within", "0.1"), "--within is for --choose near"),
+        (("--choose", "cv", "--within", "0.1"), "--within is for --choose near"),
+        (("--choose", "elbow", "--by", "balanced"), "--by is for --choose 1se and cv and near"),
+        (("--choose", "near", "--within", "1"), "1 is not in the range 0<=x<1"),
+        (("--choose", "near", "--by", "balance"), "balanced"),
+    ],
+)
+def test_options_of_other_rules_are_refused_before_anything_is_read(given: Any, message: str) -> None:
+    refused = run("path", "nowhere.zarr", *given, code=2)
+    assert message in " ".join(refused.stderr.replace("│", "").split())
