@@ -146,7 +146,7 @@ def test_rules_take_their_options(tmp_path: Path) -> None:
         (("--within", "0.1"), "--within is for --choose near"),
         (("--choose", "cv", "--within", "0.1"), "--within is for --choose near"),
         (("--choose", "elbow", "--by", "balanced"), "--by is for --choose 1se and cv and near"),
-        (("--choose", "near", "--within", "1"), "1 is not in the range 0<=x<1"),
+        (("--choose", "near", "--within", "1"), "1.0 is not in the range 0<=x<1"),
         (("--choose", "near", "--by", "balance"), "balanced"),
     ],
 )
