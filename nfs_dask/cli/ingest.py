@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 @click.option("--names", type=click.Path(), metavar="FILE", help="Of a matrix: one name for each feature, a line each.")
 @document_options(labels=True, weights=True)
 @term_options
+@click.option(
+    "--keep", multiple=True, metavar="COLUMN", help="Also keep this column, for --where and people; repeatable."
+)
 @click.option("--block-bytes", type=Size(), metavar="SIZE", help="What a block of the store takes in memory.")
 @click.option("--append", is_flag=True, help="Add the rows to a store that is there; texts under its terms.")
 @overwrite_option
@@ -48,6 +51,7 @@ def ingest(
     names: str | None,
     columns: DocumentParameters,
     terms: TermParameters,
+    keep: tuple[str, ...],
     block_bytes: int | None,
     append: bool,
     overwrite: bool,
@@ -68,6 +72,7 @@ def ingest(
     nfs-dask ingest 'tweets-*.csv.gz' --text-column tweet --ngrams 1,2 --min-df 2 tweets.zarr --workers 4
     nfs-dask ingest aclImdb_v1.tar.gz/aclImdb/train/pos aclImdb_v1.tar.gz/aclImdb/train/neg imdb.zarr
     nfs-dask ingest mail.jsonl --region subject --region body --label-column folder mail.zarr
+    nfs-dask ingest news.csv --label-column topic --keep split --keep date news.zarr
     nfs-dask ingest matrix.npz --labels labels.npy mail.zarr
     """
     if append and overwrite:
@@ -75,6 +80,7 @@ def ingest(
     if columns.label_column is not None and labels is not None:
         raise click.UsageError("--labels and --label-column both say what the labels are; give one of them")
     source = sources[0] if len(sources) == 1 else [Location(one) for one in sources]
+    columns = replace(columns, keep=keep)
     if rejects is not None:
         columns = replace(columns, on_error="skip")
         _check_rejects(source, columns, rejects, overwrite)

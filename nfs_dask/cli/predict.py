@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--out", metavar="FILE", help="Write the predictions to this CSV file instead of standard output.")
 @overwrite_option
-@click.option("--id-column", metavar="NAME", help="Also write this column of SOURCE, which names documents.")
+@click.option("--id-column", "keep", metavar="NAME", help="Also write this column of SOURCE, which names documents.")
 @click.option("--all-probabilities", is_flag=True, help="Also write the probability of each class.")
 @document_options()
 @cluster_options
@@ -40,7 +40,7 @@ def predict(
     sources: tuple[str, ...],
     out: str | None,
     overwrite: bool,
-    id_column: str | None,
+    keep: str | None,
     all_probabilities: bool,
     columns: DocumentParameters,
     cluster: ClusterOptions,
@@ -67,8 +67,9 @@ def predict(
     estimator = load_model(model)
     keeps("no predictions were written")
     columns = _as_before(estimator, sources[0], columns)
-    asked = _opened(estimator, sources, columns, () if id_column is None else (id_column,))
-    tally = PredictedRows(estimator, asked, id_column, all_probabilities)
+    columns = replace(columns, keep=() if keep is None else (keep,))
+    asked = _opened(estimator, sources, columns)
+    tally = PredictedRows(estimator, asked, keep, all_probabilities)
     if isinstance(asked, Dataset):
         check_features(estimator, asked)
     with _engine_for(asked, cluster) as engine:
@@ -84,13 +85,13 @@ def predict(
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
 
 
-def _opened(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...] = ()) -> Asked:
+def _opened(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters) -> Asked:
     """What was named, as the model is asked about it: a dataset, or documents that are read piece by piece."""
     from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.inputs import reader_of
     from nfs_dask.prediction.model_rows import ReadDocuments
 
-    documents = _documents(estimator, sources, columns, keep)
+    documents = _documents(estimator, sources, columns)
     if documents is not None:
         return ReadDocuments(documents, reader_of(estimator))
     return open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
@@ -103,9 +104,7 @@ def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager
     return cluster.engine(asked.source if isinstance(asked, Dataset) else asked.documents)
 
 
-def _documents(
-    estimator: Any, sources: tuple[str, ...], columns: DocumentParameters, keep: tuple[str, ...]
-) -> DocumentSource | None:
+def _documents(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters) -> DocumentSource | None:
     """The documents that were named, with the columns of the training data where no others were; None for a matrix."""
     from nfs_dask.documents.open_documents import is_documents, open_documents
     from nfs_dask.estimators.inputs import reader_of
@@ -121,7 +120,7 @@ def _documents(
     regions = reader_of(estimator).features.regions
     if len(regions) > 1 and columns.text_column is None and columns.regions is None:
         columns = replace(columns, regions=list(regions))
-    return open_documents(source, columns, keep)
+    return open_documents(source, columns)
 
 
 def _as_before(estimator: Any, place: str, columns: DocumentParameters, labels: bool = False) -> DocumentParameters:

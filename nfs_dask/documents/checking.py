@@ -139,7 +139,7 @@ def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> None
     if not columns.text:
         raise InputError(f"{has}; say which of them hold the texts with text_column=")
     others = [("label_column", columns.label), ("weight_column", columns.weight)]
-    others += [("where", one.column) for one in columns.where] + [("id_column", name) for name in columns.kept]
+    others += [("where", one.column) for one in columns.where] + [("keep", name) for name in columns.kept]
     for option, name in [("text_column", name) for name in columns.text] + others:
         if name is not None and (times := there.count(name)) != 1:
             what = f"there {times} times" if times else "not among them"

@@ -45,7 +45,7 @@ ACCEPTED = (
 )
 
 
-def open_documents(source: Any, asked: DocumentParameters = DEFAULTS, keep: Sequence[str] = ()) -> DocumentSource:
+def open_documents(source: Any, asked: DocumentParameters = DEFAULTS) -> DocumentSource:
     """Open documents in memory, in Dask, or in files. Nothing is read but names, heads and the first item of a bag.
 
     Parameters
@@ -56,8 +56,6 @@ def open_documents(source: Any, asked: DocumentParameters = DEFAULTS, keep: Sequ
         DataFrame or pyarrow Table; a Dask bag of strings, (text, label) pairs or dicts, or a Dask Series or array.
     asked
         What to read of them, and how.
-    keep
-        Further columns, whose values come with the documents.
 
     Returns
     -------
@@ -66,7 +64,7 @@ def open_documents(source: Any, asked: DocumentParameters = DEFAULTS, keep: Sequ
     """
     source = unwrapped(source, "source")
     if is_opened(source):
-        if asked != DEFAULTS or keep:
+        if asked != DEFAULTS:
             raise InputError("these documents were opened already; say how to read them when they are opened")
         return source
     names, wanted = _regions(asked.text_column, asked.regions)
@@ -77,7 +75,7 @@ def open_documents(source: Any, asked: DocumentParameters = DEFAULTS, keep: Sequ
         asked.encoding,
         _checked_on_error(asked.on_error),
         conditions(asked.where),
-        tuple(keep),
+        _checked_keep(asked.keep),
         _checked_delimiter(asked.delimiter),
     )
     _check_names(label_column=asked.label_column, weight_column=asked.weight_column)
@@ -177,6 +175,12 @@ def _checked_on_error(on_error: Any) -> OnError:
     if on_error not in get_args(OnError):
         raise InputError(f"on_error={on_error!r}; give one of {', '.join(map(repr, get_args(OnError)))}")
     return on_error
+
+
+def _checked_keep(keep: Any) -> tuple[str, ...]:
+    if isinstance(keep, str) or not all(isinstance(name, str) and name for name in keep):
+        raise InputError(f"keep={keep!r}; give a list of names of columns, such as keep=['split']")
+    return tuple(keep)
 
 
 def _checked_delimiter(delimiter: Any) -> str | None:

@@ -21,3 +21,4 @@ class DocumentParameters:
     encoding: str = "utf-8"  # of files of text
     on_error: OnError | Any = "fail"  # at the first bad document, or "skip" bad ones and report them
     delimiter: str | None = None  # of CSV files; by default a tab in .tsv and .tab files, and a comma in others
+    keep: Sequence[str] = ()  # further columns, whose values come with the documents

@@ -19,6 +19,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.files.sealed import MOST_JSON, sealed, unsealed
 from nfs_dask.ingestion.ingest_report import Seen
+from nfs_dask.ingestion.kept_columns import KeptTexts
 from nfs_dask.ingestion.segments import Segment, read_manifest, write_segment
 from nfs_dask.sources.labels import encode, merge_classes, sample_weights
 from nfs_dask.text.counting import TermCounter
@@ -119,19 +120,20 @@ def find_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
 
 
 class _Held:
-    """Labels and weights of the documents that the counter holds."""
+    """Labels, weights and further columns of the documents that the counter holds."""
 
     def __init__(self, task: CountTask, counter: TermCounter) -> None:
         self._task = task
         self._counter = counter
         self._labels: list[Any] = []
         self._weights: list[Array] = []
+        self._kept = {name: KeptTexts() for name in task.documents.columns.kept}
         self.n_documents = 0
         self.collisions = 0  # of all segments
 
     @property
     def nbytes(self) -> int:
-        return 16 * self.n_documents
+        return 16 * self.n_documents + sum(column.nbytes for column in self._kept.values())
 
     def note(self, batch: Batch) -> None:
         self.n_documents += batch.n_documents
@@ -139,6 +141,8 @@ class _Held:
             self._labels.append(encode(batch.labels, batch.n_documents))
         if batch.weights is not None:
             self._weights.append(sample_weights(batch.weights, batch.n_documents))
+        for name, column in self._kept.items():
+            column.add(batch.others[name], batch.n_documents)
 
     def write(self, folder: Folder, number: int) -> Segment:
         """Write what is held as a segment, and hold nothing."""
@@ -148,8 +152,10 @@ class _Held:
         regions = self._task.documents.columns.n_regions
         counted = order(self._counter.finish())
         self.collisions += counted.collisions
-        segment = write_segment(folder, name, counted, self._task.settings, regions, codes, weights, classes)
+        settings = self._task.settings
+        segment = write_segment(folder, name, counted, settings, regions, codes, weights, classes, kept=self._kept)
         self._labels, self._weights, self.n_documents = [], [], 0
+        self._kept = {name: KeptTexts() for name in self._kept}
         return segment
 
 

@@ -13,6 +13,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.files.arrayfile import ArrayFile
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.given_vocabulary import Fixed
+from nfs_dask.ingestion.kept_columns import KeptColumns
 from nfs_dask.ingestion.merged_columns import MergedColumns
 from nfs_dask.ingestion.merging import MergedRange
 from nfs_dask.ingestion.segments import Segment
@@ -62,6 +63,8 @@ class CountedTexts(Source):
         The vocabulary that was merged with, if one was given.
     n_documents
         How many documents the frequencies are of that tf-idf goes by; None: these.
+    kept
+        Names of the further columns.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class CountedTexts(Source):
         classes: Array | None = None,
         fixed: Fixed | None = None,
         n_documents: int | None = None,
+        kept: tuple[str, ...] = (),
     ) -> None:
         check_regions(regions)
         filled = [(number, segment) for number, segment in enumerate(segments) if segment.n_documents]
@@ -100,6 +104,18 @@ class CountedTexts(Source):
         )
         self.n_documents = self.n_rows if n_documents is None else n_documents
         self._sizes = self._measured([segment for _, segment in filled])
+        self._kept = self._columns_kept(kept, [segment for _, segment in filled])
+
+    @property
+    def annotations(self) -> KeptColumns | None:
+        return self._kept
+
+    def _columns_kept(self, names: tuple[str, ...], segments: list[Segment]) -> KeptColumns | None:
+        if not names:
+            return None
+        first_rows = (*(part.first_row for part in self._parts), self.n_rows)
+        files = tuple(segment.name for segment in segments)
+        return KeptColumns(self.folder, names, files, first_rows, tuple(segment.distinct for segment in segments))
 
     def _measured(self, segments: list[Segment]) -> Sizes:
         index = 4 if self.n_features <= _WIDE else 8

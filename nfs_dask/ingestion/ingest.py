@@ -68,6 +68,7 @@ def ingest(
     delimiter: str | None = None,
     block_bytes: int | str | None = None,
     on_error: str = "fail",
+    keep: Sequence[str] = (),
     append: bool = False,
     overwrite: bool = False,
     engine: Engine | None = None,
@@ -121,6 +122,9 @@ def ingest(
     on_error
         What to do about an undecodable, missing, unlabelled or broken document: "fail", or "skip" it and say so. An
         empty text is none of these: it is a document without words.
+    keep
+        Further columns of documents, whose values the store has for each row, as text: for ``where=`` of
+        `open_dataset`, for ``folds=``, and for people. Of an AnnData all columns of rows are kept anyway.
     append
         Add the rows to the store; texts are read with its own settings, which have to be given again, and its own
         vocabulary, whatever ``min_df``, ``max_df`` and ``max_features`` say.
@@ -130,7 +134,7 @@ def ingest(
         Where the work runs; None chooses as for a pass.
     """
     columns = DocumentParameters(
-        text_column, regions, label_column, weight_column, where, encoding, on_error, delimiter
+        text_column, regions, label_column, weight_column, where, encoding, on_error, delimiter, keep
     )
     terms = TermParameters(
         analyzer=analyzer,

@@ -13,7 +13,7 @@ A segment is written once, by one task; merging reads ranges of its terms, and l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from nfs_dask.arrays.block import Array, smallest_integer
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.files.arrayfile import intact, write_arrays
 from nfs_dask.files.folder import Folder
+from nfs_dask.ingestion.kept_columns import KeptTexts, columns_of
 from nfs_dask.ingestion.ranges import Sample, sample_terms, terms_nbytes, thinned
 from nfs_dask.text.hashed_columns import by_column
 from nfs_dask.text.settings import TextSettings
@@ -51,6 +52,7 @@ class Segment:
     terms_nbytes: int  # what the terms take where they are merged
     classes: tuple[Any, ...] | None  # what codes stand for; None: no labels
     weighted: bool
+    distinct: tuple[int, ...] = ()  # texts of each of the further columns
     samples: tuple[Sample, ...] = ()  # a few of those in the file
 
     def to_json(self) -> dict[str, Any]:
@@ -59,9 +61,10 @@ class Segment:
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> Segment:
         """As the facts of its file have it."""
-        classes = None if facts["classes"] is None else tuple(facts["classes"])
+        tuples: dict[str, Any] = {name: tuple(facts[name]) for name in ("cuts", "distinct")}
+        tuples["classes"] = None if facts["classes"] is None else tuple(facts["classes"])
         samples = thinned([Sample.from_json(found) for found in facts["samples"]])
-        return cls(**{**facts, "cuts": tuple(facts["cuts"]), "classes": classes, "samples": samples})
+        return cls(**{**facts, **tuples, "samples": samples})
 
 
 def write_segment(
@@ -74,6 +77,7 @@ def write_segment(
     weights: Array | None = None,
     classes: Array | Sequence[Any] | None = None,
     *,
+    kept: Mapping[str, KeptTexts] | None = None,
     block_entries: int = BLOCK_ENTRIES,
 ) -> Segment:
     """Write what was counted, once it is in order; doing it again leaves the same bytes.
@@ -84,10 +88,13 @@ def write_segment(
         Terms ascending, and ids ascending in each row. Document i and region r are row ``i * n_regions + r``.
     codes, weights
         For each document; codes are positions in ``classes``, or -1.
+    kept
+        Further columns.
     block_entries
         About how many entries to read at once later.
     """
     assert (len(counted.indptr) - 1) % n_regions == 0
+    kept = kept or {}
     terms, rows = _arrays(counted, settings, n_regions)
     if codes is not None:
         rows["codes"] = codes.astype(np.int32)
@@ -112,9 +119,15 @@ def write_segment(
         terms_nbytes=terms_nbytes(names),
         classes=None if codes is None else tuple(np.asarray(classes).tolist()),
         weighted=weights is not None,
+        distinct=tuple(len(column.codes) for column in kept.values()),
     )
     samples = sample_terms(names, terms.get("columns"))
-    write_arrays(folder, name, terms | rows, segment.to_json() | {"samples": [one.to_json() for one in samples]})
+    write_arrays(
+        folder,
+        name,
+        terms | rows | columns_of(kept),
+        segment.to_json() | {"samples": [one.to_json() for one in samples]},
+    )
     return replace(segment, samples=thinned(samples))
 
 

@@ -27,6 +27,7 @@ from nfs_dask.ingestion.counted_source import CountedTexts
 from nfs_dask.ingestion.given_vocabulary import Fixed, write_fixed
 from nfs_dask.ingestion.ingest_folder import open_workplace
 from nfs_dask.ingestion.ingest_report import Seen
+from nfs_dask.ingestion.kept_columns import check_keepable
 from nfs_dask.ingestion.merging import MergedRange, MergeTask, choose_bounds, choose_cuts, merge_range
 from nfs_dask.ingestion.segments import Segment
 from nfs_dask.ingestion.text_options import TextOptions
@@ -80,6 +81,7 @@ class TextIngest:
 
     def check(self) -> None:
         """Refuse what would fail after all the work had been done."""
+        check_keepable(self.data.columns.kept)
         if not self.append:
             check_place(self.store, self.overwrite)
             return
@@ -164,9 +166,11 @@ def _merge_and_write(
     ranges = _merge(ingest, folder, executor, plan, segments, fixed)
     settings, regions = ingest.terms.settings, ingest.regions
     n_documents = stored_facts(ingest.store).n_documents if ingest.append else None
-    counted = CountedTexts(folder, segments, ranges, settings, regions=regions, fixed=fixed, n_documents=n_documents)
-    source = _labelled(ingest, counted, pieces, seen)
     columns = ingest.data.columns
+    counted = CountedTexts(
+        folder, segments, ranges, settings, regions=regions, fixed=fixed, n_documents=n_documents, kept=columns.kept
+    )
+    source = _labelled(ingest, counted, pieces, seen)
     text = columns.text[0] if len(columns.text) == 1 else None
     report = seen.to_json() | {"columns": {"text": text, "label": columns.label}}
     report |= {} if ingest.append else _of_terms(ranges)  # the vocabulary is that of the first ingest
