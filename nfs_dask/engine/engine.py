@@ -130,7 +130,8 @@ class Engine(ABC):
                 place.begin(plan)
                 logger.debug("%s", plan)
                 shipped = plan.resources.remote and source.is_shipped
-                job = Job(statistic, None if shipped else source, plan, source.trusted, checkpoints=place.checkpoints)
+                trusted = source.trusted_for(statistic.accepts)
+                job = Job(statistic, None if shipped else source, plan, trusted, checkpoints=place.checkpoints)
                 carry_out = _dense if plan.strategy == "dense" else _scatter
                 panels = carry_out(job, source, executor, place, kept)
             place.complete()

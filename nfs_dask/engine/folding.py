@@ -89,5 +89,6 @@ def fold_in_place(statistic: Statistic, source: Source) -> Reduction:
     """One pass in the calling thread, block by block into a single state."""
     started = time.perf_counter()
     fold = Fold(statistic.zero(), Coverage.of(0, source.n_blocks))
-    fold_blocks(statistic, source.blocks(0, source.n_blocks), fold, source.trusted).check(source.n_blocks)
+    trusted = source.trusted_for(statistic.accepts)
+    fold_blocks(statistic, source.blocks(0, source.n_blocks), fold, trusted).check(source.n_blocks)
     return Reduction(MemoryPanels(fold.state, source.n_features), None, time.perf_counter() - started)

@@ -246,7 +246,7 @@ def judge(task: ModelTask) -> Evaluation:
             labels, codes = encode(batch.labels, batch.n_documents)
             seen.note(batch)
         assert labels is not None, "what is compared has labels"
-        found += _judged(model, model.scores(block, task.rows.trusted), labels, codes, seen)
+        found += _judged(model, model.scores(block, task.trusted), labels, codes, seen)
     return found
 
 

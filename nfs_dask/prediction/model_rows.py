@@ -72,6 +72,11 @@ class ModelTask:
     model: Model
     what: What = "scores"
 
+    @property
+    def trusted(self) -> bool:
+        """Whether models need not look at values; stored negative ones are not for each of them."""
+        return self.rows.trusted_for("real") if isinstance(self.rows, Source) else self.rows.trusted
+
     def read(self) -> Iterator[tuple[Block, Batch | None]]:
         """The rows, and the batch of documents they come from; None for rows of numbers."""
         if isinstance(self.rows, ReadDocuments):

@@ -59,7 +59,7 @@ def score(X: Any, model: Model, what: What, engine: Engine | None = None) -> Any
 def score_run(task: ModelTask) -> Array:
     """One task: the scores of some blocks, put together."""
     blocks = task.rows.blocks(task.start, task.stop)
-    return _together([score_block(task.model, block, task.what, task.rows.trusted) for block in blocks])
+    return _together([score_block(task.model, block, task.what, task.trusted) for block in blocks])
 
 
 def score_block(model: Model, block: Block, what: What, trusted: bool = False) -> Array:
@@ -134,7 +134,7 @@ def classify(task: ModelTask) -> Verdicts:
     seen, left_out, first, met = 0, 0, None, Seen()
     others: dict[str, list[Any]] = {}
     for block, batch in task.read():
-        found.append(task.model.scores(block, task.rows.trusted))
+        found.append(task.model.scores(block, task.trusted))
         rows.append(seen + (np.arange(block.n_rows) if batch is None else batch.rows))
         seen += block.n_rows if batch is None else batch.seen
         problems = () if batch is None else batch.problems

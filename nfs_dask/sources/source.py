@@ -103,6 +103,10 @@ class Source(ABC):
         """How large blocks are; of a Dask collection this may take reading a chunk."""
         return self._sizes
 
+    def trusted_for(self, accepts: Kind) -> bool:
+        """Whether values need no further look: they were checked when they were written, and none may be negative."""
+        return self.trusted and (accepts == "signed" or self.kind != "signed")
+
     @abstractmethod
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """The rows of blocks ``start .. stop - 1`` in order; a large block may come in several pieces."""
