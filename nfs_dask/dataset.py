@@ -110,7 +110,8 @@ class Dataset:
         """The classes, for a method that needs so many of them."""
         if self.classes is None:
             raise InputError(
-                f"{self!r} has no labels; name the column that holds them, or give one label for each row (labels=...)"
+                f"{self!r} has no labels; name the column that holds them when you open it, or give each row a label "
+                "when you ingest it"
             )
         if len(self.classes) == 0:
             raise InputError(f"no document of {self!r} has a label; give every document one of at least two classes")

@@ -27,6 +27,10 @@ _JSON = "nfs_dask.json"  # keys of what travels with the click context
 _ANSWERED = "nfs_dask.answered"
 _KEPT = "nfs_dask.kept"
 
+_NUMBERS = {  # how click calls numbers that may not be any
+    "is not a valid float range.": "is not a number; give one such as 0.5",
+    "is not a valid integer range.": "is not a whole number; give one such as 2",
+}
 _PIPE_WIDTH = 200  # columns where no terminal says how many there are; tables take what they need
 
 
@@ -155,7 +159,10 @@ def reporting(ctx: click.Context) -> Iterator[None]:
         with announced(say), _logging(), _warnings(ctx):
             yield
     except click.UsageError as error:
-        message = fitted(f"Error: {error.format_message()}", error_width()).removeprefix("Error: ")
+        said = error.format_message()
+        for type_of_click, plain in _NUMBERS.items():
+            said = said.replace(type_of_click, plain)
+        message = fitted(f"Error: {said}", error_width()).removeprefix("Error: ")
         raise click.UsageError(message, error.ctx) from None
     except NfsDaskError as error:
         _fail(ctx, in_shell_words(str(error), _command(ctx)), type(error).__name__, error.exit_code)
@@ -177,7 +184,8 @@ def _command(ctx: click.Context) -> click.Command | None:
 def _described(error: OSError) -> str:
     """What the system or a remote place said, and about which file where it said that."""
     if error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        advice = "; check the path" if error.errno == errno.ENOENT else ""
+        return f"{error.filename}: {error.strerror}{advice}"
     return error.strerror or str(error) or type(error).__name__
 
 
@@ -220,7 +228,9 @@ class _StandardError(logging.StreamHandler[TextIO]):
         super().__init__(sys.stderr)
 
     def format(self, record: logging.LogRecord) -> str:
-        return fitted(printable(super().format(record)), error_width())
+        context = click.get_current_context(silent=True)
+        said = in_shell_words(super().format(record), None if context is None else context.command)
+        return fitted(printable(said), error_width())
 
 
 @contextmanager

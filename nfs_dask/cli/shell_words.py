@@ -6,11 +6,16 @@ import re
 
 import click
 
-_VALUE = r"""(?P<value>'[^']*'|"[^"]*"|True|-?[\w.+-]+)?"""
+_VALUE = r"""(?P<value>'[^']*'|"[^"]*"|\([^()]*\)|True|-?[\w.+-]+)?"""
+_FUNCTIONS = {
+    "nfs_dask.store.publish.clean_up": "nfs-dask ingest --clean-up",
+    "nfs_dask.ingest": "nfs-dask ingest",
+    "nfs_dask.cross_validate": "nfs-dask path --choose cv",
+}
 
 
 def in_shell_words(message: str, command: click.Command | None) -> str:
-    """A message with the options of a command in place of parameters of the same names.
+    """A message with the options of a command in place of parameters of the same names, and commands of functions.
 
     >>> @click.command()
     ... @click.option("--text-column")
@@ -20,6 +25,8 @@ def in_shell_words(message: str, command: click.Command | None) -> str:
     >>> in_shell_words("k=0 keeps nothing; say text_column= or overwrite=True; text_column='a' is not there", fit)
     "-k 0 keeps nothing; say --text-column or --overwrite; --text-column 'a' is not there"
     """
+    for function, typed in _FUNCTIONS.items():
+        message = message.replace(function, typed)
     for option in command.params if command is not None else ():
         if isinstance(option, click.Option) and option.name is not None:
             message = _replaced(message, option)
@@ -43,5 +50,7 @@ def _replaced(message: str, option: click.Option) -> str:
 
 
 def _plain(value: str) -> str:
-    """A value in double quotes that needs none in a shell."""
+    """A value in double quotes that needs none in a shell, and a pair as it is typed."""
+    if value.startswith("("):
+        return ",".join(part.strip() for part in value[1:-1].split(","))
     return value[1:-1] if re.fullmatch(r'"[\w-]+"', value) else value

@@ -211,14 +211,13 @@ def held(folder: Folder, what: str) -> Iterator[Claim]:
 def _by(holder: Holder | None) -> str:
     if holder is None:
         return (
-            "by another process, or one died while it wrote; if none is running, add --clean-up to nfs-dask ingest, or "
-            "call nfs_dask.store.publish.clean_up, and try again"
+            "by another process, or one died while it wrote; if none is running, clear the place with "
+            "nfs_dask.store.publish.clean_up, and try again"
         )
     if holder.here:
         return f"by {holder}, which is running; wait until it has finished, or choose another place"
     heard = max(0, round(time.time() - holder.alive))
     return (
         f"by {holder}, of which there was a sign of life {heard} s ago; wait until it has finished. If it is gone, the "
-        f"place is free {GONE_SECONDS:.0f} s after the last sign, or at once with --clean-up of nfs-dask ingest "
-        "(nfs_dask.store.publish.clean_up)"
+        f"place is free {GONE_SECONDS:.0f} s after the last sign, or at once with nfs_dask.store.publish.clean_up"
     )

@@ -49,8 +49,8 @@ def _tidied(folder: Folder, claim: Claim, resumable: bool) -> Iterator[None]:
         claim.release()
         if resumable and len(folder.names()) > 1:
             logger.warning(
-                "what was finished is kept in %s; the same ingest goes on from there, and --clean-up "
-                "(nfs_dask.store.publish.clean_up) removes it",
+                "what was finished is kept in %s; the same ingest goes on from there, and "
+                "nfs_dask.store.publish.clean_up removes it",
                 folder.location,
             )
         else:
@@ -75,7 +75,6 @@ def _enter(folder: Folder, identity: dict[str, Any], store: Folder) -> None:
     if differing:
         raise ResumeError(
             f"an interrupted ingest into {store.location} was begun with other {', '.join(differing)}. Ingest what it "
-            f"was begun with, or remove what it left: {folder.location} (--clean-up does, and "
-            "nfs_dask.store.publish.clean_up)"
+            f"was begun with, or remove what it left, {folder.location}, with nfs_dask.store.publish.clean_up"
         )
     logger.info("going on with the ingest begun in %s", folder.location)

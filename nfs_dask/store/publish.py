@@ -99,7 +99,7 @@ def check_new(folder: Folder, *, overwrite: bool = False) -> None:
     if folder.names() or (not folder.remote and os.path.exists(folder.location) and not os.path.isdir(folder.location)):
         raise StoreError(
             f"{folder.location} exists; choose another place, append=True to add rows to a store, overwrite=True to "
-            "replace one, or remove it first (nfs-dask ingest --clean-up removes what an interrupted one left)"
+            "replace one, or remove it first (nfs_dask.store.publish.clean_up removes what an interrupted one left)"
         )
 
 

@@ -82,6 +82,8 @@ def test_parameters_become_the_options_of_the_command() -> None:
     )
     assert in_shell_words("k=5 and overwrite=True", fit) == "-k 5 and --overwrite"
     assert in_shell_words("/tmp/my_text_column/a.csv", ingest) == "/tmp/my_text_column/a.csv"
+    assert in_shell_words("ngrams=(2, 1); the", ingest) == "--ngrams 2,1; the"
+    assert in_shell_words("nfs_dask.store.publish.clean_up removes it", fit) == "nfs-dask ingest --clean-up removes it"
     assert in_shell_words("anything", None) == "anything"
 
 

@@ -95,7 +95,7 @@ def test_a_holder_elsewhere_counts_as_gone_after_a_while(tmp_path, silent, monke
         take(folder, "it").release()
         return
     with pytest.raises(
-        StoreError, match=rf"process 7 on far, .* life {silent}\d? s ago; .* free 180 s after .*clean-up"
+        StoreError, match=rf"process 7 on far, .* life {silent}\d? s ago; .* free 180 s after .*clean_up"
     ):
         take(folder, "it")
 
