@@ -19,6 +19,7 @@ from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import PathLike, expand
 from nfs_dask.files.folder import Folder, is_url
 from nfs_dask.sources.open_source import SVMLIGHT
+from nfs_dask.store.header import MODEL
 
 MATRICES = (".npz", ".h5ad", ".zarr", *SVMLIGHT, *(f"{suffix}.gz" for suffix in SVMLIGHT))
 STORE_FILES = ("zarr.json", ".zgroup", ".zattrs")
@@ -118,6 +119,8 @@ def _sort_of(place: str, alone: bool) -> Sort:
     if _is_folder(place):
         if place_is_matrix(place):
             raise InputError(f"{printable(place)} is a store, which holds no texts; open it with nfs_dask.open_dataset")
+        if _is_model(Folder.of(place)):
+            raise InputError(f"{printable(place)} holds a model, and no documents; give a file or folder of documents")
         return "folders"
     if not _exists(place):
         raise StoreError(f"{_shown(place)} is missing; check the path{_perhaps_text(place)}")
@@ -127,6 +130,10 @@ def _sort_of(place: str, alone: bool) -> Sort:
         f"{printable(place)} is of no known format; documents are in files that end in {', '.join(FORMATS)}, these "
         f"with {', '.join(OPENERS)}, archives ({', '.join(SUFFIXES)}), or folders; matrices in {', '.join(MATRICES)}"
     )
+
+
+def _is_model(folder: Folder) -> bool:
+    return folder.exists(MODEL) and any(name.startswith("arrays-") for name in folder.names())
 
 
 def _is_folder(place: str) -> bool:

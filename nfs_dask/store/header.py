@@ -31,6 +31,7 @@ from nfs_dask.store.row_columns import RowColumn
 from nfs_dask.store.text_facts import TextFacts
 
 FORMAT = 2  # 1 had values as narrow as one byte, and row pointers always of 64 bits
+MODEL = "model.json"  # of a saved model
 ROOT = "zarr.json"
 INDEX_NAMES = 1 << 21  # up to here AnnData's index holds names; it takes 8 s and 2 GB to open one of 12 million
 RECORD = 24  # bytes of one receipt at rest: a digest and a size

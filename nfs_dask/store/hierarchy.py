@@ -9,7 +9,7 @@ from typing import Any
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.files.sealed import json_object
-from nfs_dask.store.header import ROOT
+from nfs_dask.store.header import MODEL, ROOT
 from nfs_dask.store.layout import Json
 
 OURS = "give the folder or URL that nfs_dask.ingest wrote, or an AnnData Zarr store"
@@ -95,6 +95,8 @@ def _refusal(folder: Folder) -> StoreError:
     where = folder.location
     if not folder.remote and os.path.isfile(where):
         return StoreError(f"{where} is a file, not a Zarr store; {OURS}")
+    if folder.exists(MODEL):
+        return StoreError(f"{where} holds a model, and no data; {OURS}")
     inside = folder.names()
     if inside:
         return StoreError(f"{where} is not a Zarr store: it holds {', '.join(inside[:3])} but no {ROOT}; {OURS}")

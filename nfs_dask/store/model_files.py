@@ -26,10 +26,10 @@ from nfs_dask.files.sealed import MOST_JSON, sealed, unsealed
 from nfs_dask.models.families import Family
 from nfs_dask.models.model import Evidence, Model
 from nfs_dask.registry import METHODS, family_of
+from nfs_dask.store.header import MODEL, ROOT
 from nfs_dask.store.states import read_array, write_arrays
 from nfs_dask.store.text_models import keep_vocabulary, text_features, text_json, vocabulary_folder
 
-MODEL = "model.json"
 KIND = "nfs-dask model"
 FORMAT = 1
 _FOLDER = re.compile(r"arrays-[0-9a-f]{16}")
@@ -135,7 +135,8 @@ def _header(model: Model, parameters: dict[str, Any], name: str, arrays: dict[st
 
 def _read_header(folder: Folder) -> dict[str, Any]:
     if not folder.exists(MODEL):
-        raise StoreError(f"{folder.location} holds no model; give the folder that save() or nfs-dask fit wrote")
+        what = " but a dataset" if folder.exists(ROOT) else ""
+        raise StoreError(f"{folder.location} holds no model{what}; give the folder that save() or nfs-dask fit wrote")
     if folder.size(MODEL) > MOST_JSON:
         raise StoreError(f"{folder.path(MODEL)} is larger than any model of ours; it is not one")
     try:
