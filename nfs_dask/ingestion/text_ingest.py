@@ -82,6 +82,10 @@ class TextIngest:
     def check(self) -> None:
         """Refuse what would fail after all the work had been done."""
         check_keepable(self.data.columns.kept)
+        for what, values in (("labels", self.labels), ("weights", self.weights)):
+            if isinstance(values, (str, bytes, Mapping, Set)):
+                named = f", or name a column of the documents by {what[:-1]}_column=" if isinstance(values, str) else ""
+                raise InputError(f"{what}= is {a_type(values)}; give a list or an array, one for each document{named}")
         if not self.append:
             check_place(self.store, self.overwrite)
             return
@@ -160,6 +164,7 @@ def _merge_and_write(
         raise
     segments = [segment for piece in pieces for segment in piece.segments]
     if not segments:
+        folder.remove()
         reason = f" ({seen})" if seen.left_out else f" ({seen.passed_over:,} do not meet where=)" if seen.seen else ""
         raise InputError(f"there are no documents to ingest{reason}; give at least one")
     fixed = _write_vocabulary(ingest, folder)
@@ -256,7 +261,7 @@ def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPiec
         values = values.compute() if is_collection(values) else values
         if what == "weights" and isinstance(values, Real):
             values = np.full(seen.seen, values)
-        if values is not None and (_is_single(values) or isinstance(values, (str, bytes, Mapping, Set))):
+        if values is not None and _is_single(values):
             raise InputError(f"{what}= is {a_type(values)}; give a list or an array, one for each document")
         if values is not None and len(values) != seen.seen:
             raise InputError(f"there are {seen.seen:,} documents but {len(values):,} {what}; give one for each")
