@@ -119,7 +119,7 @@ class SparseBernoulliNB(RankedNaiveBayes):
         if source.trusted and source.kind is not None:
             raise InputError(
                 f"the data hold {source.kind} values, and Bernoulli naive Bayes takes 0 and 1; "
-                "SparseBernoulliNB(binarize=0.0) counts every value above 0 as 1"
+                "with binarize=0.0 every value above 0 counts as 1"
             )
         return BinaryCounts(n_classes)
 

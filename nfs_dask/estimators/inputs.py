@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -38,6 +39,8 @@ def open_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset
         if y is None and sample_weight is None:
             return X
         return Dataset(open_source(X.source, one_column(y), sample_weight), X.location, reuse=X.reuse)
+    if isinstance(X, (str, os.PathLike)):
+        raise InputError(f"X={str(X)!r} is a path; fit what nfs_dask.open_dataset or nfs_dask.ingest makes of it")
     if y is None:
         raise InputError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None; give one "
@@ -91,7 +94,7 @@ def note_features(estimator: Any, X: Any, source: Source, *, reset: bool) -> Non
     elif source.n_features != estimator.n_features_in_:
         raise InputError(
             f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input"
+            f"{estimator.n_features_in_} features as input; give the features of the training data, in the same order"
         )
 
 
@@ -267,9 +270,20 @@ def _columns_named(names: Sequence[str], source: Source) -> dict[str, int]:
         columns = np.arange(first, min(first + NAMES_AT_A_TIME, source.n_features))
         here = source.names(columns)
         if here is None:
-            raise InputError(f"always names {names[0]!r}, but the features of these data have no names; give indices")
+            return _columns_numbered(names, source.n_features)
         found |= {name: first + i for i, name in enumerate(here) if name in wanted and name not in found}
         if len(found) == len(wanted):
             return found
     missing = [name for name in names if name not in found]
-    raise InputError(f"always names {missing[0]!r}, which is not the name of a feature; check its spelling")
+    raise InputError(f"always={missing[0]!r} is not the name of a feature; check its spelling")
+
+
+def _columns_numbered(names: Sequence[str], n_features: int) -> dict[str, int]:
+    """Where some features without names are, by what they are called where they are shown."""
+    known = {f"x{column}": column for column in (int(name[1:]) for name in names if name[1:].isdecimal())}
+    for name in names:
+        if not known.get(name, n_features) < n_features:
+            raise InputError(
+                f"always={name!r} is not a feature; as they have no names, they are called 'x0' to 'x{n_features - 1}'"
+            )
+    return known

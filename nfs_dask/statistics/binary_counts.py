@@ -40,7 +40,7 @@ def check_binary(block: Block) -> None:
     if bad >= 0:
         raise InputError(
             f"value {block.data[bad]} in {block.where(bad)}: Bernoulli naive Bayes takes 0 and 1; "
-            "SparseBernoulliNB(binarize=0.0) counts every value above 0 as 1"
+            "with binarize=0.0 every value above 0 counts as 1"
         )
 
 
