@@ -178,8 +178,9 @@ def check_values(block: Block, kind: Kind) -> None:
         value = block.data[bad]
         what = "NaN" if value != value else "infinite" if np.isinf(value) else "negative"
         allowed = "finite values" if kind == "signed" else "finite values of zero or more"
-        advice = ". Negative values in data passed to it can be clipped or shifted first" if what == "negative" else ""
-        raise InputError(f"{what} value {value} in {block.where(bad)}; this method takes {allowed}{advice}")
+        mended = "clipped or shifted" if what == "negative" else "replaced or left out"
+        advice = f"{what if what == 'NaN' else what.capitalize()} values in data passed to it can be {mended} first"
+        raise InputError(f"{what} value {value} in {block.where(bad)}; this method takes {allowed}. {advice}")
 
 
 def distinct(block: Block) -> tuple[Block, bool]:

@@ -25,7 +25,7 @@ def encode(y: Any, n_rows: int | None = None) -> tuple[Array, Array]:
     """
     values = as_column(y, "y")
     if n_rows is not None and len(values) != n_rows:
-        raise InputError(f"X has {n_rows} rows but y has {len(values)} labels; give one label for each row of X")
+        raise InputError(f"there are {n_rows} rows but {len(values)} labels; give one label for each row")
     if _is_pandas(values):
         return _sorted(*_factorize_pandas(values))
     if values.dtype.kind in "iu":

@@ -152,7 +152,7 @@ REFUSED = {
     ),
     "the documents have no labels": lambda f: (nfs.load_model(f / "texts.model"), TEXTS, {}),
     "was fitted to a matrix": lambda f: (nfs.load_model(f / "rows.model"), TEXTS, {"y": LABELS}),
-    "X has 120 rows but y has 3": lambda f: (nfs.load_model(f / "texts.model"), TEXTS, {"y": LABELS[:3]}),
+    "there are 120 rows but 3": lambda f: (nfs.load_model(f / "texts.model"), TEXTS, {"y": LABELS[:3]}),
     "3 features": lambda f: (nfs.load_model(f / "rows.model"), X[:, :3], {"y": LABELS}),
     "labels of the same kind": lambda f: (nfs.load_model(f / "texts.model"), TEXTS, {"y": CODES}),
 }

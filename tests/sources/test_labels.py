@@ -112,7 +112,7 @@ def test_what_is_not_a_label_is_refused(y, message):
 
 
 def test_lengths_are_compared():
-    with pytest.raises(InputError, match="X has 4 rows but y has 3 labels"):
+    with pytest.raises(InputError, match="there are 4 rows but 3 labels"):
         encode([0, 1, 0], 4)
     with pytest.raises(InputError, match="X has 4 rows but sample_weight has 3 entries"):
         sample_weights([1, 1, 1], 4)

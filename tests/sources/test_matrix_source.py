@@ -222,7 +222,7 @@ def test_what_is_not_a_matrix_is_refused(X, message):
 @pytest.mark.parametrize(
     ("y", "weights", "message"),
     [
-        ([0, 1], None, "X has 23 rows but y has 2 labels"),
+        ([0, 1], None, "there are 23 rows but 2 labels"),
         (np.zeros(23, int), [1, 2], "X has 23 rows but sample_weight has 2 entries"),
     ],
 )

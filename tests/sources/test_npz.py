@@ -106,7 +106,7 @@ def test_many_files_are_stacked(tmp_path):
 
 def test_given_lengths_must_agree(tmp_path):
     source = NpzSource(write(tmp_path / "X.npz", **members()))
-    with pytest.raises(InputError, match="X has 40 rows but y has 3 labels"):
+    with pytest.raises(InputError, match="there are 40 rows but 3 labels"):
         Labelled(source, [1, 2, 3])
     with pytest.raises(InputError, match="9 columns but 2 names"):
         Labelled(source, names=["a", "b"])

@@ -103,7 +103,7 @@ def test_a_folder_or_url_is_a_zarr_store(files, monkeypatch):
         ("FILES/all.npz", {"layer": "raw"}, "npz file has no layers"),
         ("FILES/part-1.svm", {"layer": "raw"}, "svmlight file has no layers"),
         ("FILES/part-1.svm", {"labels": "class"}, "no columns besides its labels"),
-        ("FILES/all.npz", {"y": Y[:4]}, "X has 30 rows but y has 4 labels"),
+        ("FILES/all.npz", {"y": Y[:4]}, "there are 30 rows but 4 labels"),
         ("FILES/all.npz", {"sample_weight": [1]}, "X has 30 rows but sample_weight has 1"),
         ("FILES/all.npz", {"names": ["a"]}, "6 columns but 1 names"),
     ],
