@@ -7,15 +7,15 @@ import re
 import click
 
 _VALUE = r"""(?P<value>'[^']*'|"[^"]*"|\([^()]*\)|True|-?[\w.+-]+)?"""
-_FUNCTIONS = {
+_WORDS = {
     "nfs_dask.store.publish.clean_up": "nfs-dask ingest --clean-up",
     "nfs_dask.ingest": "nfs-dask ingest",
-    "nfs_dask.cross_validate": "nfs-dask path --choose cv",
+    "X has": "the data have",
 }
 
 
 def in_shell_words(message: str, command: click.Command | None) -> str:
-    """A message with the options of a command in place of parameters of the same names, and commands of functions.
+    """A message with the options of a command in place of parameters of the same names, and of functions commands.
 
     >>> @click.command()
     ... @click.option("--text-column")
@@ -25,8 +25,8 @@ def in_shell_words(message: str, command: click.Command | None) -> str:
     >>> in_shell_words("k=0 keeps nothing; say text_column= or overwrite=True; text_column='a' is not there", fit)
     "-k 0 keeps nothing; say --text-column or --overwrite; --text-column 'a' is not there"
     """
-    for function, typed in _FUNCTIONS.items():
-        message = message.replace(function, typed)
+    for ours, typed in _WORDS.items():
+        message = message.replace(ours, typed)
     for option in command.params if command is not None else ():
         if isinstance(option, click.Option) and option.name is not None:
             message = _replaced(message, option)
