@@ -28,6 +28,15 @@ class Csr(NamedTuple):
     full: bool = False
 
 
+class Entries(NamedTuple):
+    """The entries of some rows, for kernels, which only read them."""
+
+    indptr: Array  # int64, from 0
+    indices: Array
+    data: Array
+    codes: Array  # int32
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Rows ``first_row .. first_row + n_rows - 1`` of the data. Never holds more than its own rows.
@@ -61,6 +70,13 @@ class Block:
     def nbytes(self) -> int:
         weights = 0 if self.weights is None else self.weights.nbytes
         return self.indptr.nbytes + self.indices.nbytes + self.data.nbytes + self.codes.nbytes + weights
+
+    @property
+    def entries(self) -> Entries:
+        """The entries as kernels take them: read-only, and codes of one type, as each kind is compiled for itself."""
+        codes = self.codes.astype(np.int32, copy=False)
+        pointers = np.ascontiguousarray(self.indptr)
+        return Entries(*map(kernels.read_only, (pointers, self.indices, self.data, codes)))
 
     def where(self, entry: int) -> str:
         """Name an entry the way a user can find it: block, row and column."""
@@ -173,7 +189,7 @@ def check_values(block: Block, kind: Kind) -> None:
     """Refuse values the method cannot take: NaN and infinities always, negative ones unless ``kind`` is signed."""
     if block.data.dtype.kind in "ub":
         return
-    bad = kernels.first_refused(block.data, kind != "signed")
+    bad = kernels.first_refused(kernels.read_only(block.data), kind != "signed")
     if bad >= 0:
         value = block.data[bad]
         what = "NaN" if value != value else "infinite" if np.isinf(value) else "negative"
@@ -185,10 +201,10 @@ def check_values(block: Block, kind: Kind) -> None:
 
 def distinct(block: Block) -> tuple[Block, bool]:
     """The block with each column at most once in a row, and whether entries had to be added up for that."""
-    if block.full or kernels.is_canonical(block.indptr, block.indices):
+    if block.full or kernels.is_canonical(*block.entries[:2]):
         return block, False
     if block.n_features * 4 <= block.nbytes:  # a mark per column is cheaper than sorting, and no larger than the block
-        if not kernels.has_duplicates(block.indptr, block.indices, np.full(block.n_features, -1, np.int32)):
+        if not kernels.has_duplicates(*block.entries[:2], np.full(block.n_features, -1, np.int32)):
             return block, False
     found, _ = canonical(block)
     return (found, True) if found.nnz < block.nnz else (block, False)  # whose rows were only unsorted
@@ -196,7 +212,7 @@ def distinct(block: Block) -> tuple[Block, bool]:
 
 def canonical(block: Block) -> tuple[Block, bool]:
     """The block with sorted columns and no duplicates, and whether anything had to be mended."""
-    if block.full or kernels.is_canonical(block.indptr, block.indices):
+    if block.full or kernels.is_canonical(*block.entries[:2]):
         return block, False
     from scipy import sparse  # only for data that came unsorted
 
@@ -246,7 +262,7 @@ def integers_as_integers(block: Block) -> Block:
     if data.dtype.kind == "b":
         return replace(block, data=data.view(np.uint8))
     if data.dtype.kind == "f":
-        low, high, whole = kernels.integer_range(data)
+        low, high, whole = kernels.integer_range(kernels.read_only(data))
         if not whole or max(-low, high) >= _MOST:
             return block
         return replace(block, data=data.astype(smallest_integer(int(low), int(high))))

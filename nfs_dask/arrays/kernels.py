@@ -73,6 +73,13 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def read_only(array: Any) -> Any:
+    """A view that cannot be written, so that a kernel is compiled for one kind of the arrays that it only reads."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def _clear_cache(compiled: Any) -> None:
     """Delete the damaged cache files of one kernel, so that the next process starts clean."""
     path = Path(compiled.stats.cache_path or os.devnull)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.block import Array, Block, column_type
+from nfs_dask.arrays.kernels import kernel, read_only
 
 MANY = 1 << 15  # stretches; their starts still fit the cache of a core
 
@@ -43,7 +43,7 @@ class Lookup:
         if self.starts is None:
             return columns.astype(np.int64, copy=False)
         out = np.empty(len(columns), np.int64)
-        _locate(columns, self.columns, self.starts, self.shift, out)
+        _locate(read_only(columns), read_only(self.columns), self.starts, self.shift, out)
         return out
 
     def take(self, block: Block) -> tuple[Array, Array, Array]:
@@ -51,7 +51,8 @@ class Lookup:
         positions = self.positions(block.indices)
         kept = positions >= 0
         through = np.concatenate(([0], np.cumsum(kept)))
-        return through[block.indptr], positions[kept], block.data[kept]
+        columns = positions[kept].astype(column_type(len(self.columns)), copy=False)
+        return through[block.indptr], columns, block.data[kept]
 
 
 @kernel

@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from nfs_dask.arrays import kernels
-from nfs_dask.arrays.block import Array, Block
+from nfs_dask.arrays.block import Array, Block, column_type
 from nfs_dask.files.arrayfile import ArrayFile, ArrayFileWriter
 from nfs_dask.files.folder import Folder
 
@@ -58,19 +58,18 @@ class SpoolWriter:
         """Sort a block's entries into buckets and append them."""
         tiling = self._tiling
         sizes = np.zeros(tiling.n_buckets, np.int64)
-        kernels.bucket_sizes(block.indptr, block.indices, block.codes, tiling.shift, tiling.n_classes, sizes)
+        indptr, indices, data, codes = block.entries
+        kernels.bucket_sizes(indptr, indices, codes, tiling.shift, tiling.n_classes, sizes)
         self.tiles += sizes.reshape(-1, tiling.n_classes).sum(axis=1)
         starts = np.cumsum(sizes) - sizes
         ends = starts.copy()
         columns = np.empty(block.nnz, np.uint16 if tiling.shift <= 16 else np.uint32)
         values = np.empty(block.nnz, block.data.dtype)
-        kernels.bucket_entries(
-            block.indptr, block.indices, block.data, block.codes, tiling.shift, tiling.n_classes, ends, columns, values
-        )
+        kernels.bucket_entries(indptr, indices, data, codes, tiling.shift, tiling.n_classes, ends, columns, values)
         piece = {"columns": columns, "values": values, "ends": ends}
         if block.weights is not None:
             rows = np.empty(block.nnz, np.int32)
-            kernels.bucket_rows(block.indptr, block.indices, block.codes, tiling.shift, tiling.n_classes, starts, rows)
+            kernels.bucket_rows(indptr, indices, codes, tiling.shift, tiling.n_classes, starts, rows)
             piece["weights"] = block.weights[rows]
         for name, array in piece.items():
             self._writer.add(f"{self._pieces}.{name}", array)
@@ -152,16 +151,15 @@ def as_block(parts: Sequence[SpooledEntries], tiling: Tiling, width: int) -> Blo
     sizes = sum((np.diff(part.ends, prepend=0) for part in parts), np.zeros(len(parts[0].ends), np.int64))
     indptr = np.concatenate(([0], np.cumsum(sizes)))
     total = int(indptr[-1])
-    indices = np.empty(total, np.uint32)
+    indices = np.empty(total, column_type(width))
     values = np.empty(total, np.result_type(*{part.values.dtype for part in parts}))
     weights = None if parts[0].weights is None else np.empty(total, parts[0].weights.dtype)
     starts = indptr[:-1].copy()
     for part in parts:
         if weights is not None:
             kernels.gather_weights(part.ends, part.weights, starts.copy(), weights)
-        kernels.gather_entries(
-            part.ends, part.columns, part.values, tiling.shift, tiling.n_classes, starts, indices, values
-        )
+        columns, found = map(kernels.read_only, (part.columns, part.values))
+        kernels.gather_entries(part.ends, columns, found, tiling.shift, tiling.n_classes, starts, indices, values)
     codes = np.tile(np.arange(tiling.n_classes, dtype=np.int32), len(sizes) // tiling.n_classes)
     if weights is not None:  # every entry has a weight of its own: a row each
         indptr, codes = np.arange(total + 1), np.repeat(codes, sizes)

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct, full_rows
+from nfs_dask.arrays.kernels import read_only
 from nfs_dask.errors import InputError
 from nfs_dask.models.distance_differences import CenterTables, CsrEntries, advantages, advantages_at_zero, mismatches
 from nfs_dask.models.model import Model, of_others
@@ -139,7 +140,8 @@ class CentersModel(Model):
         """The entries of a block; all cells of the selected columns where it has them all."""
         if block.full:
             return _all_entries(block.data.reshape(block.n_rows, block.n_features)[:, self.support])
-        return CsrEntries(block.indptr, self.lookup.positions(block.indices), block.data)
+        indptr, indices, data, _ = block.entries
+        return CsrEntries(indptr, read_only(self.lookup.positions(indices)), data)
 
     def _advantages(self, block: Block) -> Array:
         """Scores for the classes that have documents."""
@@ -178,7 +180,7 @@ def _checked(block: Block, trusted: bool) -> Block:
 def _all_entries(rows: Array) -> CsrEntries:
     """All cells of a dense array of the selected features."""
     csr = full_rows(np.ascontiguousarray(rows, np.float64))
-    return CsrEntries(csr.indptr, csr.indices, csr.data)
+    return CsrEntries(*map(read_only, csr[:3]))
 
 
 def _finite(scores: Array, block: Block) -> Array:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.kernels import kernel, read_only
 from nfs_dask.errors import InputError
 from nfs_dask.models.model import Model, of_others
 from nfs_dask.solvers.logistic.likelihood import class_scores
@@ -92,9 +92,10 @@ class HybridModel(Model):
             check_values(block, "real")
         tables = self._tables
         everything = len(self.support) == self.n_features
-        columns = block.indices if everything else self.lookup.positions(block.indices)
+        indptr, indices, data, _ = block.entries
+        columns = indices if everything else read_only(self.lookup.positions(indices))
         out = np.zeros((block.n_rows, self.n_regions, tables.shape[-1]))
-        _add_entries(block.indptr, columns, block.data, tables, self.normalize, out)
+        _add_entries(indptr, columns, data, tables, self.normalize, out)
         return out[:, :, 0] if self.n_classes == 2 else out
 
     def log_odds(self, scores: Array) -> Array:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.kernels import kernel, read_only
 from nfs_dask.models.model import Model, of_others
 from nfs_dask.statistics.binary_counts import check_binary
 
@@ -102,7 +102,8 @@ class NaiveBayesModel(Model):
         block = self._checked(block, trusted)
         scores = np.tile(self.start.finite, (block.n_rows, 1))
         zeros = np.tile(self.start.zeros, (block.n_rows, 1))
-        entries = (block.indptr, self.lookup.positions(block.indices), block.data)
+        indptr, indices, data, _ = block.entries
+        entries = (indptr, read_only(self.lookup.positions(indices)), data)
         rules = (self.threshold is None, self.threshold or 0.0, self.rest is not None)
         _add_entries(*entries, *rules, *self._kernel_steps, scores, zeros)
         scores = LogTerms(scores, zeros).value

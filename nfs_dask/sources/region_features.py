@@ -16,7 +16,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, check_structure, full_rows
 from nfs_dask.sources.source import Sizes, Source
 from nfs_dask.sources.views import View
-from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable
+from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable, by_word
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.units import MiB
 
@@ -42,11 +42,6 @@ def cut(n_words: int, word_nbytes: int, panel_nbytes: int) -> tuple[int, ...]:
     """First word of each of the panels of a table, of about so many bytes at most, and the end."""
     n = min(n_words, max(1, -(-n_words * word_nbytes // panel_nbytes)))
     return tuple(n_words * i // n for i in range(n + 1))
-
-
-def _by_word(counts: Array) -> Array:
-    """The same array, laid out so that what all classes have of a word is in one place of memory."""
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(counts, 0, -1)), -1, 0)
 
 
 class TablePanels(Panels):
@@ -97,7 +92,7 @@ class Featuring:
 
     def _panels(self) -> Iterator[tuple[int, Array]]:
         for first, panel in self.counts:
-            yield first, _by_word(panel.arrays[COUNTS])
+            yield first, by_word(panel.arrays[COUNTS])
 
     def _batches(self, pieces: Iterator[Block], nbytes: int) -> Iterator[list[tuple[Block, RegionSums]]]:
         """Pieces of about so many bytes together, one at least, with what becomes of them."""

@@ -36,7 +36,7 @@ def check_binary(block: Block) -> None:
     """Refuse a block with values besides 0 and 1."""
     if block.data.dtype.kind == "b":
         return
-    bad = _first_other(block.data)
+    bad = _first_other(block.entries.data)
     if bad >= 0:
         raise InputError(
             f"value {block.data[bad]} in {block.where(bad)}: Bernoulli naive Bayes takes 0 and 1; "

@@ -73,7 +73,7 @@ def dense_rows(block: Block) -> Array:
     if block.full:
         return block.data.reshape(block.n_rows, block.n_features).astype(np.float64, copy=False)
     matrix = np.zeros((block.n_rows, block.n_features))
-    _fill(block.indptr, block.indices, block.data, matrix)
+    _fill(*block.entries[:3], matrix)
     return matrix
 
 

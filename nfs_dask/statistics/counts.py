@@ -76,14 +76,13 @@ class ClassCounts(EntrywiseStatistic):
         whole = block.data.dtype.kind != "f" and _whole(block.weights)
         name, dtype = ("sums", "int64") if whole else ("real_sums", "float64")
         out = array_of(arrays, name, self.n_classes, block.n_features, dtype)
-        kernels.add_values(block.indptr, block.indices, block.data, block.codes, block.weights, out)
+        kernels.add_values(*block.entries, block.weights, out)
 
     def _add_documents(self, arrays: dict[str, Array], block: Block) -> None:
         whole = _whole(block.weights)
         name, dtype = ("documents", "int64") if whole else ("real_documents", "float64")
         out = array_of(arrays, name, self.n_classes, block.n_features, dtype)
-        entries = (block.indptr, block.indices, block.data, block.codes)
-        kernels.add_documents(*entries, self.threshold, block.weights, out)
+        kernels.add_documents(*block.entries, float(self.threshold), block.weights, out)
 
     def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
         # A source of unknown or real kind may need the exact array and the float one beside it.
@@ -118,7 +117,7 @@ def _mass(block: Block) -> int:
         return 0
     exact = int(block.data.sum(dtype=np.int64))
     if block.data.dtype.itemsize == 8:  # of narrower types, no block has entries enough to wrap
-        _refuse_overflow(kernels.about_sum(block.data))
+        _refuse_overflow(kernels.about_sum(kernels.read_only(block.data)))
     if block.weights is None:
         return exact
     _refuse_overflow(float(exact) * int(block.weights.max(initial=0)))

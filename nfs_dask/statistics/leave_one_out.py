@@ -35,7 +35,7 @@ from nfs_dask.arrays.block import (
     check_values,
     integers_as_integers,
 )
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.kernels import kernel, read_only
 from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.errors import InputError
 
@@ -108,13 +108,13 @@ class RegionSums:
         """Of the documents of a block; ``trusted`` values were checked when the data were written."""
         block = _checked(block, table, trusted)
         self.table = table
-        self.codes = block.codes
+        self.codes = block.entries.codes
         self.removed = _removed(block, table.n_classes, leave_out)
         self.nothing = np.float64(0) if block.data.dtype.kind == "f" else np.int64(0)  # of the type values add up in
         self.lengths = np.full((block.n_rows, table.n_regions), self.nothing)
-        _add_lengths(block.indptr, block.indices, block.data, table.n_words, self.lengths)
+        _add_lengths(*block.entries[:3], table.n_words, self.lengths)
         whole = table.support is None
-        self.entries = (block.indptr, block.indices, block.data) if whole else table.columns.take(block)
+        self.entries = block.entries[:3] if whole else tuple(map(read_only, table.columns.take(block)))
         self.tokens = self.lengths
         if not whole:
             self.tokens = np.zeros_like(self.lengths)
@@ -149,8 +149,8 @@ class RegionSums:
             self.removed,
             table.n_kept,
             first,
-            counts,
-            table.smoothing,
+            np.ascontiguousarray(np.moveaxis(counts, 0, -1)),  # as `by_word` has laid it out, if it has
+            float(table.smoothing),
             _logs_of_few(table.smoothing),
             _residue(counts),
             self.nothing,
@@ -164,10 +164,15 @@ class RegionSums:
         totals = np.ascontiguousarray(table.totals.reshape(table.n_classes, table.n_tables))
         lengths = self.lengths if table.n_tables > 1 else self.lengths.sum(axis=1, keepdims=True)
         features = np.empty_like(self.logs)
-        mass = table.smoothing * table.n_words
+        mass = float(table.smoothing * table.n_words)
         left_out = (self.removed, lengths, totals, _residue(totals))
         _finish(self.logs, self.tokens, self.codes, *left_out, mass, normalize, features)
         return features[:, :, 1] - features[:, :, 0] if table.n_classes == 2 else features
+
+
+def by_word(counts: Array) -> Array:
+    """The same array, laid out so that what all classes have of a word is in one place of memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(counts, 0, -1)), -1, 0)
 
 
 @lru_cache(maxsize=4)
@@ -262,7 +267,7 @@ def _add_logs(
     smoothed logarithms of 0, 1, 2, ... Below a ``residue`` of a count, what is left of it is 0. ``nothing`` is a zero
     of the type that values add up in.
     """
-    n_classes, n_tables, width = counts.shape
+    n_tables, width, n_classes = counts.shape
     n_regions = logs.shape[1]
     together = n_regions // n_tables
     at, other = np.empty(n_regions, np.int64), np.empty(n_regions, np.int64)
@@ -297,9 +302,9 @@ def _add_logs(
                         own += data[k]
                 value = np.float64(data[j])
                 for c in range(n_classes):
-                    count = np.float64(counts[c, t, word])
+                    count = np.float64(counts[t, word, c])
                     if c == own_class:  # whole numbers are subtracted as such
-                        left = np.float64(counts[c, t, word] - own) if share == 1.0 else count - share * own
+                        left = np.float64(counts[t, word, c] - own) if share == 1.0 else count - share * own
                         count = left if left > residue * count else np.float64(0)
                     whole = np.int64(count)
                     is_few = 0 <= whole < len(few) and whole == count

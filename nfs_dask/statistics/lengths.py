@@ -16,7 +16,8 @@ N_BINS = EXACT + DOUBLINGS * STEPS
 def add_lengths(block: Block, bins: Array) -> None:
     """Count documents of a weight above 0 by the sum of their values, in place; ``bins`` (N_BINS,) int64."""
     weights = np.ones(block.n_rows) if block.weights is None else np.asarray(block.weights, np.float64)
-    _add_lengths(block.indptr, block.data, weights, bins)
+    entries = block.entries
+    _add_lengths(entries.indptr, entries.data, weights, bins)
 
 
 def lengths_in(bins: Array) -> dict[float, int]:

@@ -62,11 +62,11 @@ class ClassMoments(EntrywiseStatistic):
 
     def update_totals(self, totals: dict[str, Array], block: Block) -> None:
         totals["rows"] += np.bincount(block.codes.astype(np.intp), minlength=self.n_classes)
-        kernels.add_row_weights(block.codes, block.weights, totals["weight"], totals["weight_low"])
+        kernels.add_row_weights(block.entries.codes, block.weights, totals["weight"], totals["weight_low"])
         if _is_whole(block):
             self._add_whole_powers(totals, block)
         else:
-            common = (block.indptr, block.data, block.codes, block.weights)
+            common = (*_by_class(block), block.weights)
             kernels.real_powers(*common, *(totals[name] for name in POWER))
         _guard(totals)
 
@@ -74,9 +74,9 @@ class ClassMoments(EntrywiseStatistic):
         """Add up squares, and bound what any sum of integers can be."""
         squares, sizes, large = np.zeros((3, self.n_classes), np.int64)
         if block.weights is None and block.data.dtype.itemsize <= 2:
-            kernels.narrow_powers(block.indptr, block.data, block.codes, squares, sizes)
+            kernels.narrow_powers(*_by_class(block), squares, sizes)
         else:
-            common = (block.indptr, block.data, block.codes, block.weights, squares, sizes, large)
+            common = (*_by_class(block), block.weights, squares, sizes, large)
             _refuse_overflow(kernels.whole_powers(*common, *(totals[name] for name in POWER)))
         more = Pair.of(squares)
         for name, term in zip(POWER, distil([*(totals[name] for name in POWER), more.hi, more.lo], 3), strict=True):
@@ -85,7 +85,7 @@ class ClassMoments(EntrywiseStatistic):
 
     def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         whole = _is_whole(block)
-        entries = (block.indptr, block.indices, block.data, block.codes)
+        entries = block.entries
         if not whole:
             kernels.add_real_sums(*entries, block.weights, *self._of(arrays, SUMS[1:], block))
         else:
@@ -327,6 +327,12 @@ def _merged(left: Mapping[str, Array], right: Mapping[str, Array]) -> dict[str, 
 def _whole_only(arrays: Mapping[str, Array]) -> dict[str, Array]:
     """The arrays of integers, as int64: files hold them in narrower types."""
     return {name: array.astype(np.int64, copy=False) for name, array in arrays.items() if array.dtype.kind != "f"}
+
+
+def _by_class(block: Block) -> tuple[Array, Array, Array]:
+    """The entries of a block, without their columns."""
+    indptr, _, data, codes = block.entries
+    return indptr, data, codes
 
 
 def _is_whole(block: Block) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.kernels import read_only
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.settings import MOST_NGRAM, TextSettings, Tokenizer
@@ -38,8 +39,7 @@ def runs_of(pattern: str) -> tuple[int, int] | None:
 
 def frozen(array: Array, kind: Any = np.uint8) -> Array:
     """A view that cannot be written, so that each kernel is compiled for one type of its input only."""
-    view = np.ascontiguousarray(array, kind).view()
-    view.flags.writeable = False
+    view: Array = read_only(np.ascontiguousarray(array, kind))
     return view
 
 

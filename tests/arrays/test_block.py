@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,6 +51,17 @@ def example(**changes: Any) -> Block:
 def of_matrix(matrix: Any) -> Block:
     codes = np.zeros(matrix.shape[0], np.int32)
     return Block(matrix.indptr.astype(np.int64), matrix.indices, matrix.data, codes, matrix.shape[1])
+
+
+def test_kernels_meet_few_types() -> None:
+    """Each other type, and each kind of array, would be compiled anew."""
+    block = example(codes=np.array([0, 1, 1, 0], np.int8), indptr=np.array([0, 9, 2, 9, 2, 9, 3, 9, 4])[::2])
+    frozen = example(data=np.frombuffer(block.data.tobytes()))
+    for one, other in zip(block.entries, frozen.entries, strict=True):
+        assert numba.typeof(one) == numba.typeof(other)
+        np.testing.assert_array_equal(one, other)
+        assert not one.flags.writeable
+    assert np.shares_memory(block.entries.data, block.data) and block.data.flags.writeable
 
 
 def entries(block: Block) -> list[dict[int, Fraction]]:

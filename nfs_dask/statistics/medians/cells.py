@@ -73,19 +73,17 @@ class ClassCells(Statistic):
         add_rows(state.totals, block)
         if block.n_features != self._shape[-1]:
             raise InputError(f"a block of {block.n_features} columns, but edges for {self._shape[-1]}")
-        codes = block.codes.astype(np.int64)
         if block.weights is not None:
             entries = self._array(state.arrays, "entries", np.int64)
             high, low = (self._array(state.arrays, name, np.float64) for name in ("weights", "weights" + LOW))
-            rows = (block.indptr, block.indices, block.data, codes, row_weights(block))
-            _weigh(*rows, self._by_column, entries, high, low)
+            _weigh(*block.entries, row_weights(block), self._by_column, entries, high, low)
             return
         cells = self._array(state.arrays, "cells", np.int64)
         if block.full:
-            matrix = block.data.reshape(block.n_rows, block.n_features)
-            _count_full(matrix, codes, self._bounds, self._by_column, cells)
+            matrix = block.entries.data.reshape(block.n_rows, block.n_features)
+            _count_full(matrix, block.entries.codes, self._bounds, self._by_column, cells)
         else:
-            _count(block.indptr, block.indices, block.data, codes, self._by_column, cells)
+            _count(*block.entries, self._by_column, cells)
 
     def _array(self, arrays: dict[str, Array], name: str, dtype: type) -> Array:
         if name not in arrays:

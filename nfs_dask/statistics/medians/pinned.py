@@ -103,18 +103,17 @@ class Pinned(Statistic):
         _check_alike(weighted, "weights" in arrays)
         before = arrays["counts"][:, :, INSIDE].copy()
         into = (self._bounds, self.starts, self._ends, arrays["counts"], *(arrays[name] for name in _PLAIN))
-        codes = block.codes.astype(np.int64)
+        entries = block.entries
         values = _by_column(arrays, "values")
         if weighted:
             least = (arrays["sums_below" + LEAST], arrays["sums_above" + LEAST])
             weights = (arrays["weights"], arrays["weights" + LOW], _by_column(arrays, "value_weights"))
-            fits = bracket_kernels.fold_weighted(
-                block.indptr, block.indices, block.data, codes, row_weights(block), *into, values, *least, *weights
-            )
+            fits = bracket_kernels.fold_weighted(*entries, row_weights(block), *into, values, *least, *weights)
         elif block.full:
-            fits = bracket_kernels.fold_full(block.data.reshape(block.n_rows, block.n_features), codes, *into, values)
+            matrix = entries.data.reshape(block.n_rows, block.n_features)
+            fits = bracket_kernels.fold_full(matrix, entries.codes, *into, values)
         else:
-            fits = bracket_kernels.fold(block.indptr, block.indices, block.data, codes, *into, values)
+            fits = bracket_kernels.fold(*entries, *into, values)
         _check_fits(fits)
         self._sort(arrays, before)
         _settle(arrays)

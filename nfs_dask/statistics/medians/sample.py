@@ -63,7 +63,7 @@ class RowSample(Statistic):
         if not np.array_equal(old, stay):
             sample[c, old] = sample[c, stay]
         sample[c, new] = 0
-        _fill(block.indptr, block.indices, block.data, rows, sample[c], new)
+        _fill(*block.entries[:3], rows, sample[c], new)
         for name, values in (("keys", keys), ("sample_weights", weights)):
             totals[name][c, old] = totals[name][c, stay]
             totals[name][c, new] = values[rows]

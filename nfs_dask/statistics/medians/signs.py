@@ -42,9 +42,9 @@ class ClassSigns(EntrywiseStatistic):
 
     def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         for name, sign in (("positive", 1), ("negative", -1)):
-            if sign < 0 and _first_negative(block.data) < 0:
+            if sign < 0 and _first_negative(block.entries.data) < 0:
                 continue
-            entries = (block.indptr, block.indices, block.data, block.codes.astype(np.int64))
+            entries = block.entries
             if block.weights is None:
                 _count(*entries, sign, array_of(arrays, name, self.n_classes, block.n_features, "int64"))
                 continue
@@ -65,7 +65,8 @@ class ClassSigns(EntrywiseStatistic):
 def add_absolute(totals: dict[str, Array], block: Block) -> None:
     """Add the sum of weight * |value| of each class to the pair "absolute", in place."""
     high, low = np.zeros((2, len(totals["absolute"])))
-    _add_absolute(block.indptr, block.data, block.codes.astype(np.int64), row_weights(block), high, low)
+    indptr, _, data, codes = block.entries
+    _add_absolute(indptr, data, codes, row_weights(block), high, low)
     put_pair(totals, "absolute", pair_of(totals, "absolute") + Pair(*two_sum(high, low)))
 
 
