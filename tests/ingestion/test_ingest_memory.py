@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 from nfs_dask import DaskEngine, ingest
 from nfs_dask.ingestion import text_ingest as texts
@@ -90,9 +90,19 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[TextPlan]:
     return made
 
 
+@pytest.fixture(scope="module")
+def small_workers() -> Iterator[Client]:
+    """Two workers of 1 GiB; those that other tests share have more."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=GiB, dashboard_address=None) as local,
+        Client(local) as client,
+    ):
+        yield client
+
+
 @pytest.mark.parametrize("settings", [{}, {"tfidf": True}], ids=["counts", "weights"])
 def test_peaks_are_as_planned(
-    cluster: Client,
+    small_workers: Client,
     corpus: Corpus,
     plans: list[TextPlan],
     tmp_path: Path,
@@ -104,12 +114,12 @@ def test_peaks_are_as_planned(
     )  # as long as those of a corpus five times as large
     few = corpus.files.replace("*", "part-0")
     ingest(few, tmp_path / "few.zarr", label_column="label", engine=DaskEngine(), **settings)  # the client gets warm
-    cluster.restart(timeout=60)
+    small_workers.restart(timeout=60)
     reset_peak()
     before = memory("VmRSS")
     dataset = ingest(corpus.files, tmp_path / "store.zarr", label_column="label", engine=DaskEngine(), **settings)
     grown = memory("VmHWM") - before
-    peaks, planned = cluster.run(memory, "VmHWM"), plans[-1].peak_nbytes
+    peaks, planned = small_workers.run(memory, "VmHWM"), plans[-1].peak_nbytes
 
     assert dataset.n_features == len(corpus.words) > 10_000_000
     assert (dataset.n_rows, dataset.nnz) == (corpus.n_rows, corpus.nnz)
