@@ -12,6 +12,7 @@ import pytest
 from tests.helpers import mutating
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("seed", "count"), [(1, 40), *(pytest.param(n, 1000, marks=pytest.mark.slow) for n in range(2, 6))]
 )
