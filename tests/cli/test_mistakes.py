@@ -270,10 +270,6 @@ IN_PYTHON: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     ),
     "too few labels": (lambda _: new().fit(COUNTS, LABELS[:50]), ["60 rows but 50 labels", "give one label for each"]),
     "no labels": (lambda _: new().fit(COUNTS), ["y is None", "give one label for each row of X"]),
-    "one class": (
-        lambda place: new(k=2).fit(nfs.open_dataset(place / "good.zarr")),
-        ["good", "two classes"],
-    ),
     "texts to a fit": (lambda _: new().fit(TEXTS, LABELS), ["X holds texts", "TextVectorizer()", "nfs_dask.ingest"]),
     "a path to a fit": (lambda place: new().fit(str(place / "reviews.zarr")), ["is a path", "nfs_dask.open_dataset"]),
     "a string to predict": (

@@ -213,7 +213,7 @@ def test_it_travels():
         (lambda: CollectionSource(da.ones((3, 0))), "0 feature"),
         (lambda: CollectionSource(dask_array(), Y[:7]), "there are 20 rows but 7 labels"),
         (lambda: CollectionSource(dask_array(meta="unknown"), Y[:7]), "there are 20 rows but 7 labels"),
-        (lambda: CollectionSource(dask_array(), da.from_array(Y[:7], chunks=2)), "there are 20 rows but 7"),
+        (lambda: CollectionSource(dask_array(), da.from_array(Y[:7], chunks=2)), "X has 20 rows but y has 7"),
         (lambda: CollectionSource(dask_array(), da.ones((20, 1))), "one dimension"),
         (lambda: CollectionSource(dask_array(), da.random.random(20)), "chunk 0 of y: Unknown label type: continuous"),
         (lambda: CollectionSource(dask_array(), Y, da.ones(19)), "X has 20 rows but sample_weight has 19"),
