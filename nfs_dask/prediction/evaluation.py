@@ -79,6 +79,14 @@ class Evaluation:
         confidence = _sum(self.confidence, other.confidence)
         return Evaluation(labels, self.classes, confusion, self.seen + other.seen, confidence)
 
+    def __str__(self) -> str:
+        low, high = self.interval
+        each = "; ".join(
+            f"{label}: precision {precision:.4f}, recall {recall:.4f}"
+            for label, precision, recall in zip(self.labels.tolist(), self.precision, self.recall, strict=True)
+        )
+        return f"accuracy {self.accuracy:.4f} (95 % between {low:.4f} and {high:.4f}) on {self.n:,} documents\n{each}"
+
     @property
     def left_out(self) -> int:
         """Bad documents, which nothing was predicted of."""

@@ -163,3 +163,12 @@ def test_what_cannot_be_judged_is_refused_in_words(message, folder: Path):
     model, given, options = REFUSED[message](folder)
     with pytest.raises((InputError, ValueError), match=message):
         nfs.evaluate(model, given, **options)
+
+
+def test_it_is_printed_as_a_person_reads_it() -> None:
+    X, y = np.array([[2, 0, 1], [1, 1, 0], [0, 2, 1], [0, 1, 1]]), ["tea", "tea", "coffee", "coffee"]
+    found = nfs.evaluate(nfs.SparseMultinomialNB(k=2).fit(X, y), X, ["tea", "coffee", "coffee", "coffee"])
+    assert str(found).splitlines() == [
+        "accuracy 0.7500 (95 % between 0.3006 and 0.9544) on 4 documents",
+        "coffee: precision 1.0000, recall 0.6667; tea: precision 0.5000, recall 1.0000",
+    ]
