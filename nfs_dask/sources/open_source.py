@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -168,6 +169,12 @@ def _joined(source: Source, request: Request) -> Source:
 
 def _computed(values: Any) -> Any:
     return values.compute() if is_collection(values) else values
+
+
+def check_format(place: str) -> None:
+    """Refuse a place that no data can be opened at, without a look into it."""
+    if not is_url(place) and not glob.has_magic(place):
+        _format_of(place)
 
 
 def _format_of(path: str) -> Callable[[tuple[str, ...], Request], Source]:
