@@ -58,12 +58,12 @@ def predict(
     nfs-dask predict spam.model new-mail.npz --out classes.csv --workers 2
     nfs-dask predict spam.model 'mail/*.jsonl.gz' --text-column body --on-error skip --out classes.csv
     """
+    check_output_file(out, overwrite)  # before estimators are imported, which takes seconds
     from nfs_dask.cli.predicted_rows import PredictedRows
     from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.inputs import check_features
     from nfs_dask.estimators.loading import load_model
 
-    check_output_file(out, overwrite)
     estimator = load_model(model)
     keeps("no predictions were written")
     columns = _as_before(estimator, sources[0], columns)

@@ -172,9 +172,12 @@ def _computed(values: Any) -> Any:
 
 
 def check_format(place: str) -> None:
-    """Refuse a place that no data can be opened at, without a look into it."""
-    if not is_url(place) and not glob.has_magic(place):
-        _format_of(place)
+    """Refuse a local place that no data can be opened at, without a look into it."""
+    if is_url(place) or glob.has_magic(place):
+        return
+    _format_of(place)
+    if not os.path.exists(place):
+        open_source(place)  # which says so
 
 
 def _format_of(path: str) -> Callable[[tuple[str, ...], Request], Source]:

@@ -114,6 +114,11 @@ IN_THE_SHELL = {
         3,
         ["reviews.model holds a model", "replace it with --overwrite"],
     ),
+    "a file of predictions that is there": (
+        "predict reviews.model reviews.csv --out labels.npy",
+        3,
+        ["labels.npy exists", "name another file", "--overwrite"],
+    ),
     "too few labels": (
         "ingest counts.npz new.zarr --labels short.npy",
         3,
@@ -344,7 +349,11 @@ def large(place: Path) -> Path:
     return place
 
 
-OF_A_FILE = {name: typed for name, (typed, _, _) in IN_THE_SHELL.items() if "reviews.csv" in typed}
+OF_A_FILE = {
+    name: typed
+    for name, (typed, _, _) in IN_THE_SHELL.items()
+    if "reviews.csv" in typed or name == "a folder that does not exist"
+}
 
 
 def processor_seconds() -> float:
