@@ -277,7 +277,7 @@ from tests.helpers.misbehaving import Misbehaving
 import os
 
 if __name__ == "__main__":
-    corpus = GeneratedCorpus(60000, 900, 3, words_per_document=20, block_rows=250)
+    corpus = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=25)
     source = Misbehaving(corpus, "interrupt", at_block=200, marks=sys.argv[1], victim=os.getpid())
     run = sys.argv[3] if len(sys.argv) > 3 else None
     engine = DaskEngine(workers=2, memory_limit="1GiB", panels=7, spool=sys.argv[2], run=run)
@@ -302,7 +302,7 @@ def test_ctrl_c_cleans_up_and_a_run_resumes(tmp_path: Path, with_run: bool) -> N
     if with_run:
         assert list(run.glob("*/plan.json"))
         second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert second.stdout.strip() == "60000", second.stderr
+        assert second.stdout.strip() == "6000", second.stderr
 
 
 class Repeated(Wrapped):
