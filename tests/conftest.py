@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import resource
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,6 +22,10 @@ from tests.helpers.clusters import TwoWorkers, environment_of_workers
 from tests.helpers.places import GOLDEN
 
 STARTED = time.monotonic()
+
+# Each program that tests start would compile all modules it imports anew if none of them may keep what comes of it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A deadline would measure the machine; compiled kernels make the first example slow anyway.
 settings.register_profile("quick", deadline=None, max_examples=25)
