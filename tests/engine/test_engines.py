@@ -141,9 +141,12 @@ def test_a_killed_worker_costs_its_own_tasks(cluster: Client, tmp_path: Path, pa
     assert min(source.reads(0), source.reads(11)) == 1
 
 
-def test_a_worker_that_always_dies_is_reported(cluster: Client, tmp_path: Path) -> None:
+def test_a_worker_that_always_dies_is_reported(
+    cluster: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster.cluster.scheduler, "allowed_failures", 1)  # each one costs a new worker
     source = Misbehaving(CORPUS, "kill", at_block=3, marks=str(tmp_path), times=99)
-    with pytest.raises(ClusterError, match="out of memory"):
+    with pytest.raises(ClusterError, match=r"died 2 times.* out of memory"):
         DaskEngine().reduce(COUNTS, source)
 
 
