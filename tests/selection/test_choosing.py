@@ -215,6 +215,6 @@ def test_from_the_command_line(tmp_path: Any) -> None:
         assert f"k = {values['chosen']['k']}" in shown and f"by {rule}" in " ".join(shown.split())
     both = as_json("path", store, "--ks", "5,10", "--choose", "cv", "--folds", 3, "--alphas", "0.1,1")["chosen"]
     assert both["alpha"] in (0.1, 1.0) and len(both["table"]) == 4
-    assert "--choose cv" in run("path", store, "--folds", 3, code=2).stderr
+    assert "--choose 1se and cv" in run("path", store, "--folds", 3, code=2).stderr
     run("path", store, "--choose", "luck", code=2)
     assert '"cv"' in run("path", store, "--method", "l1", "--choose", "error", code=3).stderr
