@@ -76,6 +76,7 @@ def _lines_of_texts(values: dict[str, Any]) -> list[str]:
     columns, head = values["columns"], values["head"]
     named = [f"texts from {', '.join(columns['text'])}"] if columns["text"] else ["one text each"]
     named += [f"{what}s from {columns[what]}" for what in ("label", "weight") if columns[what]]
+    named += [f"with {', '.join(columns['kept'])} of each"] if columns.get("kept") else []
     size = "" if values["nbytes"] is None else f" in {format_bytes(values['nbytes'])}"
     lines = [f"documents{size}: {', '.join(named)}", f"terms: {values['terms']}"]
     if head is None:

@@ -165,4 +165,6 @@ def _show_choice(chosen: Chosen, console: Console) -> None:
 
 
 def _cell(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -155,7 +155,7 @@ class CrossValidation(Tabular):
         if rule == "cv":
             why = f"{k:,} features{smoothed} have the best {told}"
         else:
-            nearness = "one standard error" if share is None else f"{share:.3g} of it"
+            nearness = "one standard error" if share is None else f"{100 * share:.3g} %"
             why = (
                 f"{k:,} features{smoothed} have {_CALLED[by]} {sign * curve[chosen]:.4f}; no fewer come within "
                 f"{nearness} of the best, which {int(self.ks[best]):,} features reach: {told}"
