@@ -160,7 +160,7 @@ def test_near_is_the_smallest_k_that_loses_no_more_than_a_share(by: Any, within:
     mean, share = table.mean(by)[0], 0.01 if within is None else within
     fine = mean <= mean.min() * (1 + share) if by == "log_loss" else mean >= mean.max() * (1 - share)
     assert int(chosen) == KS[int(np.argmax(fine))] == chosen.interval[0]
-    assert chosen.rule == "near" and f"within {share:.3g} of it" in chosen.why_
+    assert chosen.rule == "near" and f"within {100 * share:.3g} % of the best" in chosen.why_
     assert int(table.choose("near", by, within)) == int(chosen)
 
 
