@@ -118,11 +118,11 @@ class Folder:
         try:
             if self.remote:
                 return self._read_remote(name, start, stop)
-            status = os.stat(self.path(name))
-            if not stat.S_ISREG(status.st_mode):  # a pipe, for one, would be waited for
+            if not stat.S_ISREG(os.stat(self.path(name)).st_mode):  # a pipe, for one, would be waited for
                 raise StoreError(f"{self.path(name)} is not a file, and one must be there; it is damaged")
             with open(self.path(name), "rb") as file:
-                first, last = _range(start, stop, status.st_size)
+                size = os.fstat(file.fileno()).st_size  # of the file that was opened: another may have its name by now
+                first, last = _range(start, stop, size)
                 file.seek(first)
                 return file.read(last - first)
         except (FileNotFoundError, NotADirectoryError):

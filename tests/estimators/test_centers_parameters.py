@@ -57,7 +57,7 @@ BAD = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
         ({"variance_floor": np.nan}, "variance_floor=nan"),
         ({"variance_floor": "much"}, "variance_floor='much'"),
         ({"covariance": "diagonal"}, "covariance='diagonal'; give one of 'within', 'total', 'full'"),
-        ({"always": ["w1"]}, "have no names; give indices"),
+        ({"always": ["w1"]}, "have no names, they are called 'x0' to"),
         ({"always": "w1"}, "give a list"),
         ({"always": [2]}, "always names feature 2, but there are features 0 to 1"),
         ({"always": [0, 1], "k": 1}, "always forces 2 features into a support of k=1"),

@@ -287,3 +287,22 @@ def test_home_is_found_and_nowhere_is_refused(tmp_path: Path, monkeypatch: pytes
     assert Folder.of("~/data").location == str(tmp_path / "data")
     with pytest.raises(InputError, match="empty"):
         Folder.of("")
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_whole(tmp_path: Path) -> None:
+    """The old one or the new one, and never as much of one as the other has."""
+    folder, contents, stop = Folder(str(tmp_path)), [b"a" * 10, b"b" * 2000], threading.Event()
+    folder.write("it", contents[0])
+
+    def replace() -> None:
+        while not stop.is_set():
+            for content in contents:
+                folder.scratch.write("it", content)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        assert {folder.read("it", 0, 1 << 16) for _ in range(3000)} <= set(contents)
+    finally:
+        stop.set()
+        writer.join()

@@ -73,7 +73,8 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def rows_of(store: Any) -> pd.DataFrame:
     table = open_source(str(store)).annotations
     assert table is not None
-    return pd.DataFrame({column.name: table.read(column.name, 0, table.n_rows) for column in table.columns()})
+    values = {column.name: table.read(column.name, 0, table.n_rows) for column in table.columns()}
+    return pd.DataFrame(values, dtype=object)  # or new releases of pandas make NaN of None
 
 
 @pytest.mark.parametrize("form", FORMS)
