@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import sys
@@ -141,13 +142,18 @@ def _display(progress: Progress) -> _Display:
 
 
 def _watched() -> bool:
-    """Whether a person sees standard error as it comes: a terminal, or the notebook this runs in."""
+    """Whether a bar can be seen as it grows: on a terminal, or in the notebook this runs in."""
     return bool(sys.stderr and sys.stderr.isatty()) or _notebook()
 
 
 def _notebook() -> bool:
     shell = sys.modules.get("IPython")  # a notebook has loaded it already; nothing else needs it loaded
-    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+    if shell is None or type(shell.get_ipython()).__name__ != "ZMQInteractiveShell":
+        return False
+    try:  # rich draws with it there, and warns without
+        return importlib.util.find_spec("ipywidgets") is not None
+    except ValueError:  # somebody has put something else in its place
+        return False
 
 
 class _Display(ABC):

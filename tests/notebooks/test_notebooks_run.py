@@ -95,3 +95,15 @@ def test_runs_without_complaint_and_finds_the_planted_words(path, tmp_path):
 def test_a_complaint_is_noticed(source, tmp_path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     assert complaints(run(notebook, tmp_path))
+
+
+def test_long_work_says_how_far_it_is_and_asks_for_no_library(tmp_path):
+    """Without ipywidgets, which a kernel need not have, there are lines in place of a bar."""
+    code = (
+        "import sys, time\nsys.modules['ipywidgets'] = None  # as if it were not installed\n"
+        "from nfs_dask import progress\nprogress.PATIENCE = 0.2\n"
+        "with progress.Progress(2, 'counting') as shown:\n    time.sleep(0.6)\n    shown.advance(2)"
+    )
+    notebook = run(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)]), tmp_path)
+    assert not complaints(notebook)
+    assert "counting: 2 of 2 blocks" in "".join(texts(notebook.cells[0]))
