@@ -33,7 +33,7 @@ class KeptTexts:
     def add(self, values: Iterable[Any], n: int) -> None:
         """Values of ``n`` documents; missing ones stay missing."""
         before = len(self.codes)
-        texts = (text_of(value) for value in values)
+        texts = (value if isinstance(value, str) else text_of(value) for value in values)  # texts stay as they are
         part = np.fromiter((self.codes.setdefault(t, len(self.codes)) if t else UNLABELLED for t in texts), np.int32, n)
         self.parts.append(part)
         self.nbytes += part.nbytes + (len(self.codes) - before) * _NBYTES
