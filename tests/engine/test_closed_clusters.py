@@ -10,6 +10,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+from distributed.diagnostics.plugin import SchedulerPlugin
 
 import nfs_dask as nfs
 from nfs_dask.errors import ClusterError
@@ -40,14 +41,24 @@ def rows():
     return da.from_array(np.ones((40, 3)), chunks=(4, 3)).map_blocks(slowly, meta=np.ones((0, 0)))
 
 
+class Seen(SchedulerPlugin):
+    """Notices a task of that name, however short it is."""
+
+    def __init__(self, label):
+        self.label = label
+        self.event = threading.Event()
+
+    def transition(self, key, start, finish, *args, **kwargs):
+        if self.label in str(key):
+            self.event.set()
+
+
 def close_when(cluster, closed, label):
-    """Close something as soon as the scheduler has a task of that name."""
+    """Close something as soon as the scheduler has had a task of that name."""
+    cluster.scheduler.add_plugin(seen := Seen(label), name="seen")
 
     def wait():
-        deadline = time.monotonic() + DEADLINE
-        while not any(label in str(key) for key in list(cluster.scheduler.tasks)):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        assert seen.event.wait(DEADLINE)
         time.sleep(0.2)
         closed.close()
 
