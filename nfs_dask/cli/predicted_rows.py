@@ -76,7 +76,9 @@ class PredictedRows:
         """Rows numbered as in the dataset that they were chosen from."""
         assert isinstance(self._asked, Dataset)
         source = self._asked.source
-        return source.rows[rows] if isinstance(source, ChosenRows) else rows
+        if not isinstance(source, ChosenRows) or not len(rows):
+            return rows
+        return np.asarray(source.choice.rows(int(rows[0]), int(rows[-1]) + 1)[rows - rows[0]])
 
     def _check_ids(self) -> None:
         """Refuse a column of names that a dataset does not have."""

@@ -1,7 +1,12 @@
-"""Rows of a source that columns of its table of rows choose."""
+"""Rows of a source that columns of its table of rows choose.
+
+Nobody holds the numbers of all chosen rows, of which there may be billions. How many there are in each piece of the
+table is counted once; which they are is found again where a piece is needed, by whoever reads its blocks.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +15,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, some_rows
 from nfs_dask.errors import InputError
+from nfs_dask.progress import Progress
 from nfs_dask.sources.conditions import Condition, conditions
 from nfs_dask.sources.source import Source
 from nfs_dask.sources.views import View
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
     from nfs_dask.text.strings import Strings
 
 _PIECE = 1 << 18  # rows looked at together
+_HELD = 64 * _PIECE  # bytes that the values of a piece may take
 
 
 def rows_where(source: Source, where: Any) -> Source:
@@ -32,50 +39,106 @@ def rows_where(source: Source, where: Any) -> Source:
             f"where={where!r} names columns of a table of rows, and these data have none; give a store, an AnnData, or "
             "documents with columns"
         )
-    return ChosenRows(source, table, _rows_of(table, source.n_rows, wanted))
+    return ChosenRows(source, RowChoice(table, source.n_rows, wanted))
 
 
-def _rows_of(table: Annotations, n_rows: int, wanted: tuple[Condition, ...]) -> Array:
-    """Numbers of the rows, ascending."""
-    chosen = np.ones(n_rows, bool)
-    for one in wanted:
-        there: set[str] = set()
-        for start in range(0, n_rows, _PIECE):
-            values = table.read(one.column, start, min(start + _PIECE, n_rows)).tolist()
-            chosen[start : start + _PIECE] &= one.holds(values)
-            there.update(one.found(values))
-        one.check(one.bounded(there), "the data")
-    if not chosen.any():
-        raise InputError(f"no row meets all of {', '.join(map(str, wanted))}; leave one of them out")
-    return np.flatnonzero(chosen)
-
-
-@dataclass(frozen=True)
 class RowChoice:
-    """Which rows of a block stay."""
+    """Which rows of a table meet conditions. It travels with tasks.
 
-    rows: Array  # ascending numbers among all rows
+    Parameters
+    ----------
+    table, n_rows
+        Of which rows are chosen. All of it is read once, in pieces.
+    wanted
+        Conditions, all of which a row has to meet. Refused if none does, or if a value is nowhere.
+    """
+
+    def __init__(self, table: Annotations, n_rows: int, wanted: tuple[Condition, ...]) -> None:
+        self.table, self.wanted, self._n_rows = table, wanted, n_rows
+        self._last: tuple[int, Array] | None = None  # number of a piece, and its rows
+        counts, self.digest = self._looked_at()
+        self._before = np.concatenate(([0], np.cumsum(counts)))
+        if not self.n_rows:
+            raise InputError(f"no row meets all of {', '.join(map(str, wanted))}; leave one of them out")
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows are chosen."""
+        return int(self._before[-1])
 
     def of(self, block: Block) -> Block:
-        """The block with those rows alone, numbered among those that stay."""
-        first, last = np.searchsorted(self.rows, [block.first_row, block.first_row + block.n_rows])
+        """The block with its chosen rows alone, numbered among all that are chosen."""
+        start, stop = block.first_row, block.first_row + block.n_rows
+        rows = [self._rows_in(piece) for piece in range(start // _PIECE, -(-stop // _PIECE))]
         mask = np.zeros(block.n_rows, bool)
-        mask[self.rows[first:last] - block.first_row] = True
-        return replace(some_rows(block, mask), first_row=int(first))
+        for there in rows:
+            mask[there[(there >= start) & (there < stop)] - start] = True
+        first = int(self._before[start // _PIECE]) + (int(np.searchsorted(rows[0], start)) if rows else 0)
+        return replace(some_rows(block, mask), first_row=first)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Numbers, in the table, of the chosen rows ``start .. stop - 1``."""
+        parts = list(self.pieces(start, stop))
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def pieces(self, start: int, stop: int) -> Iterator[Array]:
+        """The same, a piece of the table at a time."""
+        piece = int(np.searchsorted(self._before, start, "right")) - 1
+        while start < stop:
+            first = int(self._before[piece])
+            rows = self._rows_in(piece)[start - first : stop - first]
+            if len(rows):
+                yield rows
+            start, piece = start + len(rows), piece + 1
+
+    def _rows_in(self, piece: int) -> Array:
+        """The chosen rows of a piece, ascending. Neighbouring blocks need the same one."""
+        last = self._last
+        if last is None or last[0] != piece:
+            start, stop = piece * _PIECE, min((piece + 1) * _PIECE, self._n_rows)
+            chosen = np.ones(stop - start, bool)
+            for one in self.wanted:
+                chosen &= one.holds(self.table.read(one.column, start, stop))
+            self._last = last = piece, start + np.flatnonzero(chosen)
+        return last[1]
+
+    def _looked_at(self) -> tuple[list[int], bytes]:
+        """How many rows of each piece are chosen, and a digest of their numbers."""
+        there: list[set[str]] = [set() for _ in self.wanted]
+        counts, digest = [], hashlib.blake2b(digest_size=16)
+        with Progress(self._n_rows, "looking for rows", "rows") as progress:
+            for start in range(0, self._n_rows, _PIECE):
+                stop = min(start + _PIECE, self._n_rows)
+                chosen = np.ones(stop - start, bool)
+                for one, found in zip(self.wanted, there, strict=True):
+                    values = self.table.read(one.column, start, stop)
+                    chosen &= one.holds(values)
+                    found.update(one.found(values))
+                rows = start + np.flatnonzero(chosen)
+                counts.append(len(rows))
+                digest.update(rows.astype("<i8").tobytes())
+                progress.advance(stop - start)
+        for one, found in zip(self.wanted, there, strict=True):
+            one.check(one.bounded(found), "the data")
+        return counts, digest.digest()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": None}
 
 
 class ChosenRows(View):
     """Some rows of a source, with their own table of rows."""
 
-    def __init__(self, source: Source, table: Annotations, rows: Array) -> None:
-        super().__init__(source, "rows", rows, RowChoice(rows).of, n_rows=len(rows))
-        self.rows = rows
-        self._table = ChosenTable(table, rows)
+    def __init__(self, source: Source, choice: RowChoice) -> None:
+        told = np.frombuffer(choice.digest, "<i8")
+        held = source.import_nbytes + _HELD
+        super().__init__(source, "rows", told, choice.of, n_rows=choice.n_rows, import_nbytes=held)
+        self.choice = choice
         self.location, self.text, self.names_sorted = source.location, source.text, source.names_sorted
 
     @property
     def annotations(self) -> ChosenTable:
-        return self._table
+        return ChosenTable(self.choice)
 
     def strings(self, start: int, stop: int) -> Strings | None:
         return self.underlying.strings(start, stop)
@@ -91,28 +154,26 @@ class ChosenRows(View):
 class ChosenTable:
     """Some rows of a table of rows."""
 
-    whole: Annotations
-    rows: Array
+    choice: RowChoice
+
+    @property
+    def _whole(self) -> Annotations:
+        return self.choice.table
 
     @property
     def labels(self) -> str | None:
-        return self.whole.labels
+        return self._whole.labels
 
     @property
     def named(self) -> bool:
-        return self.whole.named
+        return self._whole.named
 
     def columns(self) -> list[RowColumn]:
-        return self.whole.columns()
+        return self._whole.columns()
 
     def read(self, name: str, start: int, stop: int) -> Array:
-        wanted = self.rows[start:stop]
-        parts = [self.whole.read(name, first, last)[inside] for first, last, inside in _runs(wanted)]
-        return np.concatenate(parts) if parts else self.whole.read(name, 0, 0)
-
-
-def _runs(rows: Array) -> Iterator[tuple[int, int, Array]]:
-    """Ranges to read, of bounded length, and which of their rows are wanted."""
-    for piece in np.unique(rows // _PIECE).tolist():
-        here = rows[rows // _PIECE == piece]
-        yield int(here[0]), int(here[-1]) + 1, here - here[0]
+        parts = [
+            self._whole.read(name, int(rows[0]), int(rows[-1]) + 1)[rows - rows[0]]
+            for rows in self.choice.pieces(start, stop)
+        ]
+        return np.concatenate(parts) if parts else self._whole.read(name, 0, 0)

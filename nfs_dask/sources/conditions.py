@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -27,12 +27,15 @@ class Condition:
 
     def holds(self, values: Iterable[Any]) -> Array:
         """Of which rows, (n,)."""
-        wanted = set(self.values)
-        return np.fromiter((text_of(value) in wanted for value in values), bool)
+        if _is_numbers(values):
+            distinct, places = np.unique(values, return_inverse=True)
+            return self.holds(distinct.tolist())[places]
+        wanted = {*self.values, *(value.title() for value in self.values if value in ("true", "false"))}
+        return np.fromiter((v in wanted if type(v) is str else text_of(v) in wanted for v in values), bool)
 
     def found(self, values: Iterable[Any]) -> tuple[str, ...]:
         """The distinct values of some rows: those that are asked for, and a few others."""
-        there = {text_of(value) for value in values}
+        there = {text_of(value) for value in (np.unique(values).tolist() if _is_numbers(values) else values)}
         return self.bounded(there)
 
     def bounded(self, there: set[str]) -> tuple[str, ...]:
@@ -48,6 +51,10 @@ class Condition:
                 raise InputError(
                     f"no row of {where} has {value!r} in the column {self.column!r}; there are {others}{near}"
                 )
+
+
+def _is_numbers(values: Any) -> TypeGuard[Array]:
+    return isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
 
 
 def conditions(where: Any) -> tuple[Condition, ...]:

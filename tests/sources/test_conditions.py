@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ import pytest
 import scipy.sparse as sp
 
 import nfs_dask as nfs
+from nfs_dask.sources import chosen_rows
 from nfs_dask.sources.chosen_rows import rows_where
+from nfs_dask.sources.conditions import Condition, text_of
 from nfs_dask.sources.open_source import open_source
 from tests.helpers.commands import as_json, run
 
@@ -177,6 +180,42 @@ def test_rows_that_are_not_there_are_named_with_those_that_are(kind: str, tmp_pa
         nfs.open_dataset(place, where={"splits": "train"})
     with pytest.raises(nfs.InputError, match="no row meets all of"):
         nfs.open_dataset(place, where={"split": "test", "share": 0.5})
+
+
+@each_condition
+@pytest.mark.parametrize("kind", ["memory", "h5ad", "zarr", "store"])
+@pytest.mark.parametrize("piece", [1, 7, 59])
+def test_rows_are_found_again_in_any_piece(
+    kind: str, where: dict[str, Any], piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chosen_rows, "_PIECE", piece)
+    rows = expected(where).index.to_numpy()
+    place = opened(kind, tmp_path)
+    source = rows_where(open_source(place if kind == "memory" else str(place), labels="label"), where)
+    np.testing.assert_array_equal(dense(nfs.Dataset(source))[:, :-1], annotated().X.toarray()[rows])
+    firsts = [(block.first_row, block.n_rows) for block in source.blocks(0, source.n_blocks)]
+    assert [first for first, _ in firsts] == [0, *np.cumsum([n for _, n in firsts])[:-1]]
+    for start, stop in ((0, len(rows)), (1, len(rows)), (2, 2), (len(rows) - 1, len(rows))):
+        assert source.choice.rows(start, stop).tolist() == rows[start:stop].tolist()
+        assert source.annotations.read("year", start, stop).tolist() == TABLE.year[rows[start:stop]].tolist()
+
+
+def test_a_choice_of_rows_takes_no_more_of_the_client_than_a_number_for_each_piece(tmp_path: Path) -> None:
+    n = 400_000
+    obs = pd.DataFrame({"label": np.arange(n) % 2, "odd": np.arange(n) % 2 == 1}).set_axis(np.arange(n).astype(str))
+    X = sp.csr_matrix((np.ones(n, np.float32), np.arange(n) % 3, np.arange(n + 1)))
+    ad.AnnData(X, obs).write_zarr(tmp_path / "cells.zarr")
+    source = nfs.open_dataset(tmp_path / "cells.zarr", labels="label", where={"odd": True}).source
+    assert source.n_rows == n // 2
+    assert source.choice.rows(n // 2 - 3, n // 2).tolist() == [n - 5, n - 3, n - 1]
+    assert len(pickle.dumps(source)) < 8_000
+
+
+@pytest.mark.parametrize("values", [[True, 1, "True", 1.0, [1], None, "1"], ["a", float("nan"), 0, False]])
+def test_values_are_compared_as_text_whatever_else_is_in_the_column(values: list[Any]) -> None:
+    for wanted in ("true", "1", "", "0", "false", "a"):
+        found = Condition("c", (wanted,)).holds(values)
+        assert found.tolist() == [text_of(value) == wanted for value in values]
 
 
 def test_data_without_a_table_of_rows_are_refused() -> None:
