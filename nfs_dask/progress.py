@@ -10,6 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
@@ -25,13 +26,16 @@ SHORTEST_BAR = 10  # characters
 LONGEST_TEXT = 90  # beside it, about
 TICK = 0.25  # seconds between looks at the clock, so that a bar appears and moves while nothing finishes
 
+_within: ContextVar[bool] = ContextVar("within a Progress", default=False)
+
 
 class Progress:
     """Counts finished units of work and shows how far they are. Safe to advance from several threads.
 
     A terminal or a notebook gets a bar with an estimate on standard error; anything else gets a line, at most every
     half minute: on the logger ``nfs_dask``, or on standard error where nobody has set up logging.
-    ``NFS_DASK_PROGRESS=off`` in the environment turns all of it off. ``total`` is None where nobody knows it.
+    ``NFS_DASK_PROGRESS=off`` in the environment turns all of it off. ``total`` is None where nobody knows it. What is
+    counted within other work that is counted shows nothing of its own.
 
     >>> with Progress(3, "counting") as progress:
     ...     for _ in range(3):
@@ -59,9 +63,12 @@ class Progress:
         self._stop = threading.Event()
         self._ticker: threading.Thread | None = None
         self._display: _Display | None = None
+        self._inside = False
 
     def __enter__(self) -> Progress:
         self._start = self._clock()
+        self._inside = _within.get()
+        _within.set(True)
         self._ticker = threading.Thread(target=self._tick, name="nfs-dask-progress", daemon=True)
         self._ticker.start()
         return self
@@ -71,6 +78,7 @@ class Progress:
     ) -> None:
         if kind is None and self.total is not None:  # reports of the last tasks may still be on their way
             self.done = self.total
+        _within.set(self._inside)
         self._stop.set()
         if self._ticker is not None:
             self._ticker.join()
@@ -130,15 +138,19 @@ class Progress:
             if self._stop.is_set():
                 return
             if self._display is None:
-                self._display = _display(self)
+                self._display = _Nothing() if self._inside else _display(self)
             self._display.show(self)
 
 
 def _display(progress: Progress) -> _Display:
     """A bar for whoever watches, lines for others; nothing where the environment says so."""
-    if os.environ.get(SWITCH, "on").lower() in OFF:
+    if _is_off():
         return _Nothing()
     return _Bar(progress) if _watched() else _Lines()
+
+
+def _is_off() -> bool:
+    return os.environ.get(SWITCH, "on").lower() in OFF
 
 
 def _watched() -> bool:
@@ -182,14 +194,16 @@ class _Lines(_Display):
     def show(self, progress: Progress) -> None:
         if progress.seconds >= self._next:
             self._next = progress.seconds + LOG_EVERY
-            _say(str(progress))
+            say(str(progress))
 
     def close(self, progress: Progress) -> None:
-        _say(str(progress))
+        say(str(progress))
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     """A line of the log; where nobody has set up logging, as in a plain script, one on standard error."""
+    if _is_off():
+        return
     if logger.hasHandlers():
         logger.info(line)
     elif sys.stderr is not None:

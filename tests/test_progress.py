@@ -57,6 +57,18 @@ def test_off_a_terminal_a_line_at_most_every_half_minute(clock, log):
     assert log.messages[-1] == "counting: 100 of 100 blocks, 100 s so far"
 
 
+def test_work_within_other_work_shows_nothing_of_its_own(clock, log):
+    with Progress(2, "counting", clock=clock) as outer:
+        with Progress(2, "reading", clock=clock) as inner:
+            clock.now += 3
+            inner.advance()
+        outer.advance()
+    with Progress(1, "writing", clock=clock) as later:
+        clock.now += 3
+        later.advance()
+    assert {line.partition(":")[0] for line in log.messages} == {"counting", "writing"}
+
+
 def test_a_line_comes_even_when_nothing_finishes(clock, log):
     with Progress(2, "waiting", clock=clock):
         clock.now += PATIENCE + 1

@@ -11,6 +11,7 @@ import logging
 import os
 import pickle
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,10 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
+from numba.core import event
 from numba.extending import intrinsic
+
+from nfs_dask.progress import PATIENCE, say
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +41,29 @@ _UNREADABLE = (
     TypeError,
     ValueError,
 )
+
+
+class _Compiling(event.Listener):
+    """Says once what takes so long where nothing is in the cache yet."""
+
+    def __init__(self) -> None:
+        self._started: list[float] = []  # of kernels that are being compiled, one for another
+        self._seconds = 0.0
+        self._said = False
+
+    def on_start(self, event: Any) -> None:
+        self._started.append(time.monotonic())
+        if self._seconds > PATIENCE and not self._said:
+            self._said = True
+            say("compiling for this machine, which takes a minute at most; what is compiled is kept for later runs")
+
+    def on_end(self, event: Any) -> None:
+        seconds = time.monotonic() - self._started.pop() if self._started else 0.0
+        if not self._started:
+            self._seconds += seconds
+
+
+event.register("numba:compile", _Compiling())
 
 
 def _multiply_add(_typing: Any, _x: Any, _y: Any, _z: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,13 +35,13 @@ class _Nowhere:
 class Warming:
     """What workers are about to do."""
 
-    texts: bool = False  # count terms
     statistic: Statistic | None = None  # fold the like of this one; None: counts
+    rehearsal: Callable[[], None] | None = None  # other work, done once on tiny data
 
     @property
     def compiles_much(self) -> bool:
         """Whether there is more to compile than for counts."""
-        return self.texts or self.statistic is not None
+        return self.rehearsal is not None or self.statistic is not None
 
 
 COUNTING = Warming()
@@ -48,8 +49,8 @@ COUNTING = Warming()
 
 def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[str, Any]:
     """Do once what tasks do, on tiny data; then report the size of this process and which places it reaches."""
-    if warming.texts:
-        _count_texts()
+    if warming.rehearsal is not None:
+        warming.rehearsal()
     for values in (np.uint8, np.float64):
         data = np.array([1, 2, 3], values)
         block = Block(np.array([0, 2, 3]), np.array([0, 2, 1], np.int32), data, np.array([0, 1], np.int32), 4)
@@ -66,11 +67,11 @@ def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[
 
 
 def compile_all() -> None:
-    """Compile what any pass may need, for images whose cache is filled when they are built."""
+    """Compile what any pass over rows may need, for images whose cache is filled when they are built."""
     moments = (ClassMoments(2), ClassMoments(2, True))
     medians = (ClassSigns(2), RowSample(2, 2), *_brackets())
     for statistic in (None, *moments, *medians, Gram(2, np.zeros(4))):
-        warm_up([], "", Warming(texts=statistic is None, statistic=statistic))
+        warm_up([], "", Warming(statistic))
 
 
 def _brackets() -> tuple[Statistic, ...]:
@@ -92,18 +93,6 @@ def _fold_dense(statistic: Statistic) -> None:
     indices = np.tile(np.arange(4, dtype=np.int32), 2)
     codes = np.array([0, 1], np.int32)
     statistic.update(statistic.zero(), Block(np.array([0, 4, 8]), indices, data, codes, 4, full=True))
-
-
-def _count_texts() -> None:
-    """Count words of ASCII and of other alphabets, and lay them down in order."""
-    from nfs_dask.text.counting import TermCounter
-    from nfs_dask.text.ordering import order
-    from nfs_dask.text.settings import TextSettings
-    from nfs_dask.text.strings import Strings
-
-    counter = TermCounter(TextSettings(ngrams=(1, 2)))
-    counter.add(Strings.of(["one two", "d\u00e9j\u00e0 vu"]))
-    order(counter.finish())
 
 
 def _reaches(place: Folder, token: str) -> bool:

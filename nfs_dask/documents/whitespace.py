@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.kernels import kernel, read_only
 from nfs_dask.text.strings import Strings
 
 
 def blank(strings: Strings) -> Array:
     """Which strings have nothing but white space, as ``str.isspace`` sees it."""
     found = np.zeros(len(strings), bool)
-    _find_blank(strings.offsets, strings.text, found)
+    _find_blank(read_only(strings.offsets), read_only(strings.text), found)
     return found
 
 

@@ -205,11 +205,14 @@ class ClusterExecutor:
                 self._client.run(until_stopped, STOP_SECONDS, on_error="ignore")
 
     def resources(
-        self, places: Sequence[Folder], *, texts: bool = False, statistic: Statistic | None = None
+        self,
+        places: Sequence[Folder],
+        *,
+        statistic: Statistic | None = None,
+        rehearsal: Callable[[], None] | None = None,
     ) -> Resources:
-        return measure(
-            self._client, self._workers, places, Warming(texts, None if statistic is None else statistic.small())
-        )
+        warming = Warming(None if statistic is None else statistic.small(), rehearsal)
+        return measure(self._client, self._workers, places, warming)
 
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str

@@ -39,11 +39,15 @@ class Executor(Protocol):
     """Where tasks run, for the length of a pass."""
 
     def resources(
-        self, places: Sequence[Folder], *, texts: bool = False, statistic: Statistic | None = None
+        self,
+        places: Sequence[Folder],
+        *,
+        statistic: Statistic | None = None,
+        rehearsal: Callable[[], None] | None = None,
     ) -> Resources:
         """Workers, memory, and the first of the places that all workers reach.
 
-        They warm up with what they are to do: ``texts``, count terms; or fold the like of a ``statistic``.
+        They warm up with what they are to do: fold the like of a ``statistic``, or a ``rehearsal`` of other work.
         """
         ...
 

@@ -27,7 +27,11 @@ class SerialExecutor:
         self._memory_limit = memory_limit
 
     def resources(
-        self, places: Sequence[Folder], *, texts: bool = False, statistic: Statistic | None = None
+        self,
+        places: Sequence[Folder],
+        *,
+        statistic: Statistic | None = None,
+        rehearsal: Callable[[], None] | None = None,
     ) -> Resources:
         used = psutil.Process().memory_info().rss
         free = psutil.virtual_memory().available + used

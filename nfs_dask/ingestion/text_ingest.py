@@ -5,7 +5,9 @@ Every step is a map over small tasks that leave files; the driver sees numbers, 
 
 from __future__ import annotations
 
+import functools
 import logging
+import uuid
 from collections.abc import Callable, Mapping, Set
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
@@ -17,6 +19,8 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, is_collection, unwrapped
 from nfs_dask.documents.document_source import DocumentSource, shares
+from nfs_dask.documents.open_documents import open_documents
+from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.engine import Engine, Executor
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import DataWarning, InputError, warn
@@ -30,7 +34,7 @@ from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.ingestion.kept_columns import check_keepable
 from nfs_dask.ingestion.merging import MergedRange, MergeTask, choose_bounds, choose_cuts, merge_range
 from nfs_dask.ingestion.segments import Segment
-from nfs_dask.ingestion.text_options import TextOptions
+from nfs_dask.ingestion.text_options import TermParameters, TextOptions, make_terms
 from nfs_dask.ingestion.text_plan import TextPlan, make_text_plan
 from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.labels import as_column
@@ -104,13 +108,25 @@ class TextIngest:
             resumable = self.data.fingerprint is not None
             folder = stack.enter_context(open_workplace(self.store, self.identity, resumable=resumable))
             executor = stack.enter_context(engine.executor())
-            plan = make_text_plan(self.data, executor.resources([folder], texts=True))
+            plan = make_text_plan(self.data, executor.resources([folder], rehearsal=rehearse))
             logger.debug("%s", plan)
             pieces = _count(self, folder, executor, plan)
             if self.rejects is not None:
                 with self.rejects() as file:
                     _list_rejects(file, folder, pieces)
             _merge_and_write(self, folder, executor, plan, pieces)
+
+
+@functools.cache
+def rehearse() -> None:
+    """Ingest a few words into memory: what is compiled and loaded for it is not, later, in the tasks of a worker."""
+    texts = ["one two", "d\u00e9j\u00e0 vu", ""]  # of ASCII, of other alphabets, and none
+    place = Folder.of(f"memory://nfs-rehearsal-{uuid.uuid4().hex}")
+    terms = make_terms(TermParameters(ngrams=(1, 2)))
+    try:
+        TextIngest(open_documents(texts, DocumentParameters()), place, terms, labels=[0, 1, 1]).write(SerialEngine())
+    finally:
+        place.remove()
 
 
 def _list_rejects(file: IO[bytes], folder: Folder, pieces: list[CountedPieces]) -> None:

@@ -9,7 +9,7 @@ from numcodecs import blosc
 from numcodecs.vlen import VLenUTF8
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.kernels import kernel, read_only
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.layout import Texts
@@ -35,7 +35,7 @@ def encoded(strings: Strings, size: int) -> Array:
     lengths[: len(strings)] = np.diff(strings.offsets)
     out = np.empty(_COUNT_NBYTES * (1 + size) + int(lengths.sum(dtype=np.int64)), np.uint8)
     out[:_COUNT_NBYTES] = np.array([size], "<u4").view(np.uint8)
-    _encode(strings.offsets, strings.text, lengths.view(np.uint8), out)
+    _encode(read_only(strings.offsets), read_only(strings.text), lengths.view(np.uint8), out)
     return out
 
 

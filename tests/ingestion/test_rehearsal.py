@@ -1,0 +1,53 @@
+"""What is done once before the size of a worker is taken: nothing is left of it, and nothing new is compiled later."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from nfs_dask.ingestion.text_ingest import rehearse
+
+COLD = """
+import sys
+from pathlib import Path
+import pandas as pd
+import nfs_dask as nfs
+from nfs_dask.cluster.warming import Warming, warm_up
+from nfs_dask.ingestion.text_ingest import rehearse
+
+def compiled():
+    return sorted(str(file) for file in Path(sys.argv[1]).rglob("*.nbc"))
+
+folder = Path(sys.argv[2])
+warm_up([], "", Warming(rehearsal=rehearse))
+before = compiled()
+assert len(before) > 20, before
+texts = ["tea with milk", "d\\u00e9j\\u00e0 vu", "", "coffee and tea"] * 40
+frame = pd.DataFrame({"text": texts, "label": ["a", "b", "b", "a"] * 40})
+frame.to_parquet(folder / "a.parquet")
+frame.to_csv(folder / "a.csv")
+for number, source in enumerate((frame, folder / "a.parquet", folder / "a.csv")):
+    options = {"ngrams": (1, 1 + number), "min_df": 1 + number}
+    nfs.ingest(source, folder / str(number), label_column="label", engine=nfs.SerialEngine(), **options)
+print(sorted(set(compiled()) - set(before)))
+"""
+
+
+def test_nothing_is_left_of_it() -> None:
+    rehearse.__wrapped__()
+    assert not [name for name in fsspec.filesystem("memory").store if "rehearsal" in name]
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_after_it(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-c", COLD, str(cache), str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+    assert "compiling for this machine" in done.stderr
