@@ -42,6 +42,9 @@ BUCKET_NBYTES = 32  # sizes and borders of one bucket of entries, while they are
 RUN_SECONDS = 2.0  # shorter runs would cost more to schedule than they balance
 RUNS_PER_SLOT = 8
 ENTRY_SECONDS = 12e-9  # to read and count one entry, one thread, measured on the case of benchmarks/counting.py
+CLIENT_COLUMN = 48  # bytes that a client takes for each feature while it solves, at most
+CLIENT_MOST = 512 * MiB  # and for all of them, where they are more than a client holds vectors of
+CLIENT_FEATURES = 1 << 25
 READ_COPIES = 1.0  # decoding holds about one more copy of a block while it is read
 
 
@@ -85,6 +88,12 @@ class Plan:
         return int(self.resources.warm + self.resources.threads * (max(self.task_nbytes.values()) + SLACK))
 
     @property
+    def client_nbytes(self) -> int:
+        """Most memory the client takes beside what it has now, and but for the features that are kept."""
+        solving = CLIENT_COLUMN * self.n_features if self.n_features <= CLIENT_FEATURES else CLIENT_MOST
+        return int(solving + (self.task_nbytes["fold a run"] if self.strategy == "dense" else 0))
+
+    @property
     def fits(self) -> bool:
         return max(self.task_nbytes.values()) <= self.resources.task_budget
 
@@ -120,7 +129,9 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values, with what follows from it."""
-        derived = {"panels": self.panels, "tasks": self.tasks, "peak_nbytes": self.peak_nbytes, "fits": self.fits}
+        derived = {
+            name: getattr(self, name) for name in ("panels", "tasks", "peak_nbytes", "client_nbytes", "fits")
+        }
         return {**json.loads(json.dumps(dataclasses.asdict(self))), **derived}
 
     @classmethod
@@ -148,6 +159,7 @@ class Plan:
             + (f", spools {format_bytes(self.spool_nbytes)}" if self.strategy == "scatter" else ""),
             f"Memory    at most {format_bytes(self.peak_nbytes)}{limit} a worker: {format_bytes(r.warm)} warm, then "
             + ", ".join(f"{format_bytes(n)} to {task}" for task, n in self.task_nbytes.items()),
+            f"Client    at most {format_bytes(self.client_nbytes)} more than it has now",
             f"Time      about {format_seconds(self.seconds)}",
         ]
         if not self.fits:

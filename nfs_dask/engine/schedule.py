@@ -33,6 +33,11 @@ class Schedule:
         return max(plan.peak_nbytes for plan in self.passes)
 
     @property
+    def client_nbytes(self) -> int:
+        """Most memory the client takes beside what it has now, in any of the passes."""
+        return max(plan.client_nbytes for plan in self.passes)
+
+    @property
     def fits(self) -> bool:
         return all(plan.fits for plan in self.passes)
 
@@ -48,6 +53,7 @@ class Schedule:
             "tasks": self.tasks,
             "read_nbytes": self.read_nbytes,
             "peak_nbytes": self.peak_nbytes,
+            "client_nbytes": self.client_nbytes,
             "fits": self.fits,
             "seconds": self.seconds,
         }

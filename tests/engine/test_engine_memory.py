@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +41,33 @@ def test_peaks_are_as_planned(cluster: Client, tmp_path: Path, panels: int) -> N
         peaks[repeat] = max(cluster.run(peak_nbytes).values()), plan.peak_nbytes
     for measured, planned in peaks.values():
         assert planned / 1.5 <= measured <= planned, peaks
+
+
+CLIENT = """
+import json, sys
+import nfs_dask as nfs
+from nfs_dask.estimators.loading import make_estimator
+from tests.engine.test_engine_memory import peak_nbytes
+from distributed import Client
+
+if __name__ == "__main__":
+    place, method, address = sys.argv[1:]
+    with Client(address):
+        estimator = make_estimator(method, k=1000, **({"binarize": 0} if method == "bernoulli" else {}))
+        dataset = nfs.open_dataset(place, reuse=False)
+        planned = nfs.plan(dataset, estimator).client_nbytes
+        before = peak_nbytes()
+        estimator.fit(dataset)
+        print(json.dumps([peak_nbytes() - before, planned]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not STATUS.exists(), reason="peaks are read from /proc")
+@pytest.mark.parametrize("method", ["multinomial", "bernoulli", "l2", "mahalanobis"])
+def test_the_client_stays_under_what_the_plan_says_of_it(cluster: Client, tmp_path: Path, method: str) -> None:
+    ingest(GeneratedCorpus(300_000, 4_000_000, 2, words_per_document=30, block_rows=50_000), tmp_path / "corpus.zarr")
+    arguments = [str(tmp_path / "corpus.zarr"), method, cluster.scheduler.address]
+    done = subprocess.run([sys.executable, "-c", CLIENT, *arguments], capture_output=True, text=True, check=True)
+    measured, planned = json.loads(done.stdout.splitlines()[-1])
+    assert planned / 3 <= measured <= planned, (measured, planned)

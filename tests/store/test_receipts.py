@@ -65,7 +65,7 @@ def test_every_array_object_that_is_harmed_is_named(original, store, harm):
     verify(store)
 
 
-@pytest.mark.parametrize("most", [2, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [2, pytest.param(300, marks=[pytest.mark.slow, pytest.mark.timeout(600)])])
 def test_every_flipped_byte_is_found(store, most):
     """In arrays, in metadata, and in statistics that are kept."""
     kept = Kept(Folder(f"{store}/nfs_dask/statistics"), read_header(Folder.of(store)).fingerprint)
