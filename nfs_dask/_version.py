@@ -1,3 +1,3 @@
 """The version of this package, in one place for the code and for the build."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"

@@ -129,9 +129,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values, with what follows from it."""
-        derived = {
-            name: getattr(self, name) for name in ("panels", "tasks", "peak_nbytes", "client_nbytes", "fits")
-        }
+        derived = {name: getattr(self, name) for name in ("panels", "tasks", "peak_nbytes", "client_nbytes", "fits")}
         return {**json.loads(json.dumps(dataclasses.asdict(self))), **derived}
 
     @classmethod
