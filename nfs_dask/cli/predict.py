@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from nfs_dask.documents.document_source import DocumentSource
     from nfs_dask.engine.engine import Engine
+    from nfs_dask.models.model import Model
     from nfs_dask.prediction.model_rows import Asked
 
 
@@ -58,17 +59,13 @@ def predict(
     nfs-dask predict spam.model new-mail.npz --out classes.csv --workers 2
     nfs-dask predict spam.model 'mail/*.jsonl.gz' --text-column body --on-error skip --out classes.csv
     """
-    check_output_file(out, overwrite)  # before estimators are imported, which takes seconds
+    check_output_file(out, overwrite)
+    estimator, asked = _opened(model, sources, replace(columns, keep=() if keep is None else (keep,)))
     from nfs_dask.cli.predicted_rows import PredictedRows
     from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.inputs import check_features
-    from nfs_dask.estimators.loading import load_model
 
-    estimator = load_model(model)
     keeps("no predictions were written")
-    columns = _as_before(estimator, sources[0], columns)
-    columns = replace(columns, keep=() if keep is None else (keep,))
-    asked = _opened(estimator, sources, columns)
     tally = PredictedRows(estimator, asked, keep, all_probabilities)
     if isinstance(asked, Dataset):
         check_features(estimator, asked)
@@ -85,16 +82,27 @@ def predict(
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
 
 
-def _opened(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters) -> Asked:
-    """What was named, as the model is asked about it: a dataset, or documents that are read piece by piece."""
+def _opened(
+    place: str, sources: tuple[str, ...], columns: DocumentParameters, labels: bool = False
+) -> tuple[Any, Asked]:
+    """The estimator, and what it is asked about: a dataset, or documents that are read piece by piece.
+
+    Columns are looked for before estimators are imported, which takes longer.
+    """
+    from nfs_dask.store.model_files import read_model
+
+    model, parameters = read_model(place)
+    columns = _as_before(model, sources[0], columns, labels)
+    documents = _documents(model, sources, columns)
     from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.inputs import reader_of
+    from nfs_dask.estimators.loading import estimator_of
     from nfs_dask.prediction.model_rows import ReadDocuments
 
-    documents = _documents(estimator, sources, columns)
+    estimator = estimator_of(model, parameters, place)
     if documents is not None:
-        return ReadDocuments(documents, reader_of(estimator))
-    return open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
+        return estimator, ReadDocuments(documents, reader_of(estimator))
+    return estimator, open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
 
 
 def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager[Engine]:
@@ -104,10 +112,9 @@ def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager
     return cluster.engine(asked.source if isinstance(asked, Dataset) else asked.documents)
 
 
-def _documents(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters) -> DocumentSource | None:
+def _documents(model: Model, sources: tuple[str, ...], columns: DocumentParameters) -> DocumentSource | None:
     """The documents that were named, with the columns of the training data where no others were; None for a matrix."""
     from nfs_dask.documents.open_documents import is_documents, open_documents
-    from nfs_dask.estimators.inputs import reader_of
 
     source = _one_or_list(sources)
     if not is_documents(source, columns):
@@ -117,18 +124,18 @@ def _documents(estimator: Any, sources: tuple[str, ...], columns: DocumentParame
                 f"--encoding, --delimiter and --on-error are about texts, and {sources[0]} is a matrix"
             )
         return None
-    regions = reader_of(estimator).features.regions
+    regions = model.text.regions if model.text is not None else ()
     if len(regions) > 1 and columns.text_column is None and columns.regions is None:
         columns = replace(columns, regions=list(regions))
     return open_documents(source, columns)
 
 
-def _as_before(estimator: Any, place: str, columns: DocumentParameters, labels: bool = False) -> DocumentParameters:
+def _as_before(model: Model, place: str, columns: DocumentParameters, labels: bool) -> DocumentParameters:
     """The columns that were named; of tables, in place of those that were not, the ones of the training data."""
     from nfs_dask.documents.formats import FORMATS, format_of
     from nfs_dask.documents.lines import LineDocuments
 
-    before = estimator.model_.provenance.get("columns") or {}
+    before = model.provenance.get("columns") or {}
     if FORMATS.get(format_of(place) or "", LineDocuments) is LineDocuments:
         return columns
     if columns.text_column is None and columns.regions is None:
@@ -174,11 +181,9 @@ def evaluate(model: str, sources: tuple[str, ...], columns: DocumentParameters, 
     nfs-dask evaluate spam.model test-mail.zarr
     nfs-dask evaluate spam.model test.parquet --label-column folder --json
     """
-    from nfs_dask.estimators.loading import load_model
+    estimator, asked = _opened(model, sources, columns, labels=True)
     from nfs_dask.prediction.evaluation import evaluate
 
-    estimator = load_model(model)
-    asked = _opened(estimator, sources, _as_before(estimator, sources[0], columns, labels=True))
     with _engine_for(asked, cluster) as engine:
         values = evaluate(estimator.model_, asked, engine).to_json()
     answer(values, lambda console: _show_evaluation(values, console))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.estimators.classifier import SparseClassifier
 from nfs_dask.estimators.textual import reader_for
+from nfs_dask.models.model import Model
 from nfs_dask.registry import METHODS, method_named, takers
 from nfs_dask.store.model_files import read_model
 
@@ -43,7 +45,23 @@ def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> Sparse
         The one that the texts were split with, for a model that was made with one: a model keeps only its name, and
         without it reads no raw text.
     """
-    model, parameters = read_model(path)
+    return estimator_of(*read_model(path), path, tokenizer)
+
+
+def estimator_of(
+    model: Model, parameters: Mapping[str, Any], path: str | os.PathLike[str], tokenizer: Any = None
+) -> SparseClassifier:
+    """The estimator of a model that was read from a path, beside the parameters it was fitted with.
+
+    Parameters
+    ----------
+    model, parameters
+        What `read_model` found.
+    path
+        Where; for messages.
+    tokenizer
+        As of `load_model`.
+    """
     reader = reader_for(model, tokenizer)
     made = METHODS[model.method].estimator_class()
     unknown = set(parameters) - set(inspect.signature(made).parameters)
