@@ -49,7 +49,7 @@ def advantages_at_zero(centers: CenterTables) -> Array:
 
 
 def added_by_values(centers: CenterTables, positions: Array, values: Array) -> Array:
-    """What some values change beside a value of 0, (n, C): advantages less `advantages_at_zero`, without rounding these.
+    """What values change beside a value of 0, (n, C): advantages less `advantages_at_zero`, without rounding these.
 
     Of squares ``2 slope x``. Of absolute values, ``|center| - |x - center|`` less the same of the common centre.
     """

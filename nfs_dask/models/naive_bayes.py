@@ -129,7 +129,7 @@ class NaiveBayesModel(Model):
         taken_back = entries.row_sums(np.minimum(steps.zeros, 0))  # absences that are none
         steps = LogTerms(steps.finite, np.maximum(steps.zeros, 0))
         base = LogTerms(self._start_of(block), self.start.zeros + taken_back)
-        nowhere = ((base.zeros + entries.row_sums(steps.zeros)) > 0).all(axis=1)
+        nowhere: Array = np.all(base.zeros + entries.row_sums(steps.zeros) > 0, axis=1)
         prior = LogTerms.of(self.class_log_prior)
         base.finite[nowhere], base.zeros[nowhere] = prior.finite, prior.zeros
         steps.finite[nowhere[entries.rows]] = steps.zeros[nowhere[entries.rows]] = 0
