@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
-from nfs_dask.cli.output import answer, json_option, keeps, printable, show_line, table
+from nfs_dask.cli.output import answer, json_option, keeps, show_line, table
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import Location, document_options
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import DataWarning, warn
+from nfs_dask.text.printable import printable
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -62,6 +62,11 @@ class CentersModel(Model):
             )
 
     @property
+    def compared(self) -> str:
+        distance = "distance" if self.method == "l1" else "squared distance"
+        return f"{distance} to {{1}} less that to {{0}}"
+
+    @property
     def has_probabilities(self) -> bool:
         """With a covariance within the classes: classes are normal, with that covariance, and as frequent as another.
 

@@ -81,6 +81,11 @@ class Model(ABC):
         """
 
     @property
+    def compared(self) -> str:
+        """What `decision_function` says of one class, {0}, over another one, {1}, for people."""
+        return "log odds of {0} over {1}"
+
+    @property
     @abstractmethod
     def has_probabilities(self) -> bool:
         """Whether the scores say how probable the classes are."""

@@ -146,4 +146,3 @@ def _characters_of_words(folded: str, ngrams: tuple[int, int]) -> Iterator[_Toke
                 yield _Token(padded[i : i + n], *inside)
             if n >= len(padded):
                 break
-
