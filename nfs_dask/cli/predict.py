@@ -67,9 +67,9 @@ def predict(
 
     estimator = load_model(model)
     keeps("no predictions were written")
-    columns = _as_before(estimator, sources[0], columns)
+    columns = columns_as_before(estimator, sources[0], columns)
     columns = replace(columns, keep=() if keep is None else (keep,))
-    asked = _opened(estimator, sources, columns)
+    asked = opened(estimator, sources, columns)
     tally = PredictedRows(estimator, asked, keep, all_probabilities)
     if isinstance(asked, Dataset):
         check_features(estimator, asked)
@@ -86,7 +86,7 @@ def predict(
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
 
 
-def _opened(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters) -> Asked:
+def opened(estimator: Any, sources: tuple[str, ...], columns: DocumentParameters) -> Asked:
     """What was named, as the model is asked about it: a dataset, or documents that are read piece by piece."""
     from nfs_dask.dataset import open_dataset
     from nfs_dask.estimators.inputs import reader_of
@@ -124,7 +124,9 @@ def _documents(estimator: Any, sources: tuple[str, ...], columns: DocumentParame
     return open_documents(source, columns)
 
 
-def _as_before(estimator: Any, place: str, columns: DocumentParameters, labels: bool = False) -> DocumentParameters:
+def columns_as_before(
+    estimator: Any, place: str, columns: DocumentParameters, labels: bool = False
+) -> DocumentParameters:
     """The columns that were named; of tables, in place of those that were not, the ones of the training data."""
     from nfs_dask.documents.formats import FORMATS, format_of
     from nfs_dask.documents.lines import LineDocuments
@@ -179,7 +181,7 @@ def evaluate(model: str, sources: tuple[str, ...], columns: DocumentParameters, 
     from nfs_dask.prediction.evaluation import evaluate
 
     estimator = load_model(model)
-    asked = _opened(estimator, sources, _as_before(estimator, sources[0], columns, labels=True))
+    asked = opened(estimator, sources, columns_as_before(estimator, sources[0], columns, labels=True))
     with _engine_for(asked, cluster) as engine:
         values = evaluate(estimator.model_, asked, engine).to_json()
     answer(values, lambda console: _show_evaluation(values, console))

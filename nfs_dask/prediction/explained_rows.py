@@ -40,12 +40,13 @@ class Choice:
 
     given: Array | None  # in the order wanted; None: all
     numbers: Array | None  # the same, ascending and distinct
+    first: int | None = None  # in place of these: only the first ones that are there
 
     @classmethod
-    def of(cls, documents: Any) -> Choice:
+    def of(cls, documents: Any, first: int | None = None) -> Choice:
         """Numbers as a user gives them."""
         if documents is None:
-            return cls(None, None)
+            return cls(None, None, first)
         advice = "give the numbers of documents from 0 on, such as [3, 17]"
         if isinstance(documents, (str, bytes)) or not isinstance(documents, Iterable):
             raise InputError(f"documents={documents!r}; {advice}")
@@ -56,17 +57,25 @@ class Choice:
         _refuse_many(len(given))
         return cls(given, np.unique(given))
 
-    def within(self, first: int, stop: int) -> Array:
-        """The chosen ones of the rows ``first .. stop - 1``."""
-        if self.numbers is None:
-            _refuse_many(stop)
-            return np.arange(first, stop)
-        low, high = np.searchsorted(self.numbers, [first, stop])
-        return self.numbers[low:high]
+    def among(self, rows: Array, n_before: int) -> Array:
+        """Which of some rows are chosen, by their positions; of the rows before them so many were."""
+        if self.numbers is not None:
+            return np.flatnonzero(np.isin(rows, self.numbers))
+        if self.first is None:
+            _refuse_many(n_before + len(rows))
+            return np.arange(len(rows))
+        return np.arange(min(len(rows), self.first - n_before))
 
-    def ends_before(self, row: int) -> bool:
-        """Whether neither this row nor a later one is chosen."""
-        return self.numbers is not None and (not len(self.numbers) or int(self.numbers[-1]) < row)
+    def next_from(self, row: int) -> int | None:
+        """The first chosen number from a row on; None without one, or without numbers."""
+        place = 0 if self.numbers is None else int(np.searchsorted(self.numbers, row))
+        return None if self.numbers is None or place == len(self.numbers) else int(self.numbers[place])
+
+    def ends_before(self, row: int, n_before: int) -> bool:
+        """Whether neither this row nor a later one is chosen; of the rows before it so many were."""
+        if self.numbers is None:
+            return self.first is not None and n_before >= self.first
+        return self.next_from(row) is None
 
     def check(self, found: Array, n_rows: int, problems: dict[int, DocumentProblem]) -> None:
         """Refuse numbers that were not found among so many rows."""
@@ -78,7 +87,7 @@ class Choice:
         if missing[0] < n_rows:
             raise InputError(f"document {missing[0]} is not one of those that were asked for; name another one")
         there = f"there are {n_rows:,}, numbered from 0" if n_rows else "there are none"
-        raise InputError(f"documents={missing[0]} is not there: {there}; name others")
+        raise InputError(f"document {missing[0]} is not there: {there}; name others")
 
 
 def _refuse_many(n: int) -> None:
@@ -91,30 +100,33 @@ def _refuse_many(n: int) -> None:
 
 def chosen_rows(X: Explainable, choice: Choice, engine: Engine | None) -> Iterator[Rows]:
     """The chosen rows in order, lot by lot; at the end, chosen ones that are nowhere are refused."""
-    found, seen, problems = [np.zeros(0, np.int64)], 0, dict[int, DocumentProblem]()
-    if isinstance(X, Source):
-        if choice.numbers is None:
-            _refuse_many(X.n_rows)
-        lots, seen = _rows_of_source(X, choice), max(0, X.n_rows)
-        for rows in lots:
-            found.append(rows.numbers)
+    found, n_rows, problems = np.zeros(0, np.int64), 0, dict[int, DocumentProblem]()
+    read = _rows_of_source(X, choice) if isinstance(X, Source) else _rows_of_texts(X, choice, engine)
+    for rows, seen, left_out in read:
+        n_rows = seen
+        problems |= {number: one for number, one in left_out.items() if choice.next_from(number) == number}
+        if rows is not None:
+            found = np.concatenate([found, rows.numbers])
             yield rows
-    else:
-        read = _read_documents(X, engine) if isinstance(X, ReadDocuments) else _read_texts(X)
-        reader = X.reader
-        counter = reader.counter()
-        for numbers, stop, texts, left_out in read:
-            kept = np.flatnonzero(np.isin(numbers, choice.within(seen, stop)))
-            problems |= left_out
-            seen = stop
-            if len(kept):
-                own = _some_texts(texts, kept, reader)
-                counter.add(own)
-                found.append(numbers[kept])
-                yield Rows(numbers[kept], reader.block(counter.finish()), True, _grouped(own, reader))
-            if choice.ends_before(stop):
-                break
-    choice.check(np.concatenate(found), seen, problems)
+    choice.check(found, n_rows, problems)
+
+
+_Lots: TypeAlias = Iterator[tuple[Rows | None, int, dict[int, DocumentProblem]]]  # rows, how many were seen, left out
+
+
+def _rows_of_texts(X: TextSource | ReadDocuments, choice: Choice, engine: Engine | None) -> _Lots:
+    reader, n = X.reader, 0
+    counter = reader.counter()
+    for read in _read_documents(X, engine) if isinstance(X, ReadDocuments) else _read_texts(X):
+        kept, rows = choice.among(read.numbers, n), None
+        if len(kept):
+            own = _some_texts(read.texts, kept, reader)
+            counter.add(own)
+            rows = Rows(read.numbers[kept], reader.block(counter.finish()), True, _grouped(own, reader))
+            n += len(kept)
+        yield rows, read.stop, read.left_out
+        if choice.ends_before(read.stop, n):
+            break
 
 
 class _Read(NamedTuple):
@@ -165,34 +177,38 @@ def _grouped(texts: Strings, reader: Reader) -> list[tuple[str, ...]]:
     return [tuple(listed[i : i + n]) for i in range(0, len(listed), n)]
 
 
-def _rows_of_source(source: Source, choice: Choice) -> Iterator[Rows]:
+def _rows_of_source(source: Source, choice: Choice) -> _Lots:
     """Rows of numbers, from the blocks that have them."""
-    trusted, number, seen = source.trusted_for("real"), 0, 0
-    while number < source.n_blocks and not choice.ends_before(seen):
-        if choice.numbers is not None and source.n_rows > 0:
-            number = _block_of(source, choice.within(seen, source.n_rows)[:1], number)
+    if choice.numbers is None and choice.first is None:
+        _refuse_many(source.n_rows)
+    if choice.numbers is not None and source.n_rows >= 0:
+        choice.check(choice.numbers[choice.numbers < source.n_rows], source.n_rows, {})  # before anything is read
+    trusted, number, seen, n = source.trusted_for("real"), 0, 0, 0
+    while number < source.n_blocks and not choice.ends_before(seen, n):
+        following = choice.next_from(seen)
+        if following is not None and following > 0 and source.n_rows > 0:
+            number = _block_of(source, following, number)
         for block in source.blocks(number, number + 1):
             first = block.first_row if source.n_rows >= 0 else seen
-            rows, seen = choice.within(first, first + block.n_rows), first + block.n_rows
-            if len(rows):
-                mask = np.zeros(block.n_rows, bool)
-                mask[rows - first] = True
-                yield Rows(rows, some_rows(block, mask), trusted)
+            rows = np.arange(first, first + block.n_rows)
+            kept, seen = choice.among(rows, n), first + block.n_rows
+            mask = np.zeros(block.n_rows, bool)
+            mask[kept] = True
+            yield Rows(rows[kept], some_rows(block, mask), trusted) if len(kept) else None, max(seen, source.n_rows), {}
+            n += len(kept)
         number += 1
 
 
-def _block_of(source: Source, row: Array, low: int) -> int:
-    """The block that has a row, from ``low`` on: a look at where some begin. Without a row, behind the last."""
+def _block_of(source: Source, row: int, low: int) -> int:
+    """The block that has a row, from ``low`` on: a look at where some begin."""
     high = source.n_blocks - 1
-    if not len(row):
-        return high
-    middle = int(row[0]) * source.n_blocks // source.n_rows  # where it is if all are alike
+    middle = row * source.n_blocks // source.n_rows  # where it is if all are alike
     while low < high:
         middle = min(high, max(low + 1, middle))
         first = next(iter(source.blocks(middle, middle + 1)))
-        if first.first_row <= row[0] < first.first_row + first.n_rows:
+        if first.first_row <= row < first.first_row + first.n_rows:
             return middle
-        if first.first_row <= row[0]:
+        if first.first_row <= row:
             low = middle
         else:
             high = middle - 1

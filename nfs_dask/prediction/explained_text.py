@@ -21,7 +21,7 @@ def explained_lines(document: ExplainedDocument, n: int = 10) -> Iterator[str]:
     """A headline, the marked texts, and the n features that contribute most."""
     yield from _wrapped(headline(document))
     yield from _wrapped(sum_in_words(document))
-    for line in text_paragraphs(document, _bracketed(document)):
+    for line in text_paragraphs(document, bracketed(document)):
         yield ""
         yield from _wrapped(line, "  ")
     if document.parts:
@@ -90,7 +90,8 @@ def shortened(text: MarkedText, weights: list[float]) -> Iterator[tuple[str, int
         yield line, part
 
 
-def _bracketed(document: ExplainedDocument) -> Callable[[str, int | None], str]:
+def bracketed(document: ExplainedDocument) -> Callable[[str, int | None], str]:
+    """What is no mark as it is, and marks in brackets with what they contribute."""
     weights = document.occurrences()
     return lambda stretch, part: stretch if part is None else f"[{stretch} {weights[part]:+.2g}]"
 

@@ -20,7 +20,13 @@ MOST_NUMBERS = 1 << 26  # contributions that are held, 512 MiB of them
 
 
 def explain(
-    X: Explainable, model: Model, documents: Any = None, *, names: Names | None = None, engine: Engine | None = None
+    X: Explainable,
+    model: Model,
+    documents: Any = None,
+    *,
+    first: int | None = None,
+    names: Names | None = None,
+    engine: Engine | None = None,
 ) -> Explanation:
     """What each selected feature contributes to what a model says of some rows.
 
@@ -32,20 +38,23 @@ def explain(
         That which decides.
     documents
         Numbers of the rows to look at, from 0 on, which come in this order; None: all, if they are not too many.
+    first
+        In place of numbers: so many documents, the first that are there.
     names
         What columns are called, of a model that does not know it.
     engine
         Where documents in files are read, as far as that takes tasks.
     """
-    choice = Choice.of(documents)
+    choice = Choice.of(documents, first)
     numbers, scores = [np.zeros(0, np.int64)], [np.zeros((0, model.n_classes))]
-    found, texts = [_nothing(model)], list[tuple[str, ...]]()
+    found, texts, held = [_nothing(model)], list[tuple[str, ...]](), 0
     for rows in chosen_rows(X, choice, engine):
         numbers.append(rows.numbers)
         scores.append(model.scores(rows.block, rows.trusted))
         found.append(model.contributions(rows.block, rows.trusted))
         texts += rows.texts or ()
-        _refuse_much(sum(one.parts.size for one in found), sum(map(len, numbers)))
+        held += found[-1].parts.size
+        _refuse_much(held, sum(map(len, numbers)))
     together = np.concatenate(numbers)
     order = np.arange(len(together)) if choice.given is None else np.searchsorted(together, choice.given)
     return _explanation(

@@ -118,6 +118,10 @@ class Explanation:
         more = f"<p>{self._not_shown(documents)}</p>" if len(self) > documents else ""
         return f"<style>\n{STYLE}</style>\n{explanation_html(self.first(documents), n)}{more}"
 
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON values; of more than two classes what features contribute to each, as well."""
+        return {"classes": self.classes.tolist(), "documents": [self._json_of(i) for i in range(len(self))]}
+
     def first(self, n: int | None = None) -> Iterator[ExplainedDocument]:
         """The documents one after another, or the first n of them.
 
@@ -141,13 +145,50 @@ class Explanation:
     def _not_shown(self, shown: int) -> str:
         return f"and {len(self) - shown:,} more documents"
 
+    def _json_of(self, i: int) -> dict[str, Any]:
+        one, several = self._at(i), self.decision.ndim == 2
+        features = [part._asdict() for part in one.parts]
+        if several:
+            own, order = self._ordered(i)[:2]
+            for feature, parts in zip(features, self.contributions.parts[own][order].tolist(), strict=True):
+                feature["by_class"] = parts
+        return {
+            "document": one.document,
+            "predicted": self.predicted[i : i + 1].tolist()[0],
+            "probability": one.probability,
+            "compared": one.compared,
+            "for": one.sides[0],
+            "against": one.sides[1],
+            "total": one.total,
+            "base": one.base,
+            "features": features,
+            **({"scores": self.decision[i], "base_by_class": self.base[i]} if several else {}),
+            "texts": [
+                {
+                    "region": text.region,
+                    "text": text.text,
+                    "marks": [
+                        {"start": mark.start, "stop": mark.stop, "feature": one.parts[mark.part].feature}
+                        for mark in text.marks
+                    ],
+                }
+                for text in one.texts
+            ],
+        }
+
+    def _ordered(self, i: int) -> tuple[slice, Array, tuple[str, str], float, Array]:
+        """Which entries a document has, in what order they contribute to which class over which, the base, and what."""
+        indptr = self.contributions.entries.indptr
+        own = slice(int(indptr[i]), int(indptr[i + 1]))
+        sides, base, values = self._compared(i, own)
+        order = np.argsort(-np.abs(values), kind="stable")
+        return own, order, sides, base, values[order]
+
     def _at(self, i: int) -> ExplainedDocument:
         entries = self.contributions.entries
-        own = slice(entries.indptr[i], entries.indptr[i + 1])
-        (one, other), base, values = self._compared(i, own)
-        order = np.argsort(-np.abs(values), kind="stable")
+        own, order, (one, other), base, values = self._ordered(i)
         positions = entries.positions[own][order]
-        parts = zip(positions.tolist(), entries.values[own][order].tolist(), values[order].tolist(), strict=True)
+        parts = zip(positions.tolist(), entries.values[own][order].tolist(), values.tolist(), strict=True)
         return ExplainedDocument(
             document=int(self.documents[i]),
             predicted=self.predicted[i],
