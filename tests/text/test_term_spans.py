@@ -18,7 +18,7 @@ from nfs_dask.text.strings import Strings
 from nfs_dask.text.term_spans import term_spans
 from nfs_dask.text.unicode import fold_text
 
-# As in the tests of counting: case that changes length or depends on context, marks, ligatures, white space of all kinds.
+# As in the tests of counting: case that changes length or depends on context, marks, ligatures, white space.
 NASTY = "aB1_ .-'\t\n\0\x1c\x85\xa0\u2028\u3000ßẞİıΣσςÉE\u0301\u0327ﬁﷺ\u200d²½한ᄀ日本Ⱥ😀\U0001d7d8"
 texts = (
     st.text(st.sampled_from(NASTY), max_size=25)
