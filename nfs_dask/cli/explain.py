@@ -197,7 +197,7 @@ def _show_document(document: ExplainedDocument, top: int, console: Console) -> N
         show_line(said, console)
 
 
-_STYLES = ("bold green", "underline magenta")  # for the first side, and for the other one: not by colour alone
+_STYLES = ("bold green", "underline magenta")  # for the first side, and for the other one: not by color alone
 
 
 def _paragraphs(document: ExplainedDocument, styled: bool) -> list[Any]:

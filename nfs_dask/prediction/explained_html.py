@@ -1,7 +1,7 @@
 """Explained documents as HTML that stands alone: fragments, and the one style that all of them share.
 
 What speaks for the first side is blue above a solid line, what speaks for the other one orange above a dashed line.
-Colours are veils over the page's own background and below its own letters, so they read on light and dark pages.
+Colors are veils over the page's own background and below its own letters, so they read on light and dark pages.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _text(document: ExplainedDocument, text: MarkedText, weights: Sequence[float
 def _stretch(
     document: ExplainedDocument, stretch: str, over: Sequence[int], weights: Sequence[float], largest: float
 ) -> str:
-    """A stretch of a text; the sum of what its features contribute there says how strong its colour is."""
+    """A stretch of a text; the sum of what its features contribute there says how strong its color is."""
     if not over:
         return _escaped(stretch)
     weight = sum(weights[part] for part in over)

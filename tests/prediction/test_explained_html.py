@@ -56,7 +56,7 @@ def test_markup_of_documents_shows_as_text() -> None:
     assert titles[1] == "quoted -1.500" and (titles[0] or "").startswith("<script>")
 
 
-def test_nothing_is_loaded_and_sides_differ_by_more_than_colour() -> None:
+def test_nothing_is_loaded_and_sides_differ_by_more_than_color() -> None:
     page = explanation_page([document()], "title")
     assert not re.search(r"(src|href)\s*=|url\(|@import|https?:", page)
     assert "solid" in STYLE and "dashed" in STYLE
