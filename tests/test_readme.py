@@ -16,6 +16,7 @@ TEXTS = README.parent / "docs" / "texts.md"
 CENTERS = README.parent / "docs" / "centers.md"
 HYBRID = README.parent / "docs" / "hybrid.md"
 CHOOSING = README.parent / "docs" / "choosing.md"
+EXPLAINING = README.parent / "docs" / "explaining.md"
 
 
 def blocks(language, page=README):
@@ -64,7 +65,7 @@ def test_the_python_and_then_the_commands_run(tmp_path, monkeypatch, capsys):
     assert gap is not None and float(gap[1]) < 1
     assert re.search(r"^\[('(ham|spam)' ?){5}\] \(5, 2\)$", printed, flags=re.MULTILINE)
     used, shown = run_commands(README)
-    assert set(used) >= {"ingest", "info", "plan", "path", "fit", "evaluate", "predict"}
+    assert set(used) >= {"ingest", "info", "plan", "path", "fit", "evaluate", "predict", "explain"}
     assert_printed(README, printed + shown)
     assert len((tmp_path / "classes.csv").read_text().splitlines()) == 301
 
@@ -104,6 +105,15 @@ def test_the_page_about_choosing_runs_and_says_what_is_printed(tmp_path, monkeyp
     assert_printed(CHOOSING, capsys.readouterr().out + shown)
 
 
+def test_the_page_about_explaining_runs_and_says_what_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_python(EXPLAINING)
+    used, shown = run_commands(EXPLAINING)
+    assert set(used) == {"explain"}
+    assert_printed(EXPLAINING, capsys.readouterr().out + shown)
+    assert "cheap</mark>" in (tmp_path / "why.html").read_text()
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -113,6 +123,7 @@ def test_the_page_about_choosing_runs_and_says_what_is_printed(tmp_path, monkeyp
         "docs/centers.md",
         "docs/hybrid.md",
         "docs/choosing.md",
+        "docs/explaining.md",
         "docs/mathematics.md",
         "docs/design.md",
     ],

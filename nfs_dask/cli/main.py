@@ -8,6 +8,7 @@ import click
 
 from nfs_dask.cli.demo import demo
 from nfs_dask.cli.doctor import doctor
+from nfs_dask.cli.explain import explain
 from nfs_dask.cli.fit import fit
 from nfs_dask.cli.info import info
 from nfs_dask.cli.ingest import ingest
@@ -52,10 +53,11 @@ def cli() -> None:
     nfs-dask fit mail.zarr spam.model -k 100          a classifier over the best 100 features
     nfs-dask evaluate spam.model test.csv --label-column folder
     nfs-dask predict spam.model new.csv               the class of each document
+    nfs-dask explain spam.model 'Win a cheap watch'   which words speak for it, and how much
 
     Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 refused or failed by the cluster; 130 interrupted.
     """
 
 
-for command in (demo, ingest, info, plan, path, fit, predict, evaluate, doctor):
+for command in (demo, ingest, info, plan, path, fit, predict, evaluate, explain, doctor):
     cli.add_command(command)

@@ -19,6 +19,7 @@ import click
 from nfs_dask.cli.interrupts import announced
 from nfs_dask.cli.shell_words import in_shell_words
 from nfs_dask.errors import NfsDaskError, NfsDaskWarning
+from nfs_dask.text.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -139,17 +140,6 @@ def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any
     cells = [[f"{cell:,}" if isinstance(cell, int) else printable(str(cell)) for cell in row] for row in rows]
     made = FittedTable([printable(column) for column in columns], cells, numbers)
     return made if title is None else Group(Text(title), made)
-
-
-def printable(text: str) -> str:
-    r"""The text with whatever could move a terminal's cursor or change its colours written out.
-
-    Labels and names come from data, and data may hold anything.
-
-    >>> print(printable("spam\x1b[31m"))
-    spam\x1b[31m
-    """
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 @contextmanager

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
-from nfs_dask.cli.output import answer, json_option, keeps, printable, show_line, table
+from nfs_dask.cli.output import answer, json_option, keeps, show_line, table
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import Location, document_options
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import DataWarning, warn
+from nfs_dask.text.printable import printable
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -60,7 +61,7 @@ def predict(
     nfs-dask predict spam.model 'mail/*.jsonl.gz' --text-column body --on-error skip --out classes.csv
     """
     check_output_file(out, overwrite)
-    estimator, asked = _opened(model, sources, replace(columns, keep=() if keep is None else (keep,)))
+    estimator, asked = opened(model, sources, replace(columns, keep=() if keep is None else (keep,)))
     from nfs_dask.cli.predicted_rows import PredictedRows
     from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.inputs import check_features
@@ -82,7 +83,7 @@ def predict(
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
 
 
-def _opened(
+def opened(
     place: str, sources: tuple[str, ...], columns: DocumentParameters, labels: bool = False
 ) -> tuple[Any, Asked]:
     """The estimator, and what it is asked about: a dataset, or documents that are read piece by piece.
@@ -181,7 +182,7 @@ def evaluate(model: str, sources: tuple[str, ...], columns: DocumentParameters, 
     nfs-dask evaluate spam.model test-mail.zarr
     nfs-dask evaluate spam.model test.parquet --label-column folder --json
     """
-    estimator, asked = _opened(model, sources, columns, labels=True)
+    estimator, asked = opened(model, sources, columns, labels=True)
     from nfs_dask.prediction.evaluation import evaluate
 
     with _engine_for(asked, cluster) as engine:

@@ -14,10 +14,13 @@ from nfs_dask.estimators.inputs import check_fitted, one_column, rows_of
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import as_scipy
 from nfs_dask.prediction.evaluation import evaluate
+from nfs_dask.prediction.explaining import explain
+from nfs_dask.prediction.explanation import Explanation
 from nfs_dask.prediction.model_rows import What
-from nfs_dask.prediction.reader import Reader
+from nfs_dask.prediction.reader import Reader, TextSource
 from nfs_dask.prediction.scoring import score
 from nfs_dask.sources.labels import encode, sample_weights
+from nfs_dask.sources.open_source import open_source
 
 
 class PredictingMixin:
@@ -75,6 +78,32 @@ class PredictingMixin:
         Log odds and joint log likelihoods of naive Bayes; of centers minus the distances, up to a constant of the row.
         """
         return self._score(X, "decision_function")
+
+    def explain(self, X: Any, documents: Any = None) -> Explanation:
+        """Why rows are taken for what they are taken for: what each selected feature contributes to the decision.
+
+        ``base`` and all contributions of a row add up to its `decision_function`. Of naive Bayes and of the hybrid the
+        base is what is said of a document without any selected feature, and a contribution is that of the presence of a
+        feature; of centers the base is what is said of a row of zeros. Shown in a notebook or printed, texts have the
+        words marked that speak for a class or against it.
+
+        Parameters
+        ----------
+        X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
+        documents : numbers of rows, optional
+            Those to look at, from 0 on. None: all, if they are at most 100,000.
+
+        Returns
+        -------
+        Explanation
+            With `base`, `predicted`, `top`, `to_frame` and `to_html`.
+        """
+        rows = rows_of(self, X)
+        known = getattr(self, "_names", None)
+        if not isinstance(rows, TextSource):
+            rows = rows.source if isinstance(rows, Dataset) else open_source(rows)
+        names = None if known is None else known.names
+        return explain(rows, self.model_, documents, names=names, engine=self.engine)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of rows whose class is predicted rightly.

@@ -14,7 +14,15 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct, full_rows
 from nfs_dask.arrays.kernels import read_only
 from nfs_dask.errors import InputError
-from nfs_dask.models.distance_differences import CenterTables, CsrEntries, advantages, advantages_at_zero, mismatches
+from nfs_dask.models.contributions import Contributions, SelectedEntries
+from nfs_dask.models.distance_differences import (
+    CenterTables,
+    CsrEntries,
+    added_by_values,
+    advantages,
+    advantages_at_zero,
+    mismatches,
+)
 from nfs_dask.models.model import Model, of_others
 
 WHITENED_BYTES = 16 << 20  # of dense rows that are whitened at a time
@@ -54,6 +62,11 @@ class CentersModel(Model):
             )
 
     @property
+    def compared(self) -> str:
+        distance = "distance" if self.method == "l1" else "squared distance"
+        return f"{distance} to {{1}} less that to {{0}}"
+
+    @property
     def has_probabilities(self) -> bool:
         """With a covariance within the classes: classes are normal, with that covariance, and as frequent as another.
 
@@ -74,6 +87,38 @@ class CentersModel(Model):
         out = np.full((block.n_rows, self.n_classes), -np.inf)
         out[:, self.seen] = self._advantages(block) if self.root is None else self._whitened_advantages(block)
         return out
+
+    def contributions(self, block: Block, trusted: bool = False) -> Contributions:
+        """What a value changes beside a value of 0; of whitened features where there is a root.
+
+        What is at an infinite distance of a centre rules its class out: a feature of no variance does so if it is at
+        the centre of a class that remains. Where absent ones alone do, the base says so.
+        """
+        block = _checked(block, trusted)
+        if self.root is None:
+            entries = SelectedEntries.of(block, self.lookup, lambda data: data != 0)
+        else:
+            entries = SelectedEntries.of_dense(self.whiten(block, trusted=True))
+        base, parts = np.full((block.n_rows, self.n_classes), -np.inf), np.zeros((entries.n, self.n_classes))
+        base[:, self.seen] = self._at_zero.sum(axis=0)
+        parts[:, self.seen] = added_by_values(self._centers, entries.positions, entries.values)
+        if self._exact.any():
+            self._rule_out(block, entries, base, parts)
+        if self.n_classes == 2:
+            base, parts = base[:, 1] - base[:, 0], parts[:, 1] - parts[:, 0]
+        return Contributions(base, entries, parts)
+
+    def _rule_out(self, block: Block, entries: SelectedEntries, base: Array, parts: Array) -> None:
+        """Infinite distances, into what features contribute and, where none that is there has one, into the base."""
+        missed = mismatches(self._entries(block), self._centers.centers, self._exact)
+        out = missed > missed.min(axis=1, keepdims=True)
+        equal = entries.values[:, None] == self._centers.centers[entries.positions]
+        remains = (equal & ~out[entries.rows]).any(axis=1) & self._exact[entries.positions]
+        against = ~equal & out[entries.rows] & remains[:, None]
+        columns = self.seen[None].repeat(entries.n, axis=0)
+        parts[np.nonzero(against)[0], columns[against]] = -np.inf
+        rows, classes = np.nonzero(out & (entries.row_sums(against.astype(np.int64)) == 0))
+        base[rows, self.seen[classes]] = -np.inf
 
     def log_odds(self, scores: Array) -> Array:
         return scores / 2

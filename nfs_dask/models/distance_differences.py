@@ -48,6 +48,24 @@ def advantages_at_zero(centers: CenterTables) -> Array:
     return out
 
 
+def added_by_values(centers: CenterTables, positions: Array, values: Array) -> Array:
+    """What values change beside a value of 0, (n, C): advantages less `advantages_at_zero`, without rounding these.
+
+    Of squares ``2 slope x``. Of absolute values, ``|center| - |x - center|`` less the same of the common centre.
+    """
+    x = values[:, None]
+    if not centers.plain:
+        return np.asarray(2 * centers.slopes[positions] * x)
+    return _towards(x, centers.centers[positions]) - _towards(x, centers.pooled[positions, None])
+
+
+def _towards(x: Array, center: Array) -> Array:
+    """``|center| - |x - center|``: x itself as far as it lies between 0 and the centre or beyond 0."""
+    sign = np.where(center < 0, -1.0, 1.0)
+    x, center = sign * x, sign * center
+    return np.where(x <= center, x, center - (x - center))
+
+
 def mismatches(entries: CsrEntries, centers: Array, exact: Array) -> Array:
     """In how many of the ``exact`` features each row differs from the centre of each class, (n, C) int64."""
     out = np.tile((centers[exact] != 0).sum(axis=0), (len(entries.indptr) - 1, 1))

@@ -14,6 +14,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values
 from nfs_dask.arrays.kernels import kernel, read_only
 from nfs_dask.errors import InputError
+from nfs_dask.models.contributions import Contributions, SelectedEntries
 from nfs_dask.models.model import Model, of_others
 from nfs_dask.solvers.logistic.likelihood import class_scores
 
@@ -97,6 +98,29 @@ class HybridModel(Model):
         out = np.zeros((block.n_rows, self.n_regions, tables.shape[-1]))
         _add_entries(indptr, columns, data, tables, self.normalize, out)
         return out[:, :, 0] if self.n_classes == 2 else out
+
+    def contributions(self, block: Block, trusted: bool = False) -> Contributions:
+        """Of each word in each region: ``theta_r x_rw log P(w|c)``, divided by the region's sum if normalised.
+
+        The base is ``theta_0``, alike for all rows. In a normalised region a word shares its weight with the others
+        that are there, so what it contributes is its share, and not what would be missing without it.
+        """
+        if not trusted:
+            check_values(block, "real")
+        entries = SelectedEntries.of(block, self.lookup, lambda data: data != 0)
+        regions, words = np.divmod(entries.positions, self.log_probabilities.shape[-1])
+        tables = self._tables
+        logs = tables[regions if len(tables) > 1 else np.zeros_like(regions), words]
+        shares = entries.values
+        if self.normalize:
+            places = entries.rows * self.n_regions + regions
+            tokens = np.bincount(places, entries.values, minlength=entries.n_rows * self.n_regions)
+            shares = entries.values / tokens[places]
+        parts = (self.slopes[regions] * shares)[:, None] * logs
+        start = np.where(self.class_count > 0, self.intercepts, -np.inf)
+        if self.n_classes == 2:
+            return Contributions(np.full(block.n_rows, start[1] - start[0]), entries, parts[:, 0])
+        return Contributions(np.tile(start, (block.n_rows, 1)), entries, parts)
 
     def log_odds(self, scores: Array) -> Array:
         return scores

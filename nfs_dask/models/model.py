@@ -13,6 +13,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block
 from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.errors import InputError
+from nfs_dask.models.contributions import Contributions
 from nfs_dask.text.features import TextFeatures
 
 Names = Callable[[Array], Sequence[str] | None]  # of some columns
@@ -69,6 +70,20 @@ class Model(ABC):
 
         Only differences within a row mean something. ``trusted`` values were checked when the data were written.
         """
+
+    @abstractmethod
+    def contributions(self, block: Block, trusted: bool = False) -> Contributions:
+        """What each selected feature of each row adds to `decision_function`, and what that is without them.
+
+        What is compared with, the base, is the score of a row that has none of the selected features: of naive Bayes
+        and of the hybrid a document without any of them, of centers a row of zeros. What a row has besides, where that
+        counts, is in its base.
+        """
+
+    @property
+    def compared(self) -> str:
+        """What `decision_function` says of one class, {0}, over another one, {1}, for people."""
+        return "log odds of {0} over {1}"
 
     @property
     @abstractmethod

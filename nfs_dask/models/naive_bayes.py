@@ -13,6 +13,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct
 from nfs_dask.arrays.kernels import kernel, read_only
+from nfs_dask.models.contributions import Contributions, SelectedEntries
 from nfs_dask.models.model import Model, of_others
 from nfs_dask.statistics.binary_counts import check_binary
 
@@ -113,6 +114,38 @@ class NaiveBayesModel(Model):
 
     def scores(self, block: Block, trusted: bool = False) -> Array:
         return self.joint_log_likelihood(block, trusted)
+
+    def contributions(self, block: Block, trusted: bool = False) -> Contributions:
+        """Of what is present. The base has the prior, what the absence of all features says, and the `rest`.
+
+        A class that cannot be without a feature is ruled out by the base of the rows that are. Where all classes are
+        ruled out, which leaves a row to the priors, these are its base, and features contribute nothing.
+        """
+        block = self._checked(block, trusted)
+        by_value, threshold = self.threshold is None, self.threshold or 0.0
+        entries = SelectedEntries.of(block, self.lookup, lambda data: data != 0 if by_value else data > threshold)
+        times = entries.values[:, None] if by_value else 1.0
+        steps = LogTerms(times * self.steps.finite.T[entries.positions], self.steps.zeros.T[entries.positions])
+        taken_back = entries.row_sums(np.minimum(steps.zeros, 0))  # absences that are none
+        steps = LogTerms(steps.finite, np.maximum(steps.zeros, 0))
+        base = LogTerms(self._start_of(block), self.start.zeros + taken_back)
+        nowhere: Array = np.all(base.zeros + entries.row_sums(steps.zeros) > 0, axis=1)
+        prior = LogTerms.of(self.class_log_prior)
+        base.finite[nowhere], base.zeros[nowhere] = prior.finite, prior.zeros
+        steps.finite[nowhere[entries.rows]] = steps.zeros[nowhere[entries.rows]] = 0
+        if self.n_classes == 2:
+            base, steps = base[:, 1] - base[:, 0], steps[:, 1] - steps[:, 0]
+        return Contributions(base.value, entries, steps.value)
+
+    def _start_of(self, block: Block) -> Array:
+        """(n, C) finite parts of the scores without the selected features; features that are not are among the rest."""
+        start = np.tile(self.start.finite, (block.n_rows, 1))
+        if self.rest is not None:
+            others = self.lookup.positions(block.indices) < 0
+            rows = np.repeat(np.arange(block.n_rows), np.diff(block.indptr))
+            lengths = np.bincount(rows[others], block.data[others].astype(np.float64), minlength=block.n_rows)
+            start += lengths[:, None] * self.rest
+        return start
 
     def log_odds(self, scores: Array) -> Array:
         return scores
