@@ -13,6 +13,7 @@ WIDTH = 80
 _FEATURE = 34  # columns of a name
 _SIDE = 18
 _KEPT = 60  # characters of a stretch without marks on either side of what is left out of it
+_MOST_SHOWN = 4000  # characters of a text
 
 HEAD = ("feature", "value", "contribution", "speaks for")
 
@@ -82,11 +83,17 @@ def text_paragraphs(document: ExplainedDocument, marked: Callable[[str, int | No
 
 
 def shortened(text: MarkedText, weights: list[float]) -> Iterator[tuple[str, int | None]]:
-    """The stretches of a text, each on one line; of long ones without a mark both ends."""
+    """The stretches of a text, each on one line; of long ones without a mark both ends, of long texts the beginning."""
+    shown = read = 0
     for stretch, part in apart(text, weights):
+        if shown > _MOST_SHOWN:
+            yield f" … and {len(text.text) - read:,} more characters", None
+            return
+        read += len(stretch)
         line = printable(re.sub(r"\s+", " ", stretch))
         if part is None and len(line) > 3 * _KEPT:
             line = f"{line[:_KEPT].rsplit(' ', 1)[0]} … {line[-_KEPT:].split(' ', 1)[-1]}"
+        shown += len(line)
         yield line, part
 
 

@@ -45,6 +45,7 @@ COMMANDS = [
     "path long.zarr --ks 1,10,all --choose 1se --folds 3",
     "path long.zarr --choose elbow",
     "evaluate long.model long.zarr",
+    "explain long.model --file long.zarr --rows 0,7",
     "doctor",
     "fit long.zarr new.model -k 12 --overwrite",
     "predict long.model long.zarr --out new.csv --overwrite",

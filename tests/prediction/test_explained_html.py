@@ -77,3 +77,17 @@ def test_lines_fit_a_terminal_and_move_no_cursor() -> None:
         assert all(len(line) <= WIDTH and line.isprintable() for line in lines)
     assert lines[-1] == "and 32 more features that contribute less"
     assert any("…" in line.split() for line in lines) and len(lines) < 40
+
+
+def test_of_very_long_texts_the_beginning_is_printed() -> None:
+    text = "quoted words " * 10_000
+    marks = tuple(Mark(1, start, start + 6) for start in range(0, len(text), 13))
+    one = document("", "spam")
+    long = ExplainedDocument(0, "spam", 0.9, "", ("spam", "ham"), 0.0, one.parts, (MarkedText("", text, marks),))
+    shown = " ".join(line.strip() for line in explained_lines(long))
+    left = int(re.findall(r"… and ([\d,]+) more characters", shown)[0].replace(",", ""))
+    n_marks = shown.count("[quoted ")
+    assert len(shown) < 20_000 and len(text) - left in (
+        13 * n_marks,
+        13 * n_marks - 7,
+    )  # with the words after it or not
