@@ -15,7 +15,7 @@ from nfs_dask.estimators.inputs import check_fitted
 from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels, points_of
 from nfs_dask.plots.shown_text import as_text, shown
-from nfs_dask.plots.styles import SIGNED, finite, font_that_fits
+from nfs_dask.plots.styles import SIGNED, TITLE, finite, font_that_fits, width_of
 
 
 class CentersDisplay(Display):
@@ -133,7 +133,9 @@ class CentersDisplay(Display):
             Of the heat map, as `matplotlib.axes.Axes.imshow` takes them.
         """
         n_classes, k = self.centers.shape
-        axes = panels(ax, size=(min(max(4.0, 2.4 + 0.22 * k), 14.0), min(max(2.6, 1.9 + 0.24 * n_classes), 10.0)))
+        beside, below = width_of(map(shown, self.labels.tolist())), width_of(map(shown, self.names))
+        size = min(max(2.6, 0.22 * k), 12.0) + 1.4 + beside, min(max(1.2, 0.24 * n_classes), 9.0) + 0.8 + below
+        axes = panels(ax, size=size)
         one = axes[0]
         values = finite(self.standardized if standardized else self.centers)
         looks: dict[str, Any] = {"cmap": SIGNED, "aspect": "auto", "interpolation": "nearest"}
@@ -146,8 +148,8 @@ class CentersDisplay(Display):
         self.colorbar_ = None
         if colorbar:
             self.colorbar_ = one.figure.colorbar(self.image_, ax=one)
-            self.colorbar_.set_label(self._measure(standardized), fontsize="small")
-        one.set_title(f"Centers of the classes{', less the common one' if standardized else ''}")
+            self.colorbar_.set_label(self._measure(standardized))
+        one.set_title(f"Centers of the classes{', less the common one' if standardized else ''}", fontsize=TITLE)
         self._drawn_on(axes)
         return self
 

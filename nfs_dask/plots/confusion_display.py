@@ -13,7 +13,7 @@ from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels, points_of
 from nfs_dask.plots.evaluated import checked_evaluation, evaluation_of
 from nfs_dask.plots.shown_text import as_text, shown
-from nfs_dask.plots.styles import SHARES, font_that_fits
+from nfs_dask.plots.styles import SHARES, TITLE, font_that_fits, width_of
 from nfs_dask.prediction.evaluation import Evaluation
 from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.sources.labels import encode, merge_classes
@@ -148,22 +148,23 @@ class ConfusionDisplay(Display):
         **kwargs
             Of the matrix, as `matplotlib.axes.Axes.imshow` takes them.
         """
-        side = min(max(3.6, 1.6 + 0.34 * max(self.confusion.shape)), 14.0)
-        axes = panels(ax, size=(side + 0.9, side))
+        side = min(max(2.4, 0.36 * max(self.confusion.shape)), 12.0)
+        names = width_of(map(shown, [*self.labels.tolist(), *self.classes.tolist()]))
+        axes = panels(ax, size=(side + names + 1.5, side + (names if len(self.classes) > 3 else 0.2) + 0.8))
         one = axes[0]
         looks: dict[str, Any] = {"cmap": SHARES, "vmin": 0, "vmax": 1, "aspect": "equal", "interpolation": "nearest"}
         self.image_ = one.imshow(self.shares, **looks | kwargs)
         self.colorbar_ = None
         if colorbar:
             self.colorbar_ = one.figure.colorbar(self.image_, ax=one, shrink=0.8)
-            self.colorbar_.set_label("share of the documents of a class (%)")
+            self.colorbar_.set_label("share of the true class (%)")
             in_hundredths(self.colorbar_)
         self._name_classes(one)
         self._write_counts(one)
         right = np.trace(self.confusion) if np.array_equal(self.labels, self.classes) else None
         n = self.confusion.sum()
         of = f", {right / n:.1%} of {n:,.0f} right" if right is not None and n else ""
-        one.set_title(f"Confusion{of}")
+        one.set_title(f"Confusion{of}", fontsize=TITLE)
         self._drawn_on(axes)
         return self
 
@@ -180,7 +181,7 @@ class ConfusionDisplay(Display):
 
     def _write_counts(self, ax: Any) -> None:
         """Counts in the cells that have documents, with shares where there is room for them."""
-        width, height = points_of(ax)
+        width, height = points_of(ax, settled=True)
         room = min(width / len(self.classes), height / len(self.labels))
         shares, self.text_ = self.shares, np.full(self.confusion.shape, None, object)
         if room < ROOM_FOR_ONE:

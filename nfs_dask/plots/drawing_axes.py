@@ -102,7 +102,12 @@ def grid_of(n: int) -> tuple[int, int]:
     return math.ceil(n / columns), columns
 
 
-def points_of(ax: Any) -> tuple[float, float]:
-    """Width and height of axes in points, as they are before a layout has moved them."""
+def points_of(ax: Any, *, settled: bool = False) -> tuple[float, float]:
+    """Width and height of axes in points; ``settled``, as the layout of their figure makes them by what is drawn."""
+    figure = ax.figure.canvas.figure  # the whole one, also of axes in a part of it
+    layout = figure.get_layout_engine() if settled else None
+    if layout is not None:
+        layout.execute(figure)
+    ax.apply_aspect()
     box = ax.get_window_extent()
     return 72 * box.width / ax.figure.dpi, 72 * box.height / ax.figure.dpi

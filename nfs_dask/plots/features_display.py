@@ -11,17 +11,18 @@ from nfs_dask.containers import a_type
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier
 from nfs_dask.estimators.inputs import check_fitted
+from nfs_dask.models.model import Model
 from nfs_dask.plots.display import Display
 from nfs_dask.plots.drawing_axes import check_matplotlib, grid_of, panels, points_of
 from nfs_dask.plots.shown_text import as_text, shown
-from nfs_dask.plots.styles import BLUE, ORANGE, font_that_fits
+from nfs_dask.plots.styles import BLUE, ORANGE, TITLE, font_that_fits, width_of
 
 BEYOND = 1.15  # infinite weights are drawn as bars that are longer than the longest by this
 UNITS = {
-    "l1": "distance to other classes (units of the feature)",
-    "l2": "distance to other classes (units of the feature)",
-    "mahalanobis": "distance to other classes (standard deviations)",
-    "bernoulli": "weight of its presence (nats)",
+    "l1": "distance to other classes\n(units of the feature)",
+    "l2": "distance to other classes\n(units of the feature)",
+    "mahalanobis": "distance to other classes\n(standard deviations)",
+    "bernoulli": "weight\n(nats for presence)",
 }
 
 
@@ -48,7 +49,7 @@ class FeaturesDisplay(Display):
     bars_: dict[Any, Any]
 
     def __init__(
-        self, *, features: Mapping[Any, Sequence[tuple[str, float]]], unit: str = "weight of one of it (nats)"
+        self, *, features: Mapping[Any, Sequence[tuple[str, float]]], unit: str = "weight\n(nats per occurrence)"
     ) -> None:
         if not features:
             raise InputError("features are of no class; give those of at least one")
@@ -64,7 +65,14 @@ class FeaturesDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, model: Any, n: int = 10, *, classes: Sequence[Any] | None = None, ax: Any = None, **kwargs: Any
+        cls,
+        model: Any,
+        n: int = 10,
+        *,
+        against: int = 0,
+        classes: Sequence[Any] | None = None,
+        ax: Any = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the features of a fitted classifier.
 
@@ -74,6 +82,9 @@ class FeaturesDisplay(Display):
             A fitted estimator of this package.
         n : int, default=10
             At most so many for each class.
+        against : int, default=0
+            Of more than two classes: at most so many that speak against a class, below those that speak for it. Of two
+            classes those that speak against one are those that speak for the other.
         classes : sequence of labels, optional
             Those to draw; all if not given.
         ax : Axes, or one for each class, optional
@@ -84,15 +95,18 @@ class FeaturesDisplay(Display):
         if not isinstance(model, SparseClassifier):
             raise InputError(f"the model is {a_type(model)}; give a fitted estimator of this package")
         check_fitted(model)
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise InputError(f"n={n!r}; give how many features to draw for each class, such as 10")
+        for what, number, least in (("n", n, 1), ("against", against, 0)):
+            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
+                raise InputError(f"{what}={number!r}; give how many features to draw for each class, such as 10")
         tops = model.top_features(int(n))
+        if against and len(tops) > 2:
+            tops = {label: tops[label] + worst for label, worst in _against(model.model_, int(against)).items()}
         wanted = list(tops) if classes is None else list(classes)
         unknown = [label for label in wanted if label not in tops]
         if unknown or not wanted:
             what = f"the model has no class {unknown[0]!r}" if unknown else "classes are empty"
             raise InputError(f"{what}; its classes are {', '.join(map(repr, list(tops)[:5]))}")
-        unit = UNITS.get(model.model_.method, "weight of one of it (nats)")
+        unit = UNITS.get(model.model_.method, "weight\n(nats per occurrence)")
         return cls(features={label: tops[label] for label in wanted}, unit=unit).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
@@ -112,7 +126,8 @@ class FeaturesDisplay(Display):
             self._drawn_on(axes)
             return self
         rows, columns = (1, len(labels)) if isinstance(ax, (list, tuple, np.ndarray)) else grid_of(len(labels))
-        size = (max(4.0, 2.6 * columns), rows * (1.0 + 0.17 * longest))
+        names = width_of(shown(name) for pairs in self.features.values() for name, _ in pairs)
+        size = (max(4.0, (1.6 + names) * columns), 0.4 + rows * (0.6 + 0.2 * longest))
         axes = panels(ax, rows, columns, size=size)
         self.bars_ = {label: self._plot_one(one, label, kwargs) for label, one in zip(labels, axes, strict=False)}
         for one in axes[len(labels) :]:
@@ -135,17 +150,24 @@ class FeaturesDisplay(Display):
         }
         self._name(ax, names)
         ax.axvline(0, color="black", linewidth=0.8)
-        ax.set_xlabel(self.unit)
+        ax.set_xlabel(self.unit.replace("\n", " "))
         ends = [shown(label, 24) for label in (first, second)]
-        ax.set_title(f"← {ends[0]}     features that speak for     {ends[1]} →", fontsize="medium", **as_text(ends))
+        ax.set_title(f"← {ends[0]}     features that speak for     {ends[1]} →", fontsize=TITLE, **as_text(ends))
         return bars
 
     def _plot_one(self, ax: Any, label: Any, kwargs: dict[str, Any]) -> Any:
         pairs = self.features[label]
-        bars = self._bars(ax, np.arange(len(pairs)), pairs, 1, {"color": BLUE} | kwargs)
+        bars = self._bars(
+            ax,
+            np.arange(len(pairs)),
+            pairs,
+            1,
+            {"color": [BLUE if weight > 0 else ORANGE for _, weight in pairs]} | kwargs,
+        )
         self._name(ax, [name for name, _ in pairs])
         title = shown(label, 28)
-        ax.set_title(title, fontsize="medium", **as_text([title]))
+        size = font_that_fits(1.4 * points_of(ax)[0] / (0.6 * len(title) or 1), least=6.0)
+        ax.set_title(title, fontsize=size, **as_text([title]))
         return bars
 
     def _bars(self, ax: Any, places: Any, pairs: Sequence[tuple[str, float]], sign: int, looks: dict[str, Any]) -> Any:
@@ -172,3 +194,14 @@ class FeaturesDisplay(Display):
         ax.set_ylim(len(texts) - 0.4, -0.6)
         ax.grid(True, axis="x", color="#d0d0d0", linewidth=0.5)
         ax.set_axisbelow(True)
+
+
+def _against(model: Model, n: int) -> dict[Any, list[tuple[str, float]]]:
+    """For each class up to n features that speak against it most: the least of them first, the most at the end."""
+    found = {}
+    for label, margin in zip(model.classes.tolist(), model.margins(), strict=True):
+        worst = np.argsort(margin, kind="stable")[:n][::-1]
+        worst = worst[margin[worst] < 0]
+        named = [f"x{model.support[i]}" if model.names is None else model.names[i] for i in worst]
+        found[label] = list(zip(named, margin[worst].tolist(), strict=True))
+    return found

@@ -12,9 +12,20 @@ from nfs_dask.plots.choice_mark import checked_choice, mark_choice
 from nfs_dask.plots.display import Display, numbers, sizes
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels
 from nfs_dask.plots.shown_text import shown
-from nfs_dask.plots.styles import BLUE, GRAY, VERMILION, finite, line_style, quiet_grid, scale_of_counts
+from nfs_dask.plots.styles import (
+    BLUE,
+    GRAY,
+    TITLE,
+    VERMILION,
+    finite,
+    in_thousands,
+    line_style,
+    quiet_grid,
+    scale_of_counts,
+)
 from nfs_dask.selection.path_table import Path
 
+CERTIFIED = "certified: gap of zero up to rounding"
 UNITS = {
     "multinomial": "nats",
     "bernoulli": "nats",
@@ -138,25 +149,33 @@ class PathDisplay(Display):
         low, high = (f(one.get_xlim()[i] for one in axes) for i, f in enumerate((min, max)))
         for one in axes:
             one.set_xlim(low, high)
-        axes[0].legend(fontsize="small", loc="best")
+        handles = [*axes[0].get_legend_handles_labels()[0], *axes[1].get_legend_handles_labels()[0]]
+        axes[0].legend(handles=handles, fontsize="small", loc="best")
         self._drawn_on(axes)
         return self
 
     def _plot_gains(self, ax: Any, kwargs: dict[str, Any]) -> None:
         before = bool(ax.lines)
         prefix = f"{shown(self.name)}: " if before and self.name else ""
-        style = line_style(0, len(self.ks)) | {"color": BLUE if not before else None, "label": f"{prefix}value, found"}
+        style = line_style(0, len(self.ks)) | {
+            "color": BLUE if not before else None,
+            "label": f"{prefix}value of those found",
+        }
         (self.value_line_,) = ax.plot(self.ks, finite(self.value), **style | kwargs)
-        above = line_style(1) | {"color": VERMILION if not before else None, "label": f"{prefix}bound, not exceeded"}
+        above = line_style(1) | {
+            "color": VERMILION if not before else None,
+            "label": f"{prefix}bound for any k features",
+        }
         (self.bound_line_,) = ax.plot(self.ks, finite(self.bound), **above)
         ax.set_ylabel(f"gain ({self.unit})")
         of = f", {shown(self.name)}" if self.name and not before else ""
-        ax.set_title(f"Gain of the best k features{of}")
+        ax.set_title(f"Gain of the best k features{of}", fontsize=TITLE)
+        in_thousands(ax.yaxis)
 
     def _plot_gaps(self, ax: Any) -> None:
         """Gaps on a logarithmic axis, on which zero has no place: those that are zero up to rounding lie below it."""
         open_gap = np.where(self.certified | (self.gap <= 0), np.nan, finite(self.gap))
-        style = line_style(2, len(self.ks)) | {"color": self.value_line_.get_color()}
+        style = line_style(0, len(self.ks)) | {"color": self.value_line_.get_color(), "linewidth": 1.0}
         (self.gap_line_,) = ax.plot(self.ks, open_gap, **style)
         at = self.ks[self.certified]
         (self.certified_line_,) = ax.plot(
@@ -168,5 +187,5 @@ class PathDisplay(Display):
             ax.set_yticks([])
         ax.set_ylabel(f"gap ({self.unit})")
         if len(at):
-            self.certified_line_.set_label("certified: zero up to rounding")
-            ax.legend(fontsize="small", loc="best")
+            others = any(line is not self.certified_line_ and line.get_label() == CERTIFIED for line in ax.lines)
+            self.certified_line_.set_label("_" if others else CERTIFIED)

@@ -13,7 +13,7 @@ from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels
 from nfs_dask.plots.evaluated import confidence_of, evaluation_of
 from nfs_dask.plots.shown_text import as_text, legend_name
-from nfs_dask.plots.styles import BLACK, in_percent, line_style, lines_on, quiet_grid
+from nfs_dask.plots.styles import BLACK, TITLE, in_percent, in_thousands, line_style, lines_on, quiet_grid
 from nfs_dask.prediction.coverage import UNIT, Reliability
 from nfs_dask.prediction.evaluation import Evaluation, wilson
 
@@ -198,8 +198,8 @@ class ReliabilityDisplay(Display):
         color = self.line_.get_color()
         self.intervals_ = ax.vlines(self.posterior[some], ends[:, 0], ends[:, 1], color=color, linewidth=1)
         in_percent(ax.yaxis)
-        ax.set_ylabel("accuracy (%), with 95 % intervals")
-        ax.set_title("Calibration: accuracy by posterior")
+        ax.set_ylabel("accuracy (%)")
+        ax.set_title("Calibration, with intervals of 95 %", fontsize=TITLE)
         for text in ax.legend(fontsize="small", loc="best").get_texts():
             text.update(as_text([text.get_text()]))
 
@@ -209,4 +209,5 @@ class ReliabilityDisplay(Display):
         looks = {"facecolor": "none", "linewidth": 1.4, "linestyle": "--"} if i else {"alpha": 0.6}
         looks |= {"edgecolor": self.line_.get_color()} if i else {"color": self.line_.get_color()}
         self.bars_ = ax.bar(np.arange(bins) / bins, self.documents, width=1 / bins, align="edge", **looks)
+        in_thousands(ax.yaxis)
         ax.set_ylabel("documents")

@@ -7,6 +7,7 @@ Optimizing colormaps with consideration for color vision deficiency, PLOS ONE 13
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 SHARES = "Blues"  # from white to dark: shares, and other things that are not negative
 SIGNED = "cividis"  # from dark to light with gray between them: in gray print below and above zero differ, too
+
+TITLE = "medium"  # the size of letters of titles
 
 MOST_MARKED = 40  # points of a line that has markers
 
@@ -69,6 +72,18 @@ def in_percent(axis: Any) -> None:
     from matplotlib.ticker import PercentFormatter
 
     axis.set_major_formatter(PercentFormatter(xmax=1))
+
+
+def in_thousands(axis: Any) -> None:
+    """Write large numbers out, with commas."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if abs(x) >= 1000 else f"{x:g}"))
+
+
+def width_of(texts: Iterable[str]) -> float:
+    """About how many inches the longest of some texts takes, in letters of 10 points."""
+    return 0.08 * max(map(len, texts), default=0)
 
 
 def quiet_grid(ax: Any) -> None:
