@@ -16,6 +16,7 @@ TEXTS = README.parent / "docs" / "texts.md"
 CENTERS = README.parent / "docs" / "centers.md"
 HYBRID = README.parent / "docs" / "hybrid.md"
 CHOOSING = README.parent / "docs" / "choosing.md"
+PLOTS = README.parent / "docs" / "plots.md"
 
 
 def blocks(language, page=README):
@@ -104,6 +105,17 @@ def test_the_page_about_choosing_runs_and_says_what_is_printed(tmp_path, monkeyp
     assert_printed(CHOOSING, capsys.readouterr().out + shown)
 
 
+def test_the_page_about_plots_runs_and_says_what_is_printed(tmp_path, monkeypatch, capsys):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    run_python(PLOTS)
+    named = set(re.findall(r"\w+\.png", PLOTS.read_text()))
+    assert named == {file.name for file in tmp_path.glob("*.png")}
+    assert_printed(PLOTS, capsys.readouterr().out)
+    matplotlib.pyplot.close("all")
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -113,6 +125,7 @@ def test_the_page_about_choosing_runs_and_says_what_is_printed(tmp_path, monkeyp
         "docs/centers.md",
         "docs/hybrid.md",
         "docs/choosing.md",
+        "docs/plots.md",
         "docs/mathematics.md",
         "docs/design.md",
     ],

@@ -134,7 +134,7 @@ class CentersDisplay(Display):
         """
         n_classes, k = self.centers.shape
         beside, below = width_of(map(shown, self.labels.tolist())), width_of(map(shown, self.names))
-        size = min(max(2.6, 0.22 * k), 12.0) + 1.4 + beside, min(max(1.2, 0.24 * n_classes), 9.0) + 0.8 + below
+        size = min(max(2.6, 0.22 * k), 12.0) + 1.4 + beside, min(max(1.6, 0.24 * n_classes), 9.0) + 0.8 + below
         axes = panels(ax, size=size)
         one = axes[0]
         values = finite(self.standardized if standardized else self.centers)

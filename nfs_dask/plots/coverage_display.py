@@ -99,7 +99,15 @@ class CoverageDisplay(Display):
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, scores: Any, *, classes: Any = None, name: str | None = None, ax: Any = None, **kwargs: Any
+        cls,
+        y_true: Any,
+        scores: Any,
+        *,
+        classes: Any = None,
+        at_zero: int = 1,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the curve of some scores.
 
@@ -110,13 +118,17 @@ class CoverageDisplay(Display):
             As of `nfs_dask.accuracy_coverage`.
         classes : (C,) labels, optional
             In the order of the scores.
+        at_zero : int, default=1
+            Class that log odds of exactly 0 predict, as of `nfs_dask.accuracy_coverage`; 0 of the models here.
         name : str, optional
         ax : Axes, optional
         **kwargs
             As of `plot`.
         """
         check_matplotlib()
-        return cls.from_curve(accuracy_coverage(scores, y_true, classes=classes), name=name, ax=ax, **kwargs)
+        return cls.from_curve(
+            accuracy_coverage(scores, y_true, classes=classes, at_zero=at_zero), name=name, ax=ax, **kwargs
+        )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the curve, and the accuracy on all documents.

@@ -7,6 +7,7 @@ notebooks show it; figures are never shown or closed here, and settings of matpl
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -107,7 +108,8 @@ def points_of(ax: Any, *, settled: bool = False) -> tuple[float, float]:
     figure = ax.figure.canvas.figure  # the whole one, also of axes in a part of it
     layout = figure.get_layout_engine() if settled else None
     if layout is not None:
-        layout.execute(figure)
+        with warnings.catch_warnings(action="ignore"):  # who draws the figure is told
+            layout.execute(figure)
     ax.apply_aspect()
     box = ax.get_window_extent()
     return 72 * box.width / ax.figure.dpi, 72 * box.height / ax.figure.dpi

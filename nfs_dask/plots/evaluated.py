@@ -26,7 +26,10 @@ def checked_evaluation(evaluation: Any) -> Evaluation:
 
 def confidence_of(evaluation: Any) -> Confidence:
     """How sure a model was of the documents it was evaluated on."""
-    confidence = checked_evaluation(evaluation).confidence
+    found = checked_evaluation(evaluation)
+    confidence = found.confidence
+    if confidence is None and len(found.classes) == 1:
+        raise InputError("this evaluation is of a model of one class, which it is always sure of; fit it to more")
     if confidence is None:
         raise InputError(
             "this evaluation is of a model that measures distances and has no probabilities; take one of naive Bayes, "

@@ -175,8 +175,9 @@ class PathDisplay(Display):
     def _plot_gaps(self, ax: Any) -> None:
         """Gaps on a logarithmic axis, on which zero has no place: those that are zero up to rounding lie below it."""
         open_gap = np.where(self.certified | (self.gap <= 0), np.nan, finite(self.gap))
-        style = line_style(0, len(self.ks)) | {"color": self.value_line_.get_color(), "linewidth": 1.0}
-        (self.gap_line_,) = ax.plot(self.ks, open_gap, **style)
+        # Dots, so that a k between two that are certified is seen.
+        looks = {"color": self.value_line_.get_color(), "linewidth": 1.0, "marker": ".", "markersize": 3}
+        (self.gap_line_,) = ax.plot(self.ks, open_gap, **looks)
         at = self.ks[self.certified]
         (self.certified_line_,) = ax.plot(
             at, np.full(len(at), 0.06), "|", color=GRAY, markersize=6, transform=ax.get_xaxis_transform()

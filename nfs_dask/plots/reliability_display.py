@@ -172,10 +172,10 @@ class ReliabilityDisplay(Display):
         first = lines_on(axes[0])
         self._plot_accuracies(axes[0], first, kwargs)
         self._plot_documents(axes[1], max(first - 1, 0))
-        lowest = np.flatnonzero(self.documents)[0] / len(self.documents)
-        start = min(lowest, axes[0].get_xlim()[0]) if first else lowest
+        left = np.flatnonzero(self.documents)[0] / len(self.documents) - 0.01
+        left = min(left, axes[0].get_xlim()[0]) if first else left
         for one in axes:
-            one.set_xlim(start - 0.01, 1.01)
+            one.set_xlim(left, 1.01)
             in_percent(one.xaxis)
             quiet_grid(one)
         axes[0].tick_params(labelbottom=False)
