@@ -13,7 +13,16 @@ from nfs_dask.errors import InputError
 from nfs_dask.plots.choice_mark import checked_choice, mark_choice
 from nfs_dask.plots.display import Display, numbers, sizes
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels
-from nfs_dask.plots.styles import TITLE, finite, in_percent, line_style, lines_on, quiet_grid, scale_of_counts
+from nfs_dask.plots.styles import (
+    finite,
+    in_percent,
+    line_style,
+    lines_on,
+    put_legend,
+    put_title,
+    quiet_grid,
+    scale_of_counts,
+)
 from nfs_dask.registry import MEASURES
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.validation_table import CrossValidation
@@ -164,11 +173,8 @@ class AccuracyDisplay(Display):
         one.set_ylabel(CALLED[self.by])
         if self.by != "log_loss":
             in_percent(one.yaxis)
-        one.set_title(
-            f"Cross-validation{f', {self.n_folds} folds' if self.n_folds else ''}; bands: ± standard error",
-            fontsize=TITLE,
-        )
-        one.legend(fontsize="small", loc="best")
+        put_title(one, f"Cross-validation{f', {self.n_folds} folds' if self.n_folds else ''}; bands: ± standard error")
+        put_legend(one)
         self._drawn_on(axes)
         return self
 

@@ -15,7 +15,7 @@ from nfs_dask.estimators.inputs import check_fitted
 from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels, points_of
 from nfs_dask.plots.shown_text import as_text, shown
-from nfs_dask.plots.styles import SIGNED, TITLE, finite, font_that_fits, width_of
+from nfs_dask.plots.styles import SIGNED, finite, font_that_fits, put_title, width_of
 
 
 class CentersDisplay(Display):
@@ -149,7 +149,7 @@ class CentersDisplay(Display):
         if colorbar:
             self.colorbar_ = one.figure.colorbar(self.image_, ax=one)
             self.colorbar_.set_label(self._measure(standardized))
-        one.set_title(f"Centers of the classes{', less the common one' if standardized else ''}", fontsize=TITLE)
+        put_title(one, f"Centers of the classes{', less the common one' if standardized else ''}")
         self._drawn_on(axes)
         return self
 

@@ -12,11 +12,11 @@ from nfs_dask.plots.styles import BLACK
 from nfs_dask.selection.chosen import Chosen
 
 RULES = {
-    "elbow": "within 1 % of the height of the curve",
-    "error": "larger by 0.001 at most",
-    "cv": "within a standard error of the best",
-    "1se": "within a standard error of the best",
-    "near": "within the share of the best",
+    "elbow": "within 1 % of its height",
+    "error": "within 0.001",
+    "cv": "within a standard error",
+    "1se": "within a standard error",
+    "near": "within the share",
 }
 
 

@@ -13,7 +13,7 @@ from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels, points_of
 from nfs_dask.plots.evaluated import checked_evaluation, evaluation_of
 from nfs_dask.plots.shown_text import as_text, shown
-from nfs_dask.plots.styles import SHARES, TITLE, font_that_fits, width_of
+from nfs_dask.plots.styles import SHARES, font_that_fits, put_title, width_of
 from nfs_dask.prediction.evaluation import Evaluation
 from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.sources.labels import encode, merge_classes
@@ -164,7 +164,7 @@ class ConfusionDisplay(Display):
         right = np.trace(self.confusion) if np.array_equal(self.labels, self.classes) else None
         n = self.confusion.sum()
         of = f", {right / n:.1%} of {n:,.0f} right" if right is not None and n else ""
-        one.set_title(f"Confusion{of}", fontsize=TITLE)
+        put_title(one, f"Confusion{of}")
         self._drawn_on(axes)
         return self
 

@@ -9,8 +9,8 @@ from nfs_dask.errors import InputError
 from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels
 from nfs_dask.plots.evaluated import confidence_of, evaluation_of
-from nfs_dask.plots.shown_text import as_text, legend_name
-from nfs_dask.plots.styles import TITLE, finite, in_percent, line_style, lines_on, quiet_grid
+from nfs_dask.plots.shown_text import legend_name
+from nfs_dask.plots.styles import finite, in_percent, line_style, lines_on, put_legend, put_title, quiet_grid
 from nfs_dask.prediction.coverage import Curve, accuracy_coverage
 from nfs_dask.prediction.evaluation import Evaluation
 
@@ -153,10 +153,8 @@ class CoverageDisplay(Display):
         one.set_xlim(0, 1)
         one.set_xlabel("coverage (% of documents, the most confident first)")
         one.set_ylabel("accuracy among them (%)")
-        one.set_title("Accuracy of the most confident documents", fontsize=TITLE)
+        put_title(one, "Accuracy of the most confident documents")
         quiet_grid(one)
-        one.legend(fontsize="small", loc="best")
-        for text in one.get_legend().get_texts():
-            text.update(as_text([text.get_text()]))
+        put_legend(one)
         self._drawn_on(axes)
         return self

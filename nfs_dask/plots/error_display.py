@@ -12,7 +12,16 @@ from nfs_dask.estimators.predicted_error import ErrorRateSelector
 from nfs_dask.plots.choice_mark import checked_choice, mark_choice
 from nfs_dask.plots.display import Display, numbers, sizes
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels
-from nfs_dask.plots.styles import TITLE, finite, in_percent, line_style, lines_on, quiet_grid, scale_of_counts
+from nfs_dask.plots.styles import (
+    finite,
+    in_percent,
+    line_style,
+    lines_on,
+    put_legend,
+    put_title,
+    quiet_grid,
+    scale_of_counts,
+)
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.validation_table import CrossValidation
 
@@ -162,8 +171,8 @@ class ErrorDisplay(Display):
         quiet_grid(one)
         in_percent(one.yaxis)
         one.set_ylabel("error (% of documents)")
-        one.set_title("Predicted error" + ("" if self.measured is None else ", and what was measured"), fontsize=TITLE)
-        one.legend(fontsize="small", loc="best")
+        put_title(one, "Predicted error" + ("" if self.measured is None else ", and what was measured"))
+        put_legend(one)
         self._drawn_on(axes)
         return self
 

@@ -15,7 +15,7 @@ from nfs_dask.models.model import Model
 from nfs_dask.plots.display import Display
 from nfs_dask.plots.drawing_axes import check_matplotlib, grid_of, panels, points_of
 from nfs_dask.plots.shown_text import as_text, shown
-from nfs_dask.plots.styles import BLUE, ORANGE, TITLE, font_that_fits, width_of
+from nfs_dask.plots.styles import BLUE, ORANGE, font_that_fits, put_title, width_of
 
 BEYOND = 1.15  # infinite weights are drawn as bars that are longer than the longest by this
 UNITS = {
@@ -120,13 +120,13 @@ class FeaturesDisplay(Display):
             Of the bars, as `matplotlib.axes.Axes.barh` takes them.
         """
         labels, longest = list(self.features), max(1, *map(len, self.features.values()))
+        names = width_of(shown(name) for pairs in self.features.values() for name, _ in pairs)
         if len(labels) == 2:
-            axes = panels(ax, size=(6.0, 1.2 + 0.2 * 2 * longest))
+            axes = panels(ax, size=(max(6.0, 4.4 + names), 1.2 + 0.2 * 2 * longest))
             self.bars_ = self._plot_two(axes[0], kwargs)
             self._drawn_on(axes)
             return self
         rows, columns = (1, len(labels)) if isinstance(ax, (list, tuple, np.ndarray)) else grid_of(len(labels))
-        names = width_of(shown(name) for pairs in self.features.values() for name, _ in pairs)
         size = (max(4.0, (1.6 + names) * columns), 0.4 + rows * (0.6 + 0.2 * longest))
         axes = panels(ax, rows, columns, size=size)
         self.bars_ = {label: self._plot_one(one, label, kwargs) for label, one in zip(labels, axes, strict=False)}
@@ -152,7 +152,7 @@ class FeaturesDisplay(Display):
         ax.axvline(0, color="black", linewidth=0.8)
         ax.set_xlabel(self.unit.replace("\n", " "))
         ends = [shown(label, 24) for label in (first, second)]
-        ax.set_title(f"← {ends[0]}     features that speak for     {ends[1]} →", fontsize=TITLE, **as_text(ends))
+        put_title(ax, f"← {ends[0]}     features that speak for     {ends[1]} →", ends, settled=True)
         return bars
 
     def _plot_one(self, ax: Any, label: Any, kwargs: dict[str, Any]) -> Any:
@@ -166,8 +166,7 @@ class FeaturesDisplay(Display):
         )
         self._name(ax, [name for name, _ in pairs])
         title = shown(label, 28)
-        size = font_that_fits(1.4 * points_of(ax)[0] / (0.6 * len(title) or 1), least=6.0)
-        ax.set_title(title, fontsize=size, **as_text([title]))
+        put_title(ax, title, [title])
         return bars
 
     def _bars(self, ax: Any, places: Any, pairs: Sequence[tuple[str, float]], sign: int, looks: dict[str, Any]) -> Any:

@@ -15,11 +15,12 @@ from nfs_dask.plots.shown_text import shown
 from nfs_dask.plots.styles import (
     BLUE,
     GRAY,
-    TITLE,
     VERMILION,
     finite,
     in_thousands,
     line_style,
+    put_legend,
+    put_title,
     quiet_grid,
     scale_of_counts,
 )
@@ -150,7 +151,7 @@ class PathDisplay(Display):
         for one in axes:
             one.set_xlim(low, high)
         handles = [*axes[0].get_legend_handles_labels()[0], *axes[1].get_legend_handles_labels()[0]]
-        axes[0].legend(handles=handles, fontsize="small", loc="best")
+        put_legend(axes[0], handles)
         self._drawn_on(axes)
         return self
 
@@ -169,7 +170,7 @@ class PathDisplay(Display):
         (self.bound_line_,) = ax.plot(self.ks, finite(self.bound), **above)
         ax.set_ylabel(f"gain ({self.unit})")
         of = f", {shown(self.name)}" if self.name and not before else ""
-        ax.set_title(f"Gain of the best k features{of}", fontsize=TITLE)
+        put_title(ax, f"Gain of the best k features{of}", [of])
         in_thousands(ax.yaxis)
 
     def _plot_gaps(self, ax: Any) -> None:

@@ -12,8 +12,17 @@ from nfs_dask.errors import InputError
 from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels
 from nfs_dask.plots.evaluated import confidence_of, evaluation_of
-from nfs_dask.plots.shown_text import as_text, legend_name
-from nfs_dask.plots.styles import BLACK, TITLE, in_percent, in_thousands, line_style, lines_on, quiet_grid
+from nfs_dask.plots.shown_text import legend_name
+from nfs_dask.plots.styles import (
+    BLACK,
+    in_percent,
+    in_thousands,
+    line_style,
+    lines_on,
+    put_legend,
+    put_title,
+    quiet_grid,
+)
 from nfs_dask.prediction.coverage import UNIT, Reliability
 from nfs_dask.prediction.evaluation import Evaluation, wilson
 
@@ -199,9 +208,8 @@ class ReliabilityDisplay(Display):
         self.intervals_ = ax.vlines(self.posterior[some], ends[:, 0], ends[:, 1], color=color, linewidth=1)
         in_percent(ax.yaxis)
         ax.set_ylabel("accuracy (%)")
-        ax.set_title("Calibration, with intervals of 95 %", fontsize=TITLE)
-        for text in ax.legend(fontsize="small", loc="best").get_texts():
-            text.update(as_text([text.get_text()]))
+        put_title(ax, "Calibration, with intervals of 95 %")
+        put_legend(ax)
 
     def _plot_documents(self, ax: Any, i: int) -> None:
         """How many documents are in each bin; of a second classifier as outlines, which leave those of the first."""

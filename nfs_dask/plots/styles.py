@@ -7,12 +7,14 @@ Optimizing colormaps with consideration for color vision deficiency, PLOS ONE 13
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.plots.drawing_axes import points_of
+from nfs_dask.plots.shown_text import as_text
 
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK, GRAY = "#E69F00", "#56B4E9", "#000000", "#666666"
@@ -24,13 +26,14 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SHARES = "Blues"  # from white to dark: shares, and other things that are not negative
 SIGNED = "cividis"  # from dark to light with gray between them: in gray print below and above zero differ, too
 
-TITLE = "medium"  # the size of letters of titles
-
 MOST_MARKED = 40  # points of a line that has markers
 
 
 def line_style(i: int, n_points: int = 0) -> dict[str, Any]:
-    """How the i-th line of a picture looks; no two of the first 168 are alike. With many points it has no markers."""
+    """How the i-th line of a picture looks; no two of 42 are alike, and no two of 168 with markers.
+
+    Lines of many points have none.
+    """
     marker = MARKERS[i % len(MARKERS)] if 0 < n_points <= MOST_MARKED else ""
     style = {"color": COLORS[i % len(COLORS)], "linestyle": DASHES[i % len(DASHES)], "linewidth": 1.6}
     return style | {"marker": marker, "markersize": 4.5}
@@ -90,6 +93,25 @@ def quiet_grid(ax: Any) -> None:
     """Thin lines behind what is drawn."""
     ax.grid(True, color="#d0d0d0", linewidth=0.5)
     ax.set_axisbelow(True)
+
+
+def put_title(ax: Any, text: str, names: Iterable[str] = (), *, settled: bool = False) -> None:
+    """A title above axes, in smaller letters where they are narrow; ``names`` are those it has in it.
+
+    ``settled``: narrow when all else that was drawn has its place.
+    """
+    size = font_that_fits(points_of(ax, settled=settled)[0] * 1.3 / (0.55 * max(1, len(text))), least=6.0)
+    ax.set_title(text, fontsize=size, **as_text(names))
+
+
+def put_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
+    """A legend where it hides least, in smaller letters where axes are narrow."""
+    handles = ax.get_legend_handles_labels()[0] if handles is None else handles
+    labels = [str(handle.get_label()) for handle in handles]
+    size = font_that_fits((points_of(ax)[0] - 30) / (0.55 * max(map(len, labels), default=1)), least=5.0)
+    legend = ax.legend(handles=handles, fontsize=0.85 * size, loc="best")
+    for text in legend.get_texts():
+        text.update(as_text([text.get_text()]))
 
 
 def font_that_fits(room: float, most: float | None = None, least: float = 4.0) -> float:
