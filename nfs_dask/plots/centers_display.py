@@ -12,6 +12,7 @@ from nfs_dask.containers import a_type
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.centers import SparseCentroid
 from nfs_dask.estimators.inputs import check_fitted
+from nfs_dask.plots.asked_of_models import names_of
 from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels, points_of
 from nfs_dask.plots.shown_text import as_text, shown
@@ -111,7 +112,7 @@ class CentersDisplay(Display):
         display = cls(
             centers=fitted.centers[seen][:, best],
             labels=fitted.classes[seen],
-            names=[fitted.feature_names[i] for i in best],
+            names=names_of(fitted, best),
             common=fitted.pooled[best],
             variances=None if fitted.variances is None else fitted.variances[best],
             unit="units of the features" if fitted.root is None else "standard deviations",

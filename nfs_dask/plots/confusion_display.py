@@ -9,9 +9,9 @@ import numpy as np
 from nfs_dask.arrays.block import UNLABELLED, Array
 from nfs_dask.containers import a_type, is_collection, unwrapped
 from nfs_dask.errors import InputError
+from nfs_dask.plots.asked_of_models import checked_evaluation, evaluation_of
 from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels, points_of
-from nfs_dask.plots.evaluated import checked_evaluation, evaluation_of
 from nfs_dask.plots.shown_text import as_text, shown
 from nfs_dask.plots.styles import SHARES, font_that_fits, put_title, width_of
 from nfs_dask.prediction.evaluation import Evaluation

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 from nfs_dask.containers import a_type
 from nfs_dask.errors import InputError
+from nfs_dask.plots.asked_of_models import confidence_of, evaluation_of
 from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels
-from nfs_dask.plots.evaluated import confidence_of, evaluation_of
 from nfs_dask.plots.shown_text import legend_name
 from nfs_dask.plots.styles import finite, in_percent, line_style, lines_on, put_legend, put_title, quiet_grid
 from nfs_dask.prediction.coverage import Curve, accuracy_coverage

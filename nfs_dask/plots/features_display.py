@@ -12,6 +12,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier
 from nfs_dask.estimators.inputs import check_fitted
 from nfs_dask.models.model import Model
+from nfs_dask.plots.asked_of_models import names_of
 from nfs_dask.plots.display import Display
 from nfs_dask.plots.drawing_axes import check_matplotlib, grid_of, panels, points_of
 from nfs_dask.plots.shown_text import as_text, shown
@@ -201,6 +202,5 @@ def _against(model: Model, n: int) -> dict[Any, list[tuple[str, float]]]:
     for label, margin in zip(model.classes.tolist(), model.margins(), strict=True):
         worst = np.argsort(margin, kind="stable")[:n][::-1]
         worst = worst[margin[worst] < 0]
-        named = [f"x{model.support[i]}" if model.names is None else model.names[i] for i in worst]
-        found[label] = list(zip(named, margin[worst].tolist(), strict=True))
+        found[label] = list(zip(names_of(model, worst), margin[worst].tolist(), strict=True))
     return found

@@ -56,10 +56,10 @@ def ax() -> Any:
     """The middle of a grid of somebody else, who does not use pyplot; it is drawn when the test has ended."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(14, 14), layout="constrained")
-    grid = figure.subplots(3, 3)
-    yield grid[1, 1]
+    figure = Figure(figsize=(14, 5), layout="constrained")
+    grid = figure.subplots(1, 3)
+    yield grid[1]
     figure.draw_without_rendering()
     assert plt.get_fignums() == []
-    others = [one for one in grid.ravel() if one is not grid[1, 1]]
+    others = [one for one in grid if one is not grid[1]]
     assert all(not one.lines and not one.patches and not one.images for one in others)

@@ -59,6 +59,18 @@ def test_features_without_variance_and_one_class(ax: Any) -> None:
     assert CentersDisplay.from_estimator(alone, ax=ax).centers.shape == (1, 1)
 
 
+def test_whitened_features_have_the_names_of_the_nearest(three: Any, ax: Any) -> None:
+    X, y = three
+    model = nfs.SparseCentroid(k=6, metric="mahalanobis", covariance="full", variance_floor=0.1).fit(X, y)
+    display = CentersDisplay.from_estimator(model, sort=False, ax=ax)
+    assert display.names == model.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(np.asarray(display.image_.get_array()), model.centers_)
+    assert "standard deviations" in display.colorbar_.ax.get_ylabel()
+    unnamed = nfs.SparseCentroid(k=2).fit(X.to_numpy(), y)
+    expected = [f"x{i}" for i in unnamed.get_support(indices=True)]
+    assert CentersDisplay.from_estimator(unnamed, sort=False, ax=ax).names == expected
+
+
 def test_other_things_are_refused(two: Any) -> None:
     model = nfs.SparseMultinomialNB(k=3).fit(*two)
     with pytest.raises(InputError, match="the model is a SparseMultinomialNB and has no centers"):

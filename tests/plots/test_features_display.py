@@ -59,6 +59,13 @@ def test_many_classes_and_axes_of_ones_own(three: Any) -> None:
     assert "units of the feature" in given[0].get_xlabel()
 
 
+def test_hybrid_models_have_features_too(two: Any, ax: Any) -> None:
+    X, y = two
+    model = nfs.HybridNB(k=10).fit([X, X], y)
+    display = FeaturesDisplay.from_estimator(model, 2, ax=ax)
+    assert model.top_features(2) == display.features
+
+
 def test_infinite_weights_and_classes_without_features(ax: Any) -> None:
     features = {"a": [("$x$", np.inf), ("y", 2.0)], "b": [], "c": [("z", 1.0), ("w", -np.inf)]}
     display = FeaturesDisplay(features=features).plot(ax)

@@ -1,12 +1,14 @@
-"""How good a classifier is, as displays want it: evaluated, with refusals that say what to do."""
+"""What displays ask of models and evaluations, with refusals that say what to do."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.evaluating import evaluate
+from nfs_dask.models.model import Model
 from nfs_dask.plots.drawing_axes import check_matplotlib
 from nfs_dask.prediction.evaluation import Confidence, Evaluation
 
@@ -36,3 +38,10 @@ def confidence_of(evaluation: Any) -> Confidence:
             'or SparseCentroid(metric="mahalanobis")'
         )
     return confidence
+
+
+def names_of(model: Model, positions: Array) -> list[str]:
+    """Names of some of the chosen features; of no others, as all may be many."""
+    if model.names is None:
+        return [f"x{column}" for column in model.support[positions].tolist()]
+    return [model.names[position] for position in positions.tolist()]
