@@ -167,7 +167,7 @@ class FeaturesDisplay(Display):
         )
         self._name(ax, [name for name, _ in pairs])
         title = shown(label, 28)
-        put_title(ax, title, [title])
+        put_title(ax, title, [title], reach=1.0)  # another panel may be beside it
         return bars
 
     def _bars(self, ax: Any, places: Any, pairs: Sequence[tuple[str, float]], sign: int, looks: dict[str, Any]) -> Any:
