@@ -98,7 +98,8 @@ def quiet_grid(ax: Any) -> None:
 def put_title(ax: Any, text: str, names: Iterable[str] = (), *, reach: float = 1.3, settled: bool = False) -> None:
     """A title above axes, in smaller letters where they are narrow; ``names`` are those it has in it.
 
-    ``reach``: how wide it may be, of the width of the axes. ``settled``: narrow when all else that was drawn has its place.
+    ``reach``: how wide it may be, of the width of the axes. ``settled``: of that when all else that was drawn has its
+    place.
     """
     size = font_that_fits(points_of(ax, settled=settled)[0] * reach / (0.55 * max(1, len(text))), least=6.0)
     ax.set_title(text, fontsize=size, **as_text(names))
