@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nfs_dask._version import __version__
 
 if TYPE_CHECKING:
+    from nfs_dask import plots as plots
     from nfs_dask.dataset import Dataset, open_dataset, plan
     from nfs_dask.engine.distributed import DaskEngine
     from nfs_dask.engine.serial import SerialEngine
@@ -67,6 +68,8 @@ _HOME = {
     "predict_error": "nfs_dask.methods.predicted_error",
 }
 
+_PARTS = frozenset({"plots"})  # public names that are kept together, in a module
+
 __all__ = [
     "ClusterError",
     "DaskEngine",
@@ -99,6 +102,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return importlib.import_module(f"nfs_dask.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'nfs_dask' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)
@@ -107,4 +112,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_PARTS})

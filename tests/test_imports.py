@@ -43,6 +43,7 @@ DASK = {
 }
 SKLEARN = {"sources/svmlight.py", "ingestion/text_options.py", "selection/splitters.py"}
 HOMES = {
+    "matplotlib": lambda file: file.startswith("plots/"),
     "zarr": lambda file: file.startswith("store/") or file == "sources/zarr.py",
     "dask": DASK.__contains__,
     "distributed": DASK.__contains__,
@@ -164,11 +165,23 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = nfs_dask.ingets
 
 
-HEAVY = ("distributed", "dask", "sklearn", "pandas", "pyarrow", "anndata", "sparse", "zarr", "numba", "rich")
-LEAN = ("distributed", "sklearn", "pandas", "pyarrow", "anndata", "h5py", "sparse", "IPython")
+HEAVY = (
+    "distributed",
+    "dask",
+    "sklearn",
+    "pandas",
+    "pyarrow",
+    "anndata",
+    "sparse",
+    "zarr",
+    "numba",
+    "rich",
+    "matplotlib",
+)
+LEAN = ("distributed", "matplotlib", "sklearn", "pandas", "pyarrow", "anndata", "h5py", "sparse", "IPython")
 
 
-LIGHT = ["import nfs_dask", "dir(nfs_dask)", "import nfs_dask.cli.main"]
+LIGHT = ["import nfs_dask", "dir(nfs_dask)", "import nfs_dask.plots", "import nfs_dask.cli.main"]
 WORKERS = [
     "import nfs_dask.engine.serial",
     "import nfs_dask.statistics.counts",

@@ -17,6 +17,7 @@ CENTERS = README.parent / "docs" / "centers.md"
 HYBRID = README.parent / "docs" / "hybrid.md"
 CHOOSING = README.parent / "docs" / "choosing.md"
 EXPLAINING = README.parent / "docs" / "explaining.md"
+PLOTS = README.parent / "docs" / "plots.md"
 
 
 def blocks(language, page=README):
@@ -114,6 +115,17 @@ def test_the_page_about_explaining_runs_and_says_what_is_printed(tmp_path, monke
     assert "cheap</mark>" in (tmp_path / "why.html").read_text()
 
 
+def test_the_page_about_plots_runs_and_says_what_is_printed(tmp_path, monkeypatch, capsys):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    run_python(PLOTS)
+    named = set(re.findall(r"\w+\.png", PLOTS.read_text()))
+    assert named == {file.name for file in tmp_path.glob("*.png")}
+    assert_printed(PLOTS, capsys.readouterr().out)
+    matplotlib.pyplot.close("all")
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -124,6 +136,7 @@ def test_the_page_about_explaining_runs_and_says_what_is_printed(tmp_path, monke
         "docs/hybrid.md",
         "docs/choosing.md",
         "docs/explaining.md",
+        "docs/plots.md",
         "docs/mathematics.md",
         "docs/design.md",
     ],

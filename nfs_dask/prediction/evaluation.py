@@ -36,9 +36,9 @@ class Confidence:
     def of(cls, model: Model, scores: Array, codes: Array) -> Confidence | None:
         """Of some documents by their scores; ``codes`` number their classes in the model, -1 for others.
 
-        None of a model without probabilities, whose scores are no log odds.
+        None of a model without probabilities, whose scores are no log odds, and of one that knows a single class.
         """
-        if not model.has_probabilities:
+        if not model.has_probabilities or model.n_classes == 1:
             return None
         odds = model.log_odds(scores)
         odds = odds[:, 1] - odds[:, 0] if model.n_classes == 2 else odds

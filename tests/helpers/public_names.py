@@ -18,11 +18,16 @@ def public_names() -> list[str]:
 
 
 def _of_python() -> Iterator[str]:
-    for name in sorted(nfs_dask.__all__):
-        value = getattr(nfs_dask, name)
-        yield f"{name}{_parameters(value)}"
+    yield from _of_module(nfs_dask, "")
+    yield from _of_module(nfs_dask.plots, "plots.")
+
+
+def _of_module(module: Any, place: str) -> Iterator[str]:
+    for name in sorted(module.__all__):
+        value = getattr(module, name)
+        yield f"{place}{name}{_parameters(value)}"
         if inspect.isclass(value):
-            yield from (f"{name}.{member}" for member in _members(value))
+            yield from (f"{place}{name}.{member}" for member in _members(value))
 
 
 def _members(kind: type) -> Iterator[str]:

@@ -81,3 +81,9 @@ def test_distances_are_no_probabilities(documents, tmp_path: Path) -> None:
         values = evaluate(model.model_, nfs.Dataset(MatrixSource(X, y)), nfs.SerialEngine()).to_json()
         assert values["accuracy"] == model.score(X, y)
         assert "coverage" not in values
+
+
+def test_a_model_of_one_class_is_judged_without_confidence() -> None:
+    X = [[2, 0, 1], [1, 1, 0]]
+    found = nfs.evaluate(nfs.SparseMultinomialNB(k=2).fit(X, ["tea", "tea"]), X, ["tea", "tea"])
+    assert found.accuracy == 1 and found.confidence is None
