@@ -11,6 +11,8 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_fitted
 from nfs_dask.export.feature_table import data_frame, feature_columns
+from nfs_dask.export.onnx_graph import onnx_model
+from nfs_dask.export.scikit_pipeline import pipeline_of, words_of_texts
 from nfs_dask.export.sql import statement
 from nfs_dask.export.sql_dialects import dialect_named
 from nfs_dask.export.sql_texts import tables_of_words
@@ -117,6 +119,82 @@ class ExportingMixin:
         words = tables_of_words(self._text_settings(vectorizer), names, said, *place)
         return statement(self.model_, names, said, f"nfs_dask_{words[-1][0]}", words)
 
+    def to_sklearn(self, *, texts: bool | None = None, vectorizer: Any = None) -> Any:
+        """The same classifier as a fitted `sklearn.pipeline.Pipeline`, of scikit-learn's own classes alone.
+
+        It predicts the same classes, probabilities and decisions, and is pickled and loaded where this package is not
+        installed: like any pickle by the same release of scikit-learn.
+
+        Parameters
+        ----------
+        texts : bool, optional
+            Whether it takes texts rather than rows. None: if the model was fitted to ingested texts, or ``vectorizer``
+            is given.
+        vectorizer : TextVectorizer, optional
+            The fitted one that made the columns.
+
+        Returns
+        -------
+        Pipeline
+            A step that takes the selected columns, of a numpy array, CSR or CSC matrix or DataFrame of all columns; or
+            for texts a `CountVectorizer` of the selected terms. Then a classifier.
+
+        Notes
+        -----
+        Classifiers are
+
+        - `MultinomialNB` and `BernoulliNB` of naive Bayes. The probabilities in ``feature_log_prob_`` are those of all
+          features, so that those of the selected do not add up to 1;
+        - `LogisticRegression` of `HybridNB`, after a `Normalizer` for each region where it normalises; and of
+          ``metric="mahalanobis"`` with variances within classes, where decisions are log odds: half of those here;
+        - `LinearSVC`, a linear rule without probabilities, of other means;
+        - `NearestCentroid` of ``metric="manhattan"``, which has no decisions.
+
+        Refused are features of probability 0 (``alpha=0``) and of no variance; and texts that scikit-learn would read
+        otherwise or not at all: with several regions, hashed columns, a tokenizer, or tf-idf with a norm.
+        """
+        check_fitted(self)
+        model, text = self.model_, self.model_.text
+        wanted = (vectorizer is not None or text is not None) if texts is None else texts
+        if not wanted:
+            if vectorizer is not None:
+                raise InputError("vectorizer= is for texts, and texts=False asks for rows; leave one of them out")
+            return pipeline_of(model, getattr(self, "feature_names_in_", None))
+        settings, terms = self._text_settings(vectorizer), self._terms_by_name()
+        idf = None
+        if settings.tfidf:
+            idf = vectorizer.idf_[model.support] if vectorizer is not None or text is None else text.idf
+        return pipeline_of(model, front=words_of_texts(settings, terms, idf))
+
+    def to_onnx(self, dtype: str = "float32") -> Any:
+        """The same classifier as an `onnx.ModelProto`, for ONNX Runtime and others.
+
+        Its input ``features`` is (n, k): the selected columns in the order of `get_feature_names_out`, as `transform`
+        gives them. Also of a model of texts, whose words are counted beforehand. The names are kept in the metadata.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}
+            Of the input. Counts up to 16 millions are exact in float32; other values may be rounded, and then are not
+            quite those of the model. All within is reckoned in float64.
+
+        Returns
+        -------
+        ModelProto
+            With the outputs ``label`` (n,); ``scores`` (n, C), of which the first largest is the label; and of models
+            that have them ``probabilities`` (n, C), in the order of ``classes_``.
+
+        Notes
+        -----
+        Needs ``onnx``: ``pip install 'nfs-dask[onnx]'``. Values are not checked: NaN and values below 0 are the
+        business of who gives them. With ``metric="manhattan"`` n x k x C numbers are held at a time.
+
+        ``covariance="full"`` and `ErrorRateSelector` depend on columns that were not selected, and features without
+        variance are compared before others: these are refused.
+        """
+        check_fitted(self)
+        return onnx_model(self.model_, self._selected_names(), dtype)
+
     def _selected_names(self) -> list[str]:
         """Names of the selected features; from the data where they are too many for a model."""
         known = getattr(self, "_names", None)
@@ -127,13 +205,9 @@ class ExportingMixin:
         return list(map(str, self.model_.feature_names))
 
     def _terms_by_name(self) -> list[str]:
-        """The names, by which a table knows the features."""
-        text = self.model_.text
-        if text is not None and text.settings.hashed is not None:
-            raise InputError(
-                "the columns are hashes of terms, and databases hash otherwise; fit to texts that were ingested "
-                "without hashed="
-            )
+        """The terms, by which texts and tables know the features."""
+        if self.model_.text is not None:
+            refuse_hashes(self.model_.text.settings)
         return self._selected_names()
 
     def _gains(self) -> Array | None:
@@ -158,7 +232,9 @@ class ExportingMixin:
         """How texts become terms: as those of the fit, or as a vectorizer says."""
         text = self.model_.text
         if vectorizer is not None:
-            return settings_of(vectorizer)
+            settings = settings_of(vectorizer)
+            refuse_hashes(settings)
+            return settings
         if text is None:
             raise InputError(
                 "the model was fitted to a matrix, and does not know how texts become one; give vectorizer=, the "
@@ -170,6 +246,15 @@ class ExportingMixin:
                 f"words, with terms such as {self.model_.feature_names[0]!r}"
             )
         return text.settings
+
+
+def refuse_hashes(settings: TextSettings) -> None:
+    """Refuse columns whose terms are not known."""
+    if settings.hashed is not None:
+        raise InputError(
+            "the columns are hashes of terms, by which nothing else knows them; fit to texts that were counted without "
+            "hashed="
+        )
 
 
 def settings_of(vectorizer: Any) -> TextSettings:

@@ -66,10 +66,6 @@ def _words(n: int) -> list[str]:
 def _shortest_word(settings: TextSettings) -> int:
     """Characters of the shortest word; texts that are not split into runs of word characters are refused."""
     where = "count the words yourself, and give a table of document, term and n"
-    if settings.hashed is not None:
-        raise InputError(
-            "the columns are hashes of terms, and databases hash otherwise, so that nothing can be said of terms"
-        )
     if settings.tokenizer is not None:
         raise InputError(f"the texts were split by {settings.tokenizer}, a function of Python; {where}")
     if settings.analyzer != "word":
