@@ -11,10 +11,12 @@ from nfs_dask.cli.doctor import doctor
 from nfs_dask.cli.fit import fit
 from nfs_dask.cli.info import info
 from nfs_dask.cli.ingest import ingest
+from nfs_dask.cli.list_features import features
 from nfs_dask.cli.output import reporting
 from nfs_dask.cli.path import path
 from nfs_dask.cli.plan import plan
 from nfs_dask.cli.predict import evaluate, predict
+from nfs_dask.cli.sql import sql
 
 
 class _Commands(click.Group):
@@ -52,10 +54,12 @@ def cli() -> None:
     nfs-dask fit mail.zarr spam.model -k 100          a classifier over the best 100 features
     nfs-dask evaluate spam.model test.csv --label-column folder
     nfs-dask predict spam.model new.csv               the class of each document
+    nfs-dask features spam.model --out words.csv      what the model goes by
+    nfs-dask sql spam.model --table words             the model, for a database
 
     Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 refused or failed by the cluster; 130 interrupted.
     """
 
 
-for command in (demo, ingest, info, plan, path, fit, predict, evaluate, doctor):
+for command in (demo, ingest, info, plan, path, fit, predict, evaluate, features, sql, doctor):
     cli.add_command(command)

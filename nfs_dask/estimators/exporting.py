@@ -13,8 +13,8 @@ from nfs_dask.estimators.inputs import check_fitted
 from nfs_dask.export.feature_table import data_frame, feature_columns
 from nfs_dask.export.onnx_graph import onnx_model
 from nfs_dask.export.scikit_pipeline import pipeline_of, words_of_texts
-from nfs_dask.export.sql import statement
 from nfs_dask.export.sql_dialects import dialect_named
+from nfs_dask.export.sql_statement import statement
 from nfs_dask.export.sql_texts import tables_of_words
 from nfs_dask.models.model import Model
 from nfs_dask.text.settings import TextSettings

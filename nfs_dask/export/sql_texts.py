@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nfs_dask.errors import InputError
-from nfs_dask.export.sql import OURS
 from nfs_dask.export.sql_dialects import SIGMAS, Dialect
+from nfs_dask.export.sql_statement import OURS
 from nfs_dask.text.analysis import runs_of
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.unicode import WORD
