@@ -16,6 +16,7 @@ TEXTS = README.parent / "docs" / "texts.md"
 CENTERS = README.parent / "docs" / "centers.md"
 HYBRID = README.parent / "docs" / "hybrid.md"
 CHOOSING = README.parent / "docs" / "choosing.md"
+LEAVING = README.parent / "docs" / "leaving.md"
 
 
 def blocks(language, page=README):
@@ -104,6 +105,28 @@ def test_the_page_about_choosing_runs_and_says_what_is_printed(tmp_path, monkeyp
     assert_printed(CHOOSING, capsys.readouterr().out + shown)
 
 
+def test_the_page_about_leaving_runs_and_says_what_is_printed(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("onnxruntime")
+    monkeypatch.chdir(tmp_path)
+    run_python(LEAVING)
+    used, shown = run_commands(LEAVING)
+    assert set(used) >= {"features", "sql"}
+    assert_printed(LEAVING, capsys.readouterr().out + shown)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_what_the_page_about_leaving_says_of_mlflow_runs(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("mlflow", reason="mlflow is large, and no test needs it but this: pip install mlflow")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/runs.db")
+    exec(compile(blocks("python", LEAVING)[0], str(LEAVING), "exec"), {})
+    scope = {}
+    for code in blocks("python mlflow", LEAVING):
+        exec(compile(code, str(LEAVING), "exec"), scope)
+    assert capsys.readouterr().out.endswith("['liked', 'hated']\n")
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -113,6 +136,7 @@ def test_the_page_about_choosing_runs_and_says_what_is_printed(tmp_path, monkeyp
         "docs/centers.md",
         "docs/hybrid.md",
         "docs/choosing.md",
+        "docs/leaving.md",
         "docs/mathematics.md",
         "docs/design.md",
     ],

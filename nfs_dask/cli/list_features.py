@@ -88,7 +88,7 @@ def _show(columns: dict[str, Any], model: Model, out: str | None, console: Conso
     heads = ["feature", "column", *weights]
     cells = [
         columns["feature"],
-        [f"{column:,}" for column in columns["column"].tolist()],
+        columns["column"].tolist(),
         *([f"{weight:+.3f}" for weight in columns[name].tolist()] for name in weights),
     ]
     which = "All" if n == len(model.support) else f"{n:,} of"

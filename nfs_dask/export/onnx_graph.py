@@ -159,15 +159,15 @@ def _of_shares(graph: _Graph, model: HybridModel, x: str) -> str:
     tables = np.broadcast_to(logs[:, None, :] if logs.ndim == 2 else logs, (model.n_classes, n_regions, n_words))
     if model.n_classes == 2:  # of which only the difference is looked at
         tables = np.stack([np.zeros(tables.shape[1:]), tables[1] - tables[0]])
-    regions = graph.add("Reshape", x, graph.constant(np.array([-1, n_regions, n_words])))
-    regions = graph.add("Transpose", regions, perm=[1, 0, 2])  # (R, n, words)
-    sums = graph.add("MatMul", regions, graph.constant(np.ascontiguousarray(np.moveaxis(tables, 0, -1))))
-    sizes = graph.add("ReduceSum", regions, graph.constant(np.array([2])), keepdims=1)
-    empty = graph.add("Equal", sizes, graph.constant(np.array(0.0)))
-    sizes = graph.add("Where", empty, graph.constant(np.array(1.0)), sizes)
-    shares = graph.add("Mul", graph.add("Div", sums, sizes), graph.constant(model.slopes[:, None, None]))
-    total = graph.add("ReduceSum", shares, graph.constant(np.array([0])), keepdims=0)
-    return graph.add("Add", total, graph.constant(model.intercepts))
+    one, axis, total = graph.constant(np.array(1.0)), graph.constant(np.array([1])), graph.constant(model.intercepts)
+    for region, slope in enumerate(model.slopes):  # one by one: transposed doubles are more than some runtimes multiply
+        ends = (graph.constant(np.array([r * n_words])) for r in (region, region + 1))
+        words = graph.add("Slice", x, *ends, axis)
+        size = graph.add("ReduceSum", words, axis, keepdims=1)
+        size = graph.add("Where", graph.add("Equal", size, graph.constant(np.array(0.0))), one, size)
+        shares = graph.add("Div", graph.add("MatMul", words, graph.constant(tables[:, region].T)), size)
+        total = graph.add("Add", total, graph.add("Mul", shares, graph.constant(slope[None])))
+    return total
 
 
 def _labels(model: Model) -> Array:

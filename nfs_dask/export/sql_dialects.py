@@ -76,8 +76,20 @@ class Dialect(ABC):
     def tokens(self, texts: str, document: str, text: str, shortest: int, lowercase: bool) -> str:
         """A query of ``document``, ``place`` and ``token``, for the words of texts that have so many characters."""
 
-    def following(self, distance: int) -> str:
-        """The token so far behind one of the same document, in queries of `tokens`."""
+    def runs(self, tokens: str, most: int) -> str:
+        """A query of ``document``, ``token``, and ``token_1`` and so on: those that follow it in the document, or NULL.
+
+        Parameters
+        ----------
+        tokens
+            A query, or the name of one, as of `tokens`.
+        most
+            How many tokens a run has.
+        """
+        following = ", ".join(f"{self._following(i)} AS token_{i}" for i in range(1, most))
+        return f"SELECT document, token, {following} FROM {tokens}"
+
+    def _following(self, distance: int) -> str:
         return f"lead(token, {distance}) OVER (PARTITION BY document ORDER BY place)"
 
     def _quoted_name(self, name: str) -> str:
@@ -115,6 +127,12 @@ class DuckDB(_Standard):
             f"SELECT document, unnest(range(len(words))) AS place, unnest(words) AS token\n"
             f"  FROM (SELECT {document} AS document, {words} AS words FROM {texts}) AS split"
         )
+
+    def runs(self, tokens: str, most: int) -> str:
+        """By slices of lists, of which the shorter ones are filled up: lead() loses tokens in DuckDB 1.1."""
+        following = ", ".join(f"unnest(words[{i + 1}:]) AS token_{i}" for i in range(1, most))
+        lists = f"SELECT document, list(token ORDER BY place) AS words FROM {tokens} GROUP BY document"
+        return f"SELECT document, unnest(words) AS token, {following}\n  FROM ({lists}) AS lists"
 
     def _quoted_text(self, value: str) -> str:
         pieces = ["'" + piece.replace("'", "''") + "'" for piece in value.split("\x00")]
@@ -179,7 +197,7 @@ class ClickHouse(Dialect):
             f"  ARRAY JOIN words AS token, arrayEnumerate(words) AS place"
         )
 
-    def following(self, distance: int) -> str:
+    def _following(self, distance: int) -> str:
         window = "PARTITION BY document ORDER BY place ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"
         return f"leadInFrame(toNullable(token), {distance}) OVER ({window})"
 

@@ -85,7 +85,8 @@ def _counts(counted: str, dialect: Dialect) -> str:
     return (
         f"SELECT rows_of.document AS document, weights.feature AS feature, "
         f"CAST(sum(rows_of.n) AS {dialect.double}) AS amount\n"
-        f"  FROM {counted} AS rows_of LEFT JOIN {OURS}weights AS weights ON weights.term = rows_of.term\n"
+        f"  FROM {counted} AS rows_of\n"
+        f"    LEFT JOIN {OURS}weights AS weights ON weights.term = rows_of.term\n"
         f"  GROUP BY rows_of.document, weights.feature"
     )
 

@@ -43,8 +43,7 @@ def tables_of_words(
         tokens.append(("words", f"SELECT document, place, token FROM {source} WHERE token NOT IN ({stopped})"))
         source = f"{OURS}words"
     if highest > 1:
-        following = ", ".join(f"{dialect.following(i)} AS token_{i}" for i in range(1, highest))
-        tokens.append(("runs", f"SELECT document, token, {following} FROM {source}"))
+        tokens.append(("runs", dialect.runs(source, highest)))
         source = f"{OURS}runs"
     grams = [
         f"SELECT document, {' || {0} || '.join(_words(n)).format(dialect.text(' '))} AS term, 1 AS n FROM {source}"
