@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import nfs_dask as nfs
+from nfs_dask.cli.main import cli
+from nfs_dask.export.sql_dialects import DIALECTS
 from tests.helpers.commands import as_json, run
 
 NAMES = [
@@ -91,6 +93,11 @@ def test_files_are_replaced_only_when_that_is_asked_for(place, tmp_path):
     assert out.read_text(encoding="utf-8-sig").startswith('"feature"')
     assert "neither in .csv nor in .parquet" in run("features", place, "--out", tmp_path / "f.xlsx", code=2).stderr
     run("features", tmp_path / "nothing", code=3)
+
+
+def test_the_command_knows_every_dialect():
+    (option,) = [option for option in cli.commands["sql"].params if option.name == "dialect"]
+    assert [*option.type.choices] == [*DIALECTS]
 
 
 def test_sql_is_what_the_model_says_of_itself(model, place):
