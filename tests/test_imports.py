@@ -41,7 +41,12 @@ DASK = {
     "prediction/lazy_frames.py",
     "sources/dask_matrices.py",
 }
-SKLEARN = {"sources/svmlight.py", "ingestion/text_options.py", "selection/splitters.py"}
+SKLEARN = {
+    "export/scikit_pipeline.py",
+    "ingestion/text_options.py",
+    "selection/splitters.py",
+    "sources/svmlight.py",
+}
 HOMES = {
     "matplotlib": lambda file: file.startswith("plots/"),
     "zarr": lambda file: file.startswith("store/") or file == "sources/zarr.py",

@@ -18,6 +18,7 @@ HYBRID = README.parent / "docs" / "hybrid.md"
 CHOOSING = README.parent / "docs" / "choosing.md"
 EXPLAINING = README.parent / "docs" / "explaining.md"
 PLOTS = README.parent / "docs" / "plots.md"
+LEAVING = README.parent / "docs" / "leaving.md"
 
 
 def blocks(language, page=README):
@@ -126,6 +127,28 @@ def test_the_page_about_plots_runs_and_says_what_is_printed(tmp_path, monkeypatc
     matplotlib.pyplot.close("all")
 
 
+def test_the_page_about_leaving_runs_and_says_what_is_printed(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("onnxruntime")
+    monkeypatch.chdir(tmp_path)
+    run_python(LEAVING)
+    used, shown = run_commands(LEAVING)
+    assert set(used) >= {"features", "sql"}
+    assert_printed(LEAVING, capsys.readouterr().out + shown)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_what_the_page_about_leaving_says_of_mlflow_runs(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("mlflow", reason="mlflow is large, and no test needs it but this: pip install mlflow")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/runs.db")
+    exec(compile(blocks("python", LEAVING)[0], str(LEAVING), "exec"), {})
+    scope = {}
+    for code in blocks("python mlflow", LEAVING):
+        exec(compile(code, str(LEAVING), "exec"), scope)
+    assert capsys.readouterr().out.endswith("['liked', 'hated']\n")
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -137,6 +160,7 @@ def test_the_page_about_plots_runs_and_says_what_is_printed(tmp_path, monkeypatc
         "docs/choosing.md",
         "docs/explaining.md",
         "docs/plots.md",
+        "docs/leaving.md",
         "docs/mathematics.md",
         "docs/design.md",
     ],

@@ -12,10 +12,12 @@ from nfs_dask.cli.explain import explain
 from nfs_dask.cli.fit import fit
 from nfs_dask.cli.info import info
 from nfs_dask.cli.ingest import ingest
+from nfs_dask.cli.list_features import features
 from nfs_dask.cli.output import reporting
 from nfs_dask.cli.path import path
 from nfs_dask.cli.plan import plan
 from nfs_dask.cli.predict import evaluate, predict
+from nfs_dask.cli.sql import sql
 
 
 class _Commands(click.Group):
@@ -54,10 +56,12 @@ def cli() -> None:
     nfs-dask evaluate spam.model test.csv --label-column folder
     nfs-dask predict spam.model new.csv               the class of each document
     nfs-dask explain spam.model 'Win a cheap watch'   which words speak for it, and how much
+    nfs-dask features spam.model --out words.csv      what the model goes by
+    nfs-dask sql spam.model --table words             the model, for a database
 
     Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 refused or failed by the cluster; 130 interrupted.
     """
 
 
-for command in (demo, ingest, info, plan, path, fit, predict, evaluate, explain, doctor):
+for command in (demo, ingest, info, plan, path, fit, predict, evaluate, explain, features, sql, doctor):
     cli.add_command(command)

@@ -18,6 +18,7 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.reduction import Reduction
 from nfs_dask.errors import InputError, PlanError
+from nfs_dask.estimators.exporting import ExportingMixin
 from nfs_dask.estimators.inputs import check_fitted, numeric
 from nfs_dask.estimators.naming import KnownNames, StoredNames, known_names, stored_names
 from nfs_dask.estimators.plain import plain, restored
@@ -38,7 +39,9 @@ MOST_NAMED = 1 << 20  # selected features whose names a model has with it
 MOST_COUNTS = 1 << 30  # bytes of a statistic that are held in memory; a wider one is solved for panel by panel
 
 
-class SparseClassifier(PredictingMixin, SelectingMixin, ClassifierMixin, TransformerMixin, BaseEstimator, ABC):
+class SparseClassifier(
+    PredictingMixin, SelectingMixin, ExportingMixin, ClassifierMixin, TransformerMixin, BaseEstimator, ABC
+):
     """A classifier over k features that are chosen together with its parameters."""
 
     k: Any

@@ -26,7 +26,7 @@ from nfs_dask.prediction.lazy_chunks import fold_partitions, map_chunks, partiti
 from nfs_dask.prediction.vectorizing import KnownColumns, Splitter
 from nfs_dask.text.column_names import with_names
 from nfs_dask.text.ordering import take
-from nfs_dask.text.settings import DEFAULT_PATTERN
+from nfs_dask.text.settings import DEFAULT_PATTERN, TextSettings
 
 
 class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -268,6 +268,10 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         if made.vocabulary is not None:
             self._columns = columns
         return columns
+
+    def settings(self) -> TextSettings:
+        """How texts become terms, as models of ingested texts know it."""
+        return self._terms().settings
 
     def _terms(self) -> TextOptions:
         """The parameters, checked before anything is read."""
