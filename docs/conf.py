@@ -33,6 +33,7 @@ myst_heading_anchors = 4  # as GitHub names them
 
 autodoc_typehints = "none"  # docstrings say more
 autodoc_member_order = "alphabetical"
+toc_object_entries_show_parents = "hide"
 default_role = "py:obj"  # docstrings: a link where the name has a page, else code; see extensions/links.py
 numpydoc_show_class_members = False  # autodoc has them
 

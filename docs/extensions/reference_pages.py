@@ -6,7 +6,9 @@ Names come from `nfs_dask.__all__` and commands from the command line itself, so
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -46,6 +48,7 @@ RETURNED = {  # what calls return, and users hold
     "nfs_dask.engine.plan.Plan": "of `plan`",
     "nfs_dask.engine.schedule.Schedule": "of `plan`, where there are several passes",
 }
+FIELD = re.compile(r"    (?P<name>[a-z]\w*): [^#=]+(?:= [^#]+)?  # (?P<said>.+)$")
 INNER = {  # public because parts of the package ask for them; they are for methods of your own, not for users
     "joined", "n_choosable", "n_selected", "plans", "predicted_errors", "rank", "recipe", "settings", "solves_each_k",
     "statistic", "take_over",
@@ -116,11 +119,23 @@ def _described(place: str, value: Any) -> str:
         return f".. auto{kind}:: {place}\n"
     if issubclass(value, Exception):
         return f".. autoexception:: {place}\n   :show-inheritance:\n"
-    text = f".. autoclass:: {place}\n\n" + "".join(_member(value, name) for name in members_of(value))
+    # Nobody makes what calls return: how that goes is left out.
+    text = f".. autoclass:: {place}" + (f"()\n\n{_fields(value)}" if place in RETURNED else "\n\n")
+    text += "".join(_member(value, name) for name in members_of(value))
     inner = sorted(INNER & set(members_of(value, hidden=True)))
     if inner:
         text += "   .. rubric:: For methods of your own\n\n   Parts of the package ask an estimator for these.\n\n"
     return text + "".join(_member(value, name) for name in inner)
+
+
+def _fields(kind: type) -> str:
+    """What a dataclass holds, by what its source says beside each field."""
+    if not is_dataclass(kind):
+        return ""
+    told = [found for line in inspect.getsource(kind).splitlines() if (found := FIELD.match(line))]
+    return "".join(
+        f"   .. attribute:: {one['name']}\n\n      {one['said'][:1].upper()}{one['said'][1:]}.\n\n" for one in told
+    )
 
 
 def _member(kind: type, name: str) -> str:
