@@ -59,4 +59,5 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": []}
+ALONE = ("index", "tutorial", "limits", "compared", "gallery", "search", "genindex")  # no pages below them
+html_sidebars: dict[str, list[str]] = {page: [] for page in ALONE}

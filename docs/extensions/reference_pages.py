@@ -143,11 +143,14 @@ def _member(kind: type, name: str) -> str:
     return f"   .. auto{'property' if is_property else 'method'}:: {name}\n\n"
 
 
+NOT_SHOWN = {"cells", "headline", "nothing"}  # how results are made and print themselves
+
+
 def members_of(kind: type, hidden: bool = False) -> list[str]:
     """What a class, or one of ours that it is derived from, defines and describes."""
     ours = [base for base in kind.__mro__ if base.__module__.startswith("nfs_dask")]
     names = {name for base in ours for name in vars(base) if not name.startswith(("_", "set_"))}
-    return sorted(name for name in names - (set() if hidden else INNER) if _is_described(kind, name))
+    return sorted(name for name in names - NOT_SHOWN - (set() if hidden else INNER) if _is_described(kind, name))
 
 
 def _is_described(kind: type, name: str) -> bool:
@@ -156,8 +159,10 @@ def _is_described(kind: type, name: str) -> bool:
     return (callable(member) or isinstance(member, property | cached_property)) and bool(inspect.getdoc(member))
 
 
-def _commands(command: click.Command, called: str) -> Iterator[tuple[str, str]]:
-    context = click.Context(command, info_name=called, terminal_width=WIDTH, max_content_width=WIDTH)
+def _commands(command: click.Command, name: str, above: click.Context | None = None) -> Iterator[tuple[str, str]]:
+    shown = command.context_settings | {"terminal_width": WIDTH, "max_content_width": WIDTH}
+    context = click.Context(command, parent=above, info_name=name, **shown)
+    called = context.command_path
     text = "".join(f"   {line}".rstrip() + "\n" for line in command.get_help(context).splitlines())
     head = _title("Commands" if command is cli else called) + f".. code-block:: text\n\n{text}"
     yield called.removeprefix("nfs-dask ").replace(" ", "-"), head
@@ -165,7 +170,7 @@ def _commands(command: click.Command, called: str) -> Iterator[tuple[str, str]]:
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
             assert inner is not None
-            yield from _commands(inner, f"{called} {name}")
+            yield from _commands(inner, name, context)
 
 
 def _title(text: str, line: str = "=") -> str:
