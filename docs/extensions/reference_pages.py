@@ -65,30 +65,34 @@ def group_of(name: str) -> str:
     return next(group for place, group in GROUPS.items() if value.__module__.startswith(place))
 
 
+def public_names() -> list[str]:
+    """Of the package, and its public parts, which keep names of their own together."""
+    return [name for name in nfs_dask.__all__ if not name.startswith("__")] + sorted(getattr(nfs_dask, "_PARTS", ()))
+
+
 def python_pages() -> dict[str, str]:
-    """Pages of the public names, and of what they return, by their names."""
-    pages, groups = {}, {}
-    for name in nfs_dask.__all__:
-        if not name.startswith("__"):
-            value = getattr(nfs_dask, name)
-            pages[name] = _of_module(value) if isinstance(value, ModuleType) else _of(f"nfs_dask.{name}", value)
-            groups.setdefault(group_of(name), []).append((name, summary(value)))
-    returned = []
+    """Pages of the public names, and of what they return, by the names of their files, in the order of groups."""
+    pages, rows = {}, {group: [] for group in ORDER}
+    for name in public_names():
+        value = getattr(nfs_dask, name)
+        pages[name] = _of_module(value) if isinstance(value, ModuleType) else _of(f"nfs_dask.{name}", value)
+        rows[group_of(name)].append((name, name, summary(value)))
     for place, said in RETURNED.items():
         value = found(place)
-        pages[value.__name__] = _of(place, value)
-        returned.append((value.__name__, f"{summary(value)} What comes {said}."))
-    groups["What calls return"] = returned
-    tables = [_table(group, groups[group]) for group in ORDER if group in groups]
+        file = f"result-{value.__name__.lower()}"  # Path and path are one file on some disks
+        pages[file] = _of(place, value)
+        rows["What calls return"].append((file, value.__name__, f"{summary(value)} What comes {said}."))
+    tables = [_table(group, found) for group, found in rows.items() if found]
     head = f"{_title('Python')}``import nfs_dask as nfs`` has these names, and loads what one needs at its first use.\n"
-    return pages | {"index": "\n".join([head, *tables, _contents(pages)])}
+    order = [file for found in rows.values() for file, _, _ in found]
+    return {"index": "\n".join([head, *tables, _contents(order)])} | {file: pages[file] for file in order}
 
 
 def command_pages() -> dict[str, str]:
     """Pages of the commands, by their names; of a group of commands that of each."""
     pages = dict(_commands(cli, "nfs-dask"))
     main = pages.pop("nfs-dask")
-    return {"index": f"{main}\n{_contents(pages)}"} | pages
+    return {"index": f"{main}\n{_contents(list(pages))}"} | pages
 
 
 def summary(value: Any) -> str:
@@ -177,13 +181,13 @@ def _title(text: str, line: str = "=") -> str:
     return f"{text}\n{line * len(text)}\n\n"
 
 
-def _table(title: str, rows: list[tuple[str, str]]) -> str:
-    lines = [f"   * - :doc:`{name}`\n     - {said}" for name, said in rows]
+def _table(title: str, rows: list[tuple[str, str, str]]) -> str:
+    lines = [f"   * - :doc:`{name} <{file}>`\n     - {said}" for file, name, said in rows]
     return f"{_title(title, '-')}.. list-table::\n   :widths: 30 70\n\n" + "\n".join(lines) + "\n"
 
 
-def _contents(pages: dict[str, str]) -> str:
-    return ".. toctree::\n   :hidden:\n\n" + "".join(f"   {name}\n" for name in pages if name != "index")
+def _contents(files: list[str]) -> str:
+    return ".. toctree::\n   :hidden:\n\n" + "".join(f"   {file}\n" for file in files)
 
 
 def write(folder: Path, pages: dict[str, str]) -> None:
