@@ -27,6 +27,25 @@ class Dataset:
     """Documents with labels, read block by block when a pass needs them.
 
     Made by `open_dataset` and `nfs_dask.ingest`. Holds no data and no open file.
+
+    Parameters
+    ----------
+    source : nfs_dask.sources.source.Source
+        Where the rows come from.
+    location : str, optional
+        The path or URL they lie at.
+    reuse : bool, default=True
+        Whether statistics that were kept are used, and new ones are kept.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import nfs_dask as nfs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dataset = nfs.ingest([[2, 0], [0, 1], [1, 0]], f"{folder}/drinks.zarr", labels=["tea", "coffee", "tea"])
+    ...     counts = dataset.reduce(dataset.class_counts())
+    >>> dataset.n_rows, dataset.classes.tolist(), counts.state.totals["rows"].tolist()
+    (3, ['coffee', 'tea'], [1, 2])
     """
 
     def __init__(self, source: Source, location: str | None = None, *, reuse: bool = True) -> None:
@@ -36,10 +55,12 @@ class Dataset:
 
     @property
     def n_rows(self) -> int:
+        """How many documents there are; below 0 where that is not known before they have been read."""
         return self.source.n_rows
 
     @property
     def n_features(self) -> int:
+        """How many columns there are."""
         return self.source.n_features
 
     @property
@@ -134,17 +155,37 @@ def open_dataset(
 
     Parameters
     ----------
-    store
+    store : str, path, list of these, or matrix
         A store of ours, an AnnData Zarr or .h5ad, .npz or svmlight files (globs and lists too); a path or a URL.
-    labels
+    labels : str, or (n,) labels, optional
         The column that holds the labels, or one label for each row. None: the store's own.
-    layer
+    layer : str, optional
         Of an AnnData file, instead of X.
-    where
+    where : dict, optional
         Which rows, by values of columns of the table of rows: ``{"split": "train"}``, or a list of values of which one
         is there.
-    reuse
+    reuse : bool, default=True
         Whether statistics that were kept are used, and new ones are kept.
+
+    Returns
+    -------
+    Dataset
+        For `path`, `cross_validate`, `plan`, and the `fit` of estimators.
+
+    Raises
+    ------
+    StoreError
+        There is nothing to open, or what is there is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import nfs_dask as nfs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = nfs.ingest([[2, 0], [0, 1], [1, 0]], f"{folder}/drinks.zarr", labels=["tea", "coffee", "tea"])
+    ...     opened = nfs.open_dataset(f"{folder}/drinks.zarr")
+    >>> opened.n_rows, opened.n_features, opened.classes.tolist(), opened.fingerprint == made.fingerprint
+    (3, 2, ['coffee', 'tea'], True)
     """
     location = Folder.of(store).location if isinstance(store, str | os.PathLike) else None
     source = rows_where(open_source(location or store, labels=labels, layer=layer), where)
@@ -167,17 +208,32 @@ def plan(dataset: Dataset, what: Statistic | Fitting, engine: Engine | None = No
 
     Parameters
     ----------
-    dataset
+    dataset : Dataset
         With labels.
-    what
+    what : estimator, or statistic
         An estimator, whose parameters are checked too; or the statistic of a single pass.
-    engine
+    engine : SerialEngine or DaskEngine, optional
         Where it would run; None: the estimator's, else as for a pass.
 
     Returns
     -------
     Plan
         Of several passes a `Schedule`, which has their plans and the same summary.
+
+    Raises
+    ------
+    PlanError
+        A pass would not fit; the message says what would.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import nfs_dask as nfs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dataset = nfs.ingest([[2, 0], [0, 1], [1, 0]], f"{folder}/drinks.zarr", labels=["tea", "coffee", "tea"])
+    ...     plan = nfs.plan(dataset, nfs.SparseMultinomialNB(k=2), nfs.SerialEngine())
+    >>> plan.strategy, plan.tasks, plan.peak_nbytes > 0
+    ('dense', 1, True)
     """
     if isinstance(what, Statistic):
         return dataset.plan(what, engine)

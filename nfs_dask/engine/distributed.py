@@ -47,19 +47,19 @@ class DaskEngine(Engine):
 
     Parameters
     ----------
-    address
+    address : str, distributed.Client or cluster, optional
         Of a scheduler; or a client or cluster, whose address it becomes. None: the current client; without one, a local
         cluster for the length of the pass. Copies of the engine use the client or cluster that was given, with its
         certificates; an engine that was pickled knows the address alone, and has certificates of Dask's configuration.
-    workers
+    workers : int, optional
         How many workers to plan for. None: the maximum of an adaptive cluster, else those present.
-    memory_limit
+    memory_limit : int or str, optional
         Of each worker of a cluster that is started here, such as "1GiB".
-    panels
+    panels : int, optional
         Cut the features into about this many panels; None: as many as memory asks for.
-    run
+    run : str, optional
         A folder in which the pass leaves what it finished, so that it can be resumed.
-    spool
+    spool : str, optional
         A folder for temporary files that all workers reach.
     """
 

@@ -76,6 +76,7 @@ class Plan:
 
     @property
     def tasks(self) -> int:
+        """How many tasks there are, of reading and of merging."""
         if self.strategy == "scatter":
             return len(self.runs) + self.panels
         merges: list[int] = []
@@ -95,6 +96,7 @@ class Plan:
 
     @property
     def fits(self) -> bool:
+        """Whether the largest task fits into what workers have to give."""
         return max(self.task_nbytes.values()) <= self.resources.task_budget
 
     def check(self, source: Source | None = None) -> None:

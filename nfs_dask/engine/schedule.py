@@ -17,14 +17,17 @@ class Schedule:
 
     @property
     def tasks(self) -> int:
+        """How many tasks there are, in all passes."""
         return sum(plan.tasks for plan in self.passes)
 
     @property
     def read_nbytes(self) -> int:
+        """Bytes that are read, by all passes."""
         return sum(plan.read_nbytes for plan in self.passes)
 
     @property
     def seconds(self) -> float:
+        """A rough forecast for all passes."""
         return sum(plan.seconds for plan in self.passes)
 
     @property
@@ -39,6 +42,7 @@ class Schedule:
 
     @property
     def fits(self) -> bool:
+        """Whether all passes fit."""
         return all(plan.fits for plan in self.passes)
 
     def check(self) -> None:

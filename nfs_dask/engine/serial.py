@@ -85,12 +85,19 @@ class SerialEngine(Engine):
 
     Parameters
     ----------
-    panels
+    panels : int, optional
         Cut the features into about this many panels; None: as many as memory asks for.
-    run
+    run : str, optional
         A folder in which the pass leaves what it finished, so that it can be resumed.
-    spool
+    spool : str, optional
         A folder for temporary files.
+
+    Examples
+    --------
+    >>> import nfs_dask as nfs
+    >>> X, y = [[4, 0, 1], [3, 1, 2], [0, 2, 1], [0, 3, 2]], ["tea", "tea", "coffee", "coffee"]
+    >>> nfs.SparseMultinomialNB(k=2, engine=nfs.SerialEngine()).fit(X, y).get_support(indices=True).tolist()
+    [0, 1]
     """
 
     panels: int | None = None

@@ -42,18 +42,18 @@ def evaluate(
 
     Parameters
     ----------
-    model
+    model : estimator
         A fitted estimator of this package.
-    X
+    X : Dataset, matrix, path or texts
         A Dataset with labels; a matrix, also of Dask or in files, as `fit` and `open_dataset` take them; or for a model
         of texts, documents as `ingest` takes them, in files of any kind, in tables, or in memory.
     y : (n,) labels, optional
         Of rows and texts that bring none.
-    label_column
+    label_column : str, optional
         The column of X that holds the labels.
-    text_column, regions, encoding, on_error
+    text_column, regions, encoding, on_error : as of `ingest`
         How documents are read, as of `ingest`.
-    engine
+    engine : SerialEngine or DaskEngine, optional
         Where they are read; None: that of the estimator, else as for a pass.
 
     Returns

@@ -39,11 +39,31 @@ def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> Sparse
 
     Parameters
     ----------
-    path
+    path : str or path
         The folder, or its URL.
     tokenizer : callable, optional
         The one that the texts were split with, for a model that was made with one: a model keeps only its name, and
         without it reads no raw text.
+
+    Returns
+    -------
+    SparseClassifier
+        Of the class that was saved: a `SparseMultinomialNB`, for one.
+
+    Raises
+    ------
+    StoreError
+        There is no model, or it is damaged, or of a later version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import nfs_dask as nfs
+    >>> X, y = [[4, 0, 1], [3, 1, 2], [0, 2, 1], [0, 3, 2]], ["tea", "tea", "coffee", "coffee"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nfs.SparseMultinomialNB(k=2).fit(X, y).save(f"{folder}/drinks.model")
+    ...     nfs.load_model(f"{folder}/drinks.model").predict([[3, 0, 1]]).tolist()
+    ['tea']
     """
     return estimator_of(*read_model(path), path, tokenizer)
 

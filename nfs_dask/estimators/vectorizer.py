@@ -42,6 +42,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     ngrams : (shortest, longest), default=(1, 1)
         Lengths of n-grams; scikit-learn's ``ngram_range``.
     lowercase : bool, default=True
+        Do not tell upper case from lower case.
     strip_accents : {"ascii", "unicode"}, optional
     token_pattern : str
         A regular expression of words; with one group, what that captures.

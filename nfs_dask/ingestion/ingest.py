@@ -81,57 +81,79 @@ def ingest(
 
     Parameters
     ----------
-    source
+    source : str, path, list, table or matrix
         Documents: Parquet, CSV, JSON lines, lines of text, or folders and tar archives with a folder for each class,
         as a path, URL or pattern, or a list of `Path`. Any other list, array or Series of strings is documents; so is a
         Dask bag of strings, (text, label) pairs or dicts, and a table with ``text_column``: a DataFrame, a pyarrow
         Table, a relation of DuckDB, a dataset of Hugging Face. Or a matrix: in memory, a Dask array, or files that
         `open_dataset` opens. A matrix of Dask is computed twice, to know how much there is and to write it, its labels
         once: ``persist()`` it before, if it is costly to make and fits in the memory of the cluster.
-    store
+    store : str or path
         A new path or URL; with ``append`` or ``overwrite``, that of a store.
-    labels, label_column
+    labels, label_column : (n,) labels; str, optional
         One label for each document, or the column that holds them. Folders name the classes by themselves.
-    weights, weight_column
+    weights, weight_column : (n,) numbers of zero or more; str, optional
         One weight for each document, or the column that holds them.
-    names
+    names : (m,) str, optional
         Of a matrix: one name for each feature.
-    where
+    where : dict, optional
         Which documents, by values of columns: ``{"split": "train"}``, or a list of values of which one is there; of a
         store or AnnData by columns of its rows. ``labels`` and ``weights`` are still those of all.
-    text_column
+    text_column : str, optional; "text" of files
         The column that holds the texts.
-    regions
+    regions : list of str, or dict of names and columns, optional
         Several columns of texts, such as ["subject", "body"]: each gets columns of its own, over one vocabulary.
-    analyzer, ngrams, lowercase, strip_accents, token_pattern, tokenizer, stop_words
+    analyzer, ngrams, lowercase, strip_accents, token_pattern, tokenizer, stop_words : as scikit-learn's, optional
         How texts become terms, as in scikit-learn; ``ngrams`` is its ``ngram_range``. A tokenizer is never stored.
-    min_df, max_df, max_features
+    min_df, max_df, max_features : int or float in [0, 1]; of the last int, optional
         Which terms become columns: those of so many documents, or of such a share; and the most frequent ones.
-    vocabulary
+    vocabulary : list of str, or dict of columns, optional
         The terms to count, instead of those that are found.
-    hashed
+    hashed : int from 1 to 28, optional
         Number the columns by this many bits of a hash, instead of giving each term one of its own.
-    binary, tfidf, sublinear_tf, norm
+    binary, tfidf, sublinear_tf, norm : bool; of the last "l2", "l1" or None
         What the values are, as in scikit-learn.
-    encoding
+    encoding : str, default="utf-8"
         Of files of text.
-    delimiter
+    delimiter : str of one character, optional
         Of CSV files; by default a tab in ``.tsv`` and ``.tab`` files, and a comma in others.
-    block_bytes
+    block_bytes : int or str, optional
         What a block of a new store takes in memory, such as "64MiB".
-    on_error
+    on_error : {"fail", "skip"}, default="fail"
         What to do about an undecodable, missing, unlabelled or broken document: "fail", or "skip" it and say so. An
         empty text is none of these: it is a document without words.
-    keep
+    keep : list of str
         Further columns of documents, whose values the store has for each row, as text: for ``where=`` of
         `open_dataset`, for ``folds=``, and for people. Of an AnnData all columns of rows are kept anyway.
-    append
+    append : bool, default=False
         Add the rows to the store; texts are read with its own settings, which have to be given again, and its own
         vocabulary, whatever ``min_df``, ``max_df`` and ``max_features`` say.
-    overwrite
+    overwrite : bool, default=False
         Replace a store that is there: on a local disk once the new one is complete, behind a URL before it is written.
-    engine
+    engine : SerialEngine or DaskEngine, optional
         Where the work runs; None chooses as for a pass.
+
+    Returns
+    -------
+    Dataset
+        The store, opened.
+
+    Raises
+    ------
+    InputError
+        A document, a label or a parameter cannot be used; which one, what was found, and what is allowed.
+    PlanError
+        The memory of the workers is too small, told before anything is read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import nfs_dask as nfs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     texts, labels = ["green tea", "black tea", "black coffee"], ["tea", "tea", "coffee"]
+    ...     dataset = nfs.ingest(texts, f"{folder}/drinks.zarr", labels=labels)
+    ...     dataset.names(range(dataset.n_features)), dataset.classes.tolist()
+    (['black', 'coffee', 'green', 'tea'], ['coffee', 'tea'])
     """
     columns = DocumentParameters(
         text_column, regions, label_column, weight_column, where, encoding, on_error, delimiter, keep

@@ -66,16 +66,24 @@ def accuracy_coverage(scores: Any, y: Any, *, classes: Sequence[Any] | Array | N
 
     Parameters
     ----------
-    scores
+    scores : (n,) or (n, C) float
         (n,) log odds of the second class of two, or (n, C) scores whose softmax are posteriors: what
         `decision_function` or `predict_log_proba` return. -inf rules a class out.
-    y
+    y : (n,) labels or class numbers
         (n,) the true classes: their labels, or their numbers from 0.
-    classes
+    classes : (C,) labels, optional
         The labels in the order of the scores, as in ``classes_``; None: the sorted labels in y.
-    at_zero
+    at_zero : {0, 1}, default=1
         Class that log odds of exactly 0 predict. 1 is the convention of the literature; models here predict class 0.
 
+    Returns
+    -------
+    Curve
+        With ``coverage``, ``accuracy``, `at_accuracy` and `at_coverage`.
+
+    Examples
+    --------
+    >>> from nfs_dask import accuracy_coverage
     >>> curve = accuracy_coverage([2.0, -1.0, 0.5, -0.25], [1, 0, 0, 0])
     >>> curve.accuracy.round(3).tolist(), curve.at_accuracy(0.9)
     ([1.0, 1.0, 0.667, 0.75], 0.5)

@@ -94,6 +94,7 @@ class Evaluation:
 
     @property
     def n(self) -> int:
+        """Documents that were judged."""
         return int(self.confusion.sum())
 
     @property
@@ -105,6 +106,7 @@ class Evaluation:
 
     @property
     def accuracy(self) -> float:
+        """Share of the documents that were given their label."""
         return float(self.right.sum() / self.n)
 
     @property

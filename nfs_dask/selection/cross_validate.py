@@ -39,9 +39,11 @@ def cross_validate(
     Parameters
     ----------
     X : (n, m) matrix, dask array or DataFrame, or Dataset
+        Documents, a row for each.
     y : (n,) labels, optional
         A Dataset brings its own.
     method : "multinomial", "bernoulli", "l2", "mahalanobis", "l1" or "hybrid"
+        What is fitted, by its name in commands.
     ks : list of int, float in (0, 1) or "all"
         Numbers of features; of "hybrid", of words.
     alphas : list of float
@@ -61,6 +63,7 @@ def cross_validate(
     Returns
     -------
     CrossValidation
+        A table of scores for each fold, alpha and k, which prints itself; `choose` takes one k.
 
     Examples
     --------

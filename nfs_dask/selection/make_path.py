@@ -51,16 +51,19 @@ def path(
     Parameters
     ----------
     X : (n, m) matrix, dask array or DataFrame, or Dataset
+        Documents, a row for each.
     *given
         Without their names either y, as of `fit` and `cross_validate`, ``path(X, y, method="multinomial", ks=[5])``; or
         method and ks: ``path(dataset, "multinomial", [5, 10])``.
     y : (n,) labels, optional
         A Dataset brings its own.
     method : "multinomial", "bernoulli", "l2", "mahalanobis" or "l1"
+        What ranks the features, by its name in commands.
     ks : list of int, float in (0, 1) or "all", optional
         None: every k of up to 3,000 features, else up to 200 values from 1 to all, in equal ratios. A multinomial model
         of more than two classes takes longer: every k of up to 100 features, else up to 50 values.
     sample_weight : (n,) weights of zero or more, optional
+        How much each document counts.
     alpha : float
         Naive Bayes: smoothing, as for the estimators.
     binarize : float, optional
@@ -75,6 +78,7 @@ def path(
     Returns
     -------
     Path
+        A table with a row for each k, which prints itself; `choose` takes one k, `support` has its features.
 
     Examples
     --------

@@ -66,6 +66,7 @@ class CrossValidation(Tabular):
 
     @property
     def n_folds(self) -> int:
+        """How many folds there are."""
         return len(self.documents)
 
     @property
