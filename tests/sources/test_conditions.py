@@ -182,9 +182,8 @@ def test_rows_that_are_not_there_are_named_with_those_that_are(kind: str, tmp_pa
         nfs.open_dataset(place, where={"split": "test", "share": 0.5})
 
 
-@each_condition
+@pytest.mark.parametrize(("piece", "where"), zip([1, 7, 59] * 2, CONDITIONS, strict=True), ids=str)
 @pytest.mark.parametrize("kind", ["memory", "h5ad", "zarr", "store"])
-@pytest.mark.parametrize("piece", [1, 7, 59])
 def test_rows_are_found_again_in_any_piece(
     kind: str, where: dict[str, Any], piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
