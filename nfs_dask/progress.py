@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
@@ -27,6 +28,17 @@ LONGEST_TEXT = 90  # beside it, about
 TICK = 0.25  # seconds between looks at the clock, so that a bar appears and moves while nothing finishes
 
 _within: ContextVar[bool] = ContextVar("within a Progress", default=False)
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What is counted within shows nothing."""
+    inside = _within.get()
+    _within.set(True)
+    try:
+        yield
+    finally:
+        _within.set(inside)
 
 
 class Progress:
@@ -232,4 +244,5 @@ class _Bar(_Display):
 
     def close(self, progress: Progress) -> None:
         self.show(progress)
+        self._rich.refresh()  # which stopping does on terminals, and not in notebooks
         self._rich.stop()

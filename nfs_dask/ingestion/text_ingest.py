@@ -36,6 +36,7 @@ from nfs_dask.ingestion.merging import MergedRange, MergeTask, choose_bounds, ch
 from nfs_dask.ingestion.segments import Segment
 from nfs_dask.ingestion.text_options import TermParameters, TextOptions, make_terms
 from nfs_dask.ingestion.text_plan import TextPlan, make_text_plan
+from nfs_dask.progress import unseen
 from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.labels import as_column
 from nfs_dask.store.header import read_header
@@ -123,8 +124,10 @@ def rehearse() -> None:
     texts = ["one two", "d\u00e9j\u00e0 vu", ""]  # of ASCII, of other alphabets, and none
     place = Folder.of(f"memory://nfs-rehearsal-{uuid.uuid4().hex}")
     terms = make_terms(TermParameters(ngrams=(1, 2)))
+    rehearsed = TextIngest(open_documents(texts, DocumentParameters()), place, terms, labels=[0, 1, 1])
     try:
-        TextIngest(open_documents(texts, DocumentParameters()), place, terms, labels=[0, 1, 1]).write(SerialEngine())
+        with unseen():
+            rehearsed.write(SerialEngine())
     finally:
         place.remove()
 

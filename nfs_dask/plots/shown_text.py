@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 LONGEST = 32  # letters of a name in a picture
+LATIN = 0x250  # letters below are in any font, also those with accents
 # Fonts that have letters of many scripts. Those that are installed stand in where that of the user has none.
 WIDE_FONTS = (
     "Noto Sans CJK SC",
@@ -53,7 +54,8 @@ def legend_name(name: Any) -> str:
 def as_text(names: Iterable[str]) -> dict[str, Any]:
     """Properties of matplotlib's texts that show such names as they are, whatever the settings of the user."""
     plain: dict[str, Any] = {"parse_math": True, "usetex": False}
-    return plain if all(name.isascii() for name in names) else plain | {"fontfamily": _families()}
+    usual = all(ord(letter) < LATIN for name in names for letter in name)
+    return plain if usual else plain | {"fontfamily": _families()}
 
 
 def _families() -> list[str]:
