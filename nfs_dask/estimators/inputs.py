@@ -14,13 +14,14 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.containers import column_names, is_collection, is_frame, iterated, listed, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.documents.at_hand import PLAIN, holds_no_text, holds_texts, text_columns
-from nfs_dask.errors import InputError
+from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.reader import Reader, TextSource
 from nfs_dask.sources.anndata_memory import is_anndata
 from nfs_dask.sources.matrices import as_numbers, as_rows
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
+from nfs_dask.text.stemming import other_version
 
 NAMES_AT_A_TIME = 1 << 16
 
@@ -177,6 +178,8 @@ def reader_of(estimator: Any) -> Reader:
             f"the model was made with the tokenizer {text.settings.tokenizer}, which is never stored; save the model "
             "and load it with load_model(path, tokenizer=...)"
         )
+    if told := other_version(text.settings):
+        warn(told, DataWarning)
     return reader
 
 

@@ -55,6 +55,7 @@ def ingest(
     token_pattern: str = DEFAULT_PATTERN,
     tokenizer: Tokenizer | None = None,
     stop_words: str | Iterable[str] | None = None,
+    stem: str | None = None,
     min_df: int | float = 1,
     max_df: int | float = 1.0,
     max_features: int | None = None,
@@ -105,6 +106,11 @@ def ingest(
         Several columns of texts, such as ["subject", "body"]: each gets columns of its own, over one vocabulary.
     analyzer, ngrams, lowercase, strip_accents, token_pattern, tokenizer, stop_words
         How texts become terms, as in scikit-learn; ``ngrams`` is its ``ngram_range``. A tokenizer is never stored.
+        Stop words are "english", as scikit-learn has them, a list, or another language such as "german", which needs
+        ``pip install 'nfs-dask[languages]'``.
+    stem
+        A language, such as "english" or "german": what is left of words, once stop words are left out, becomes stems by
+        Snowball's rules. Needs ``pip install 'nfs-dask[languages]'``, here, on workers, and to predict.
     min_df, max_df, max_features
         Which terms become columns: those of so many documents, or of such a share; and the most frequent ones.
     vocabulary
@@ -144,6 +150,7 @@ def ingest(
         token_pattern=token_pattern,
         tokenizer=tokenizer,
         stop_words=stop_words,
+        stem=stem,
         min_df=min_df,
         max_df=max_df,
         max_features=max_features,
