@@ -232,21 +232,6 @@ def check_binarize(binarize: Any) -> float | None:
     return float(binarize)
 
 
-def check_prior(class_prior: Any, n_classes: int) -> Array | None:
-    """Priors given by the user, one for each class."""
-    if class_prior is None:
-        return None
-    prior = np.asarray(class_prior, np.float64)
-    if prior.shape != (n_classes,):
-        raise InputError(
-            f"Number of priors must match number of classes: class_prior has shape {prior.shape}, and there are "
-            f"{n_classes} classes; give one number for each, in the sorted order of the labels"
-        )
-    if not np.isfinite(prior).all() or (prior < 0).any() or not prior.any():
-        raise InputError(f"class_prior={prior.tolist()}; give probabilities of 0 or more, at least one above 0")
-    return prior
-
-
 def forced_columns(always: Any, source: Source) -> Array | None:
     """Indices of the features that are to be selected in any case, from indices or names."""
     if always is None:
