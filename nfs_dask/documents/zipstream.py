@@ -41,7 +41,7 @@ class ZipMember:
         return stat.S_IFMT(self._mode) in (0, stat.S_IFREG)
 
 
-class _Bounded:
+class BoundedFile:
     """A file of which no more is read at once than a list of members may take."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -70,7 +70,7 @@ class ZipStream:
         try:
             with _damage_told():
                 file = self._open.enter_context(open_binary(self._path))
-                bounded: Any = _Bounded(file)
+                bounded: Any = BoundedFile(file)
                 self._zip = self._open.enter_context(zipfile.ZipFile(bounded))
                 if sum(info.compress_size for info in self._zip.infolist()) > size_of(self._path):
                     raise ValueError("members overlap: together they are larger than the archive")

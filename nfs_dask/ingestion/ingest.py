@@ -83,12 +83,13 @@ def ingest(
     Parameters
     ----------
     source
-        Documents: Parquet, CSV, JSON lines, lines of text, or folders and tar or zip archives with a folder for each
-        class, as a path, URL or pattern, or a list of `Path`. Any other list, array or Series of strings is documents; so is a
-        Dask bag of strings, (text, label) pairs or dicts, and a table with ``text_column``: a DataFrame, a pyarrow
-        Table, a relation of DuckDB, a dataset of Hugging Face. Or a matrix: in memory, a Dask array, or files that
-        `open_dataset` opens. A matrix of Dask is computed twice, to know how much there is and to write it, its labels
-        once: ``persist()`` it before, if it is costly to make and fits in the memory of the cluster.
+        Documents: Parquet, CSV, Excel, JSON lines, lines of text, or folders, tar or zip archives with a folder for
+        each class, as a path, URL or pattern, or a list of `Path`. Any other list, array or Series of strings is
+        documents; so is a Dask bag of strings, (text, label) pairs or dicts, and a table with ``text_column``: a
+        DataFrame, a pyarrow Table, a relation of DuckDB, a dataset of Hugging Face. Or a matrix: in memory, a Dask
+        array, or files that `open_dataset` opens. A matrix of Dask is computed twice, to know how much there is and to
+        write it, its labels once: ``persist()`` it before, if it is costly to make and fits in the memory of the
+        cluster.
     store
         A new path or URL; with ``append`` or ``overwrite``, that of a store.
     labels, label_column
