@@ -141,6 +141,26 @@ def test_labels_that_are_numbers_may_be_written_as_texts(data):
     same(nfs.SparseMultinomialNB(k=5, class_weight={"0": 2, "2": 3}).fit(X, codes), one, X)
 
 
+def test_they_are_kept_in_model_files(data, tmp_path):
+    X, y = data
+    codes = np.searchsorted(LABELS, y)
+    given = {"class_weight": {0: np.int64(2), np.int64(2): 3}, "class_prior": {0: 0.2, 1: 0.3, np.int64(2): 0.5}}
+    model = nfs.SparseMultinomialNB(k=5, **given).fit(X, codes)
+    model.save(tmp_path / "m")
+    loaded = nfs.load_model(tmp_path / "m")
+    same(loaded, model, X)
+    same(nfs.SparseMultinomialNB(**loaded.get_params()).fit(X, codes), model, X)
+    shown = CliRunner().invoke(cli, ["info", str(tmp_path / "m")])
+    assert shown.exit_code == 0, shown.output
+
+
+@pytest.mark.parametrize("method", ["multinomial", "hybrid"])
+def test_on_workers(data, method, tmp_path, cluster):
+    X, y = data
+    stored = nfs.ingest(sp.csr_array(X), tmp_path / "s.zarr", labels=y, block_bytes=4000)
+    same(METHODS[method](class_weight="balanced").fit(stored), METHODS[method](class_weight="balanced").fit(X, y), X)
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

@@ -119,3 +119,14 @@ def test_the_command_line_knows_languages(tmp_path):
     assert data.names(np.arange(data.n_features)) == by_scikit_learn(TEXTS)[1]
     wrong = run("klingon", "t.zarr")
     assert wrong.exit_code != 0 and "give one of" in wrong.output
+
+
+def test_workers_stem_as_the_client_does(tmp_path, cluster):
+    counts, terms = by_scikit_learn(TEXTS)
+    table = tmp_path / "t.csv"
+    rows = [f'"{text}",{label}' for text, label in zip(TEXTS, LABELS, strict=True)]
+    table.write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    data = nfs.ingest(table, tmp_path / "s.zarr", label_column="label", stop_words="german", stem="german")
+    assert data.names(np.arange(data.n_features)) == terms
+    found = data.reduce(data.class_counts()).state.arrays
+    assert sum(int(array.sum()) for array in found.values()) == counts.sum()

@@ -129,6 +129,14 @@ def test_languages_and_versions():
         TextSettings(stem="german", analyzer="char").check()
 
 
+def test_settings_of_files_without_stems_are_read():
+    found = TextSettings(ngrams=(1, 2)).to_json()
+    del found["stem"], found["stem_version"]
+    assert TextSettings.from_json(found) == TextSettings(ngrams=(1, 2))
+    kept = TextSettings(stem="german", stem_version="3.1.0")
+    assert TextSettings.from_json(kept.to_json()) == kept
+
+
 def test_without_the_library_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "Stemmer", None)
     with pytest.raises(InputError, match=r"pip install 'nfs-dask\[languages\]'"):
