@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,12 @@ def stem_function(language: str) -> Callable[[Any], Any]:
 def stemmer_version(language: str) -> str:
     """Of the rules that are installed; refused where they do not know the language."""
     stem_function(language)
-    return str(_stemmer_library().version())
+    return installed_version()
+
+
+def installed_version() -> str:
+    """Of the package: what the library says of itself is the same for releases with different rules."""
+    return version("PyStemmer")
 
 
 def other_version(settings: TextSettings) -> str | None:

@@ -17,6 +17,7 @@ from nfs_dask.cli.main import cli
 from nfs_dask.errors import DataWarning, InputError
 from nfs_dask.ingestion.stop_lists import languages, stop_words_of
 from nfs_dask.ingestion.text_options import TermParameters, make_terms
+from nfs_dask.text import stemming
 from nfs_dask.text.settings import TextSettings
 
 TEXTS = [
@@ -52,7 +53,7 @@ def test_lists_fit_how_texts_are_cut(language, strip_accents):
     with warnings.catch_warnings(action="error"):
         made = make_terms(TermParameters(stop_words=language, strip_accents=strip_accents, stem=language))
     assert made.settings.stop_words == stop_words_of(language, made.settings)
-    assert made.settings.stem_version == Stemmer.version()
+    assert made.settings.stem_version == stemming.installed_version()
 
 
 def test_without_the_lists_it_is_said_what_to_install(monkeypatch):
@@ -81,7 +82,7 @@ def test_models_stem_raw_text_and_say_what_they_need(tmp_path, monkeypatch):
     shown = CliRunner().invoke(cli, ["info", str(tmp_path / "model")]).output
     assert "german stems" in shown and "nfs-dask[languages]" in shown
     with monkeypatch.context() as here:
-        here.setattr(Stemmer, "version", lambda: "9.9")
+        here.setattr(stemming, "installed_version", lambda: "9.9")
         with pytest.warns(DataWarning, match="PyStemmer 9.9 is here"):
             model.predict(["Häusern"])
         with pytest.raises(InputError, match="or ingest everything into a new store"):
