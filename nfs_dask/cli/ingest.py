@@ -72,6 +72,7 @@ def ingest(
     nfs-dask ingest 'tweets-*.csv.gz' --text-column tweet --ngrams 1,2 --min-df 2 tweets.zarr --workers 4
     nfs-dask ingest aclImdb_v1.tar.gz/aclImdb/train/pos aclImdb_v1.tar.gz/aclImdb/train/neg imdb.zarr
     nfs-dask ingest mail.jsonl --region subject --region body --label-column folder mail.zarr
+    nfs-dask ingest kritiken.xlsx --label-column sterne --stop-words german --stem german kritiken.zarr
     nfs-dask ingest news.csv --label-column topic --keep split --keep date news.zarr
     nfs-dask ingest matrix.npz --labels labels.npy mail.zarr
     """

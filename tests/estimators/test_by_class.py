@@ -210,3 +210,15 @@ def test_the_command_line(data, tmp_path):
         same(nfs.load_model(out), nfs.SparseMultinomialNB(k=8, **given).fit(X, y), X)
     for options in (["--method", "l2", "--class-weight", "balanced"], ["--class-prior", "a=1,a=2"]):
         assert CliRunner().invoke(cli, ["fit", str(tmp_path / "s.zarr"), *options, str(tmp_path / "n")]).exit_code == 2
+
+
+def test_plans_have_the_pass_that_balances(data, tmp_path):
+    X, y = data
+    stored = nfs.ingest(sp.csr_array(X), tmp_path / "s.zarr", labels=y)
+
+    def passes(**given):
+        return len(nfs.HybridNB(**given).plans(stored, nfs.SerialEngine()))
+
+    assert passes(class_weight=BY_LABEL) == passes()
+    assert passes(class_weight="balanced") == passes() + 1
+    assert len(nfs.SparseMultinomialNB(class_weight="balanced").plans(stored, None)) == 1
