@@ -22,7 +22,9 @@ class Option:
 
     parameter: str
     help: str
-    kind: Any = float  # or int, "k", a tuple of words, "names" (repeatable), "numbers" (a list), what a flag sets
+    kind: Any = (
+        float  # or int, "k", a tuple of words, "names" (repeatable), "numbers" (a list), "by class", what a flag sets
+    )
     metavar: str | None = None
     flag: str | None = None  # where it is not the name of the parameter
     least: int | None = None  # of numbers
@@ -77,7 +79,15 @@ ALWAYS = Option("always", "A feature that is chosen in any case; repeatable.", "
 FIT_PRIOR = Option(
     "fit_prior", "Naive Bayes: take all classes to be as likely beforehand.", False, flag="--no-fit-prior"
 )
-CLASS_PRIOR = Option("class_prior", "Naive Bayes: priors, in the order of the sorted classes.", "numbers", "P,P,...")
+CLASS_PRIOR = Option(
+    "class_prior",
+    "Naive Bayes: priors, such as spam=0.2,ham=0.8 or uniform, or in the order of the sorted classes.",
+    "by class",
+    "C=P,...",
+)
+CLASS_WEIGHT = Option(
+    "class_weight", "What documents of a class count, such as spam=5, or balanced.", "by class", "C=W,..."
+)
 REGIONS = Option("regions", "Hybrid: column ranges of one vocabulary.", int, "R", least=1, counts=True)
 RIDGE = Option("ridge", "Hybrid: penalty of squared slopes.  [default: 0.001]", metavar="X", least=0)
 NORMALIZE = Option(
@@ -97,7 +107,7 @@ BALANCED = Option(
 )
 N_TOKENS = Option("n_tokens", "Error: lengths of documents.  [default: as those of the fit]", "numbers", "M,M,...")
 
-_PRIORS = (FIT_PRIOR, CLASS_PRIOR)
+_BY_CLASS = (FIT_PRIOR, CLASS_PRIOR, CLASS_WEIGHT)
 _NAIVE_BAYES = "nfs_dask.models.families:NaiveBayesFamily"
 _CENTERS = "nfs_dask.models.families:CentersFamily"
 _OF_CENTERS = "nfs_dask.estimators.centers:SparseCentroid"
@@ -112,7 +122,7 @@ METHODS: dict[str, Method] = {
             _NAIVE_BAYES,
             "counts, such as of words",
             "a bound: no other k features are better by more than `dual_gap_`, zero where the choice is proved best",
-            (ALPHA, SOLVER, ALWAYS, *_PRIORS),
+            (ALPHA, SOLVER, ALWAYS, *_BY_CLASS),
         ),
         Method(
             "bernoulli",
@@ -120,7 +130,7 @@ METHODS: dict[str, Method] = {
             _NAIVE_BAYES,
             "what is there, and what not",
             _CHOICE_IS_BEST,
-            (ALPHA, BINARIZE, ALWAYS, *_PRIORS),
+            (ALPHA, BINARIZE, ALWAYS, *_BY_CLASS),
         ),
         Method("l2", _OF_CENTERS, _CENTERS, "values of any sign", _CHOICE_IS_BEST, (ALWAYS,), {"metric": "euclidean"}),
         Method(
@@ -139,7 +149,7 @@ METHODS: dict[str, Method] = {
             "nfs_dask.models.families:HybridFamily",
             "counts in regions, such as subject and body",
             "its few fitted numbers are the best; with `k`, words as the first",
-            (ALPHA, REGIONS, RIDGE, NORMALIZE, PRIOR, TABLES),
+            (ALPHA, REGIONS, RIDGE, NORMALIZE, PRIOR, TABLES, CLASS_WEIGHT),
             instead_of_paths="try several k with nfs_dask.cross_validate",
         ),
         Method(
@@ -148,7 +158,7 @@ METHODS: dict[str, Method] = {
             _NAIVE_BAYES,
             "counts",
             'with `search="bounded"` no other k features have a smaller predicted error; else it is a search',
-            (ALPHA, *_PRIORS, SEARCH, ADD, DROP, BALANCED, N_TOKENS),
+            (ALPHA, *_BY_CLASS, SEARCH, ADD, DROP, BALANCED, N_TOKENS),
             instead_of_paths="fit an ErrorRateSelector, whose errors_ are of many k",
         ),
     )

@@ -43,7 +43,7 @@ DASK = {
 }
 SKLEARN = {
     "export/scikit_pipeline.py",
-    "ingestion/text_options.py",
+    "ingestion/stop_lists.py",
     "selection/splitters.py",
     "sources/svmlight.py",
 }

@@ -13,6 +13,7 @@ from nfs_dask.cli.main import cli
 
 README = Path(__file__).parent.parent / "README.md"
 TEXTS = README.parent / "docs" / "texts.md"
+FROM_SCIKIT_LEARN = README.parent / "docs" / "from-scikit-learn.md"
 CENTERS = README.parent / "docs" / "centers.md"
 HYBRID = README.parent / "docs" / "hybrid.md"
 CHOOSING = README.parent / "docs" / "choosing.md"
@@ -136,6 +137,24 @@ def test_the_page_about_leaving_runs_and_says_what_is_printed(tmp_path, monkeypa
     assert_printed(LEAVING, capsys.readouterr().out + shown)
 
 
+def test_the_page_about_scikit_learn_runs_and_says_what_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_python(FROM_SCIKIT_LEARN)
+    assert_printed(FROM_SCIKIT_LEARN, capsys.readouterr().out)
+
+
+def test_names_on_the_page_about_scikit_learn_are_there():
+    """Those of tables: of the package, and parameters of its estimators and functions."""
+    import nfs_dask as nfs
+
+    cells = [line.split("|")[2] for line in FROM_SCIKIT_LEARN.read_text().splitlines() if line.startswith("| `")]
+    codes = [code for cell in cells for code in re.findall(r"`([^`]+)`", cell) if not code.startswith("--")]
+    assert all(hasattr(nfs, name) for code in codes for name in re.findall(r"nfs\.(\w+)", code))
+    there = (README.parent / "tests" / "golden" / "public_names.txt").read_text()
+    for name in {name for code in codes for name in re.findall(r"(?<![\w-])(\w+)=", code)}:
+        assert re.search(rf"[(, ]{name}=", there), name
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_what_the_page_about_leaving_says_of_mlflow_runs(tmp_path, monkeypatch, capsys):
@@ -161,6 +180,7 @@ def test_what_the_page_about_leaving_says_of_mlflow_runs(tmp_path, monkeypatch, 
         "docs/explaining.md",
         "docs/plots.md",
         "docs/leaving.md",
+        "docs/from-scikit-learn.md",
         "docs/mathematics.md",
         "docs/design.md",
     ],

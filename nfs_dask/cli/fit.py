@@ -65,6 +65,7 @@ def fit(
     nfs-dask fit mail.zarr spam.model --method multinomial -k 100
     nfs-dask fit mail.zarr spam.model -k 0.001 --alpha 0.1 --workers 2 --memory-limit 1GiB
     nfs-dask fit genes.h5ad tissue.model --label-column tissue --method l1 -k 50
+    nfs-dask fit mail.zarr spam.model -k 100 --class-weight balanced --class-prior spam=0.2,ham=0.8
     nfs-dask fit letters.zarr letters.model --method hybrid
     nfs-dask fit s3://bucket/mail.zarr s3://bucket/spam.model -k 1000 --run s3://bucket/run
     """

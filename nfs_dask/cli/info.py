@@ -236,6 +236,8 @@ def _reading(text: ModelTexts | None, features: int) -> list[tuple[str, str]]:
         lines.append(("vocabulary", f"all {text.terms:,} terms, as weights depend on the whole of a document"))
     if text.tokenizer is not None:
         lines.append(("needs", f"the tokenizer {text.tokenizer}, as in load_model(path, tokenizer=...)"))
+    if text.settings.stem is not None:
+        lines.append(("needs", f"PyStemmer {text.settings.stem_version}: pip install 'nfs-dask[languages]'"))
     return lines
 
 

@@ -62,16 +62,17 @@ def ingest(
 ) -> None:
     """Write documents or matrices into STORE, from which every pass reads fastest.
 
-    A SOURCE of documents is a file of Parquet, CSV, JSON lines or lines of text, a folder or tar archive with a folder
-    for each class, or a part of an archive, as in news.tar.gz/train. A SOURCE of a matrix is a .npz, .svmlight or .h5ad
-    file, an AnnData Zarr or another store. Each is a path, a URL or a pattern. The store becomes visible when it is
-    complete; an ingest of documents that was interrupted goes on when it is repeated.
+    A SOURCE of documents is a file of Parquet, CSV, Excel, JSON lines or lines of text, a folder, tar or zip archive
+    with a folder for each class, or a part of an archive, as in news.tar.gz/train. A SOURCE of a matrix is a .npz,
+    .svmlight or .h5ad file, an AnnData Zarr or another store. Each is a path, a URL or a pattern. The store becomes
+    visible when it is complete; an ingest of documents that was interrupted goes on when it is repeated.
 
     \b
     nfs-dask ingest reviews.parquet --label-column stars reviews.zarr
     nfs-dask ingest 'tweets-*.csv.gz' --text-column tweet --ngrams 1,2 --min-df 2 tweets.zarr --workers 4
     nfs-dask ingest aclImdb_v1.tar.gz/aclImdb/train/pos aclImdb_v1.tar.gz/aclImdb/train/neg imdb.zarr
     nfs-dask ingest mail.jsonl --region subject --region body --label-column folder mail.zarr
+    nfs-dask ingest kritiken.xlsx --label-column sterne --stop-words german --stem german kritiken.zarr
     nfs-dask ingest news.csv --label-column topic --keep split --keep date news.zarr
     nfs-dask ingest matrix.npz --labels labels.npy mail.zarr
     """

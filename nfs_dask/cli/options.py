@@ -95,6 +95,28 @@ class NumberList(click.ParamType):  # type: ignore[type-arg]  # generic in new v
         return value if isinstance(value, list) else numbers(value, self.option)
 
 
+class ByClass(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """Numbers by label, ``spam=0.2,ham=0.8``, numbers in the order of the labels, or a word; the method says which."""
+
+    name = "by class"
+
+    def __init__(self, option: str) -> None:
+        self.option = option
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or value.isalpha():
+            return value
+        if "=" not in value:
+            return numbers(value, self.option)
+        parts = [part.rpartition("=") for part in value.split(",")]
+        labels = [label for label, _, _ in parts]
+        if "" in labels or len(set(labels)) < len(labels):
+            self.fail(f"{value!r}: give each class once, such as spam=0.2,ham=0.8", param, ctx)
+        found = numbers(",".join(number for _, _, number in parts), self.option)
+        assert found is not None
+        return dict(zip(labels, found, strict=True))
+
+
 @dataclass(frozen=True)
 class ClusterOptions:
     """Where to run, as the command line said it. Nothing given: in this process."""
@@ -261,6 +283,8 @@ def _click_option(option: Option) -> Callable[..., Any]:
         return click.option(*names, multiple=True, metavar=option.metavar, help=option.help)
     if kind == "numbers":
         return click.option(*names, type=NumberList(option.name), metavar=option.metavar, help=option.help)
+    if kind == "by class":
+        return click.option(*names, type=ByClass(option.name), metavar=option.metavar, help=option.help)
     if isinstance(kind, tuple):
         return click.option(*names, type=OneOf(list(kind)), help=option.help)
     if kind == "k":

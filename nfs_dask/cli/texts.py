@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,12 @@ _TERMS = (
     click.option("--no-lowercase", is_flag=True, help="Tell upper case from lower case."),
     click.option("--strip-accents", type=click.Choice(["ascii", "unicode"]), help="Remove accents."),
     click.option("--token-pattern", metavar="REGEX", help="What a word is.  [default: two or more letters or digits]"),
-    click.option("--stop-words", metavar="FILE|english", help="Words to leave out, a line each, or a list in English."),
+    click.option(
+        "--stop-words",
+        metavar="LANGUAGE|FILE",
+        help="Words to leave out: those of a language, such as english or german, or of a file, a line each.",
+    ),
+    click.option("--stem", metavar="LANGUAGE", help="Cut words to their stems, as in english or german."),
     click.option("--min-df", metavar="N|SHARE", default="1", show_default=True, help="Leave out rarer terms."),
     click.option(
         "--max-df", metavar="N|SHARE", default="1.0", show_default=True, help="Leave out more frequent terms."
@@ -151,13 +157,21 @@ def _terms(**given: Any) -> TermParameters:
     given["norm"] = None if given["norm"] == "none" else given["norm"]
     if given["token_pattern"] is None:
         del given["token_pattern"]
-    if given["stop_words"] not in (None, "english"):
-        given["stop_words"] = lines_of(given["stop_words"])
+    given["stop_words"] = _stop_words(given["stop_words"])
     if given["vocabulary"] is not None:
         given["vocabulary"] = lines_of(given["vocabulary"])
     for name in ("min_df", "max_df"):
         given[name] = _amount(name, given[name])
     return TermParameters(**given)
+
+
+def _stop_words(given: str | None) -> str | list[str] | None:
+    """A language, or the words of a file: what looks like neither is taken for a language, whose message lists them."""
+    if given is None or given == "english":
+        return given
+    from nfs_dask.ingestion.stop_lists import languages
+
+    return given if given in languages() or not (Path(given).exists() or _PATHLIKE.search(given)) else lines_of(given)
 
 
 def _pair(text: str) -> tuple[int, int]:
@@ -188,6 +202,7 @@ def lines_of(file: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
+_PATHLIKE = re.compile(r"[./\\]")
 _UNITS = {"word": "words", "char": "characters", "char_wb": "characters within words"}
 
 
@@ -208,6 +223,8 @@ def settings_in_words(settings: TextSettings) -> str:
         said.append(f"accents stripped ({settings.strip_accents})")
     if settings.stop_words:
         said.append(f"{len(settings.stop_words):,} stop words")
+    if settings.stem is not None:
+        said.append(f"{settings.stem} stems")
     if settings.hashed is not None:
         said.append(f"hashed to {settings.hashed} bits")
     return f"{', '.join(said)}; {_values_in_words(settings)}"

@@ -1,4 +1,4 @@
-"""Documents straight from tar archives, plain or compressed. Nothing is ever extracted to a disk.
+"""Documents straight from tar archives, plain or compressed, and from zip. Nothing is ever extracted to a disk.
 
 An archive is one piece, read from its beginning to its end, and its documents come in its order. A folder inside is
 named as if the archive were one: ``aclImdb_v1.tar.gz/aclImdb/train``. As in `folders`, every file below is a document,
@@ -26,15 +26,18 @@ from typing import Any, TypeAlias
 from nfs_dask.documents.checking import Builder, failure
 from nfs_dask.documents.decoding import check_encoding, to_utf8
 from nfs_dask.documents.document_source import Batch, ListedPieces, TextColumns
+from nfs_dask.documents.folders import TABLES
 from nfs_dask.documents.listing import DOCUMENT_NBYTES, FOLDER, printable, too_large
 from nfs_dask.documents.parameters import OnError
 from nfs_dask.documents.tarstream import Damaged, TarStream
+from nfs_dask.documents.zipstream import BadMember, ZipMember, ZipStream
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import fingerprint, size_of
 
 logger = logging.getLogger("nfs_dask")
 
-SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst")
+ZIP = ".zip"
+SUFFIXES = (ZIP, ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst")
 LOOK_FILES = 1_000
 FOLDERS_NAMED = 10
 
@@ -117,12 +120,11 @@ class ArchiveDocuments(ListedPieces):
         builder = Builder(columns, partial(_where, archive))
         left_out: Counter[str] = Counter()
         try:
-            with TarStream(archive) as members:
+            with _members(archive) as members:
                 for member in members:
                     path = self._document(member, parts, builder, left_out)
                     if path:
-                        text = to_utf8(members.read(member), columns.encoding)
-                        builder.add(member.name, [text], printable((archive_name(archive), *path)[-2]))
+                        self._add(archive, path, members, member, builder)
                     if builder.full:
                         yield builder.take()
         except Damaged as error:
@@ -132,8 +134,20 @@ class ArchiveDocuments(ListedPieces):
             counts = ", ".join(f"{what} ({n:,})" for what, n in left_out.items())
             logger.warning("not taken for documents in %s: %s", archive, counts)
 
+    def _add(self, archive: str, path: Path, members: Any, member: Any, builder: Builder) -> None:
+        try:
+            text = to_utf8(members.read(member), self.columns.encoding)
+        except BadMember as error:
+            builder.bad(member.name, "broken", str(error))
+            return
+        builder.add(member.name, [text], printable((archive_name(archive), *path)[-2]))
+
     def _document(
-        self, member: tarfile.TarInfo, parts: Sequence[ArchivePart], builder: Builder, left_out: Counter[str]
+        self,
+        member: tarfile.TarInfo | ZipMember,
+        parts: Sequence[ArchivePart],
+        builder: Builder,
+        left_out: Counter[str],
     ) -> Path | None:
         """Where the document is that a member is; None if it is none."""
         if member.isdir():
@@ -184,11 +198,21 @@ def look(archive: str, folders: Sequence[Path], on_error: OnError) -> tuple[Arch
 
 def _files(archive: str) -> Iterator[Path]:
     """Where the regular, not hidden files of an archive are."""
-    with TarStream(archive) as members:
+    with _members(archive) as members:
         for member in members:
             path = inside(member.name)
-            if path and member.isreg() and not is_hidden(path):
+            if path and member.isreg() and not member.isdir() and not is_hidden(path):
+                if archive.lower().endswith(ZIP) and path[-1].lower().endswith(TABLES):
+                    raise InputError(
+                        f"{archive} holds a table, {printable('/'.join(path))}, while files in an archive are one "
+                        "document each; unpack it, and give the table"
+                    )
                 yield path
+
+
+def _members(archive: str) -> Any:
+    """Its members one after another, as a context."""
+    return ZipStream(archive) if archive.lower().endswith(ZIP) else TarStream(archive)
 
 
 def _nothing_in(archive: str, folder: Path, seen: list[str]) -> str:

@@ -26,7 +26,7 @@ from nfs_dask.files.folder import is_url
 PIECE_FILES = 2_000
 READ_NBYTES = 8 << 20  # of remote files asked for at once
 READ_FILES = 64
-TABLES = (".parquet", ".pq", ".csv", ".tsv", ".jsonl", ".ndjson")
+TABLES = (".parquet", ".pq", ".csv", ".tsv", ".xlsx", ".xlsm", ".jsonl", ".ndjson")
 
 File: TypeAlias = tuple[str, int]  # path or URL, and bytes
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from nfs_dask.documents.compression import OPENERS, split_compression
 from nfs_dask.documents.delimited import DelimitedDocuments
 from nfs_dask.documents.document_source import DocumentSource, TextColumns
+from nfs_dask.documents.excel import WorkbookDocuments
 from nfs_dask.documents.jsonl import JsonDocuments
 from nfs_dask.documents.lines import LineDocuments
 from nfs_dask.documents.parquet import ParquetDocuments
@@ -21,6 +22,8 @@ FORMATS: dict[str, Maker] = {
     ".csv": DelimitedDocuments,
     ".tsv": DelimitedDocuments,
     ".tab": DelimitedDocuments,
+    ".xlsx": WorkbookDocuments,
+    ".xlsm": WorkbookDocuments,
     ".jsonl": JsonDocuments,
     ".ndjson": JsonDocuments,
     ".json": JsonDocuments,

@@ -43,8 +43,11 @@ class SparseBernoulliNB(RankedNaiveBayes):
         Features that are chosen in any case; they count in k.
     fit_prior : bool, default=True
         Estimate the priors of the classes from the documents; else they are equal.
-    class_prior : (C,) probabilities, optional
-        Priors in the order of ``classes_`` instead.
+    class_prior : dict, (C,) probabilities or "uniform", optional
+        Priors by label, such as ``{"spam": 0.2, "ham": 0.8}``, or in the order of ``classes_``, instead.
+    class_weight : "balanced" or dict, optional
+        What documents of each class are multiplied by, as scikit-learn has it: ``{"spam": 5.0}``, where other classes
+        have 1; or what makes all classes weigh the same. The data are read once all the same.
     engine : SerialEngine or DaskEngine, optional
         Where passes run. None: here for data in memory; the current Dask client, if there is one, for others.
 
@@ -97,6 +100,7 @@ class SparseBernoulliNB(RankedNaiveBayes):
         always: Any = None,
         fit_prior: bool = True,
         class_prior: Any = None,
+        class_weight: Any = None,
         engine: Engine | None = None,
     ) -> None:
         self.k = k
@@ -105,10 +109,11 @@ class SparseBernoulliNB(RankedNaiveBayes):
         self.always = always
         self.fit_prior = fit_prior
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.engine = engine
 
-    def _settings(self, source: Source, n_classes: int) -> Settings:
-        return replace(super()._settings(source, n_classes), binarize=check_binarize(self.binarize))
+    def _settings(self, source: Source, classes: Array) -> Settings:
+        return replace(super()._settings(source, classes), binarize=check_binarize(self.binarize))
 
     def _statistic(self, n_classes: int, source: Source) -> ClassCounts:
         binarize = check_binarize(self.binarize)

@@ -37,6 +37,7 @@ from nfs_dask.estimators.inputs import (
 )
 from nfs_dask.estimators.naming import KnownNames
 from nfs_dask.estimators.rare_classes import warn_of_rare_classes
+from nfs_dask.ingestion.other_names import hinting
 from nfs_dask.methods.centers import (
     COVARIANCES,
     METHODS,
@@ -159,6 +160,7 @@ class SparseCentroid(AddingClassifier):
     centers_: Array
     common_center_: Array
 
+    @hinting({"class_weight": "nothing, as all classes weigh the same; for variances of others, sample_weight= of fit"})
     def __init__(
         self,
         k: int | float | str = 10,
@@ -191,7 +193,7 @@ class SparseCentroid(AddingClassifier):
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
         classes = dataset.known_classes(1)
-        settings = self._settings(dataset.source, len(classes))
+        settings = self._settings(dataset.source, classes)
         if self.metric == "manhattan":
             self._fit_medians(dataset, classes, settings)
         else:
@@ -225,8 +227,9 @@ class SparseCentroid(AddingClassifier):
     forget = available_if(_of_moments)(AddingClassifier.forget)
 
     def plans(self, dataset: Dataset, engine: Engine | None) -> list[Plan]:
-        n_classes = len(dataset.known_classes(1))
-        self._settings(dataset.source, n_classes)
+        classes = dataset.known_classes(1)
+        n_classes = len(classes)
+        self._settings(dataset.source, classes)
         if self.metric == "manhattan":
             return median_plans(dataset, engine)
         if not self._is_full:
@@ -244,8 +247,9 @@ class SparseCentroid(AddingClassifier):
         dataset
             With labels.
         """
-        n_classes = len(dataset.known_classes(1))
-        self._settings(dataset.source, n_classes)
+        classes = dataset.known_classes(1)
+        n_classes = len(classes)
+        self._settings(dataset.source, classes)
         if self.metric == "manhattan":
             return ClassMedians(n_classes)
         return None if self._is_full else self._counting(dataset, n_classes)
@@ -272,7 +276,7 @@ class SparseCentroid(AddingClassifier):
         ks : (K,) ascending
         """
         classes = dataset.known_classes(1)
-        settings = self._settings(dataset.source, len(classes))
+        settings = self._settings(dataset.source, classes)
         if self.metric == "manhattan":
             found = class_medians(dataset, self.engine)
             refuse_nothing(found.medians.weight)
@@ -323,7 +327,7 @@ class SparseCentroid(AddingClassifier):
     def _is_full(self) -> bool:
         return not _of_columns(self)
 
-    def _settings(self, source: Source, n_classes: int) -> CenterSettings:
+    def _settings(self, source: Source, classes: Array) -> CenterSettings:
         return CenterSettings(
             k=number_to_keep(self.k, source.n_features),
             metric=check_one_of("metric", self.metric, tuple(METHODS)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -253,6 +254,8 @@ def provenance(rows: int, source: Source, **facts: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """A parameter as a JSON value."""
     value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, Mapping):  # by label, which may be written as text
+        return {str(key): _plain(one) for key, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 

@@ -16,16 +16,19 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError
+from nfs_dask.estimators.by_class import check_class_weight
 from nfs_dask.estimators.classifier import SparseClassifier, provenance, read_only
 from nfs_dask.estimators.given_regions import holds_matrices, joined_regions, number_of_regions
 from nfs_dask.estimators.inputs import check_alpha, check_fitted, check_one_of, note_features, open_labelled
 from nfs_dask.estimators.rare_classes import warn_of_rare_classes
+from nfs_dask.methods.class_factors import class_factors
 from nfs_dask.methods.hybrid import HybridFit, HybridSettings, fit_hybrid, hybrid_plans
 from nfs_dask.methods.number_of_features import number_to_keep
 from nfs_dask.methods.recipes import HybridRecipe
 from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.models.model import Evidence
 from nfs_dask.prediction.model_rows import What
+from nfs_dask.sources.class_weighted import ClassWeighted
 from nfs_dask.statistics.counts import ClassCounts
 
 
@@ -60,6 +63,9 @@ class HybridNB(SparseClassifier):
         region. None: all words.
     tables : {"shared", "separate"}, default="shared"
         Whether all regions have the same word probabilities, or each its own.
+    class_weight : "balanced" or dict, optional
+        What documents of each class are multiplied by, as scikit-learn has it: ``{"spam": 5.0}``, where other classes
+        have 1; or what makes all classes weigh the same, for which documents are counted first.
     engine : SerialEngine or DaskEngine, optional
         Where passes run. None: here for data in memory; the current Dask client, if there is one, for others.
 
@@ -123,6 +129,7 @@ class HybridNB(SparseClassifier):
         prior: str = "fitted",
         k: int | float | str | None = None,
         tables: str = "shared",
+        class_weight: Any = None,
         engine: Engine | None = None,
     ) -> None:
         self.regions = regions
@@ -132,6 +139,7 @@ class HybridNB(SparseClassifier):
         self.prior = prior
         self.k = k
         self.tables = tables
+        self.class_weight = class_weight
         self.engine = engine
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -149,7 +157,8 @@ class HybridNB(SparseClassifier):
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
         dataset.known_classes(1)
-        found = fit_hybrid(dataset, self._settings(dataset, n_matrices), self.engine)
+        settings = self._settings(dataset, n_matrices)
+        found = fit_hybrid(self._weighted(dataset), settings, self.engine)
         facts = provenance(found.rows, dataset.source, **found.to_json())
         self._remember(model_of(found, dataset.n_features), dataset.source, facts, None)
         warn_of_rare_classes(self.model_)
@@ -165,8 +174,13 @@ class HybridNB(SparseClassifier):
         engine
             Where they would run.
         """
-        dataset.known_classes(1)
-        return hybrid_plans(dataset, self._settings(dataset), engine)
+        classes = dataset.known_classes(1)
+        settings = self._settings(dataset)
+        class_weight = check_class_weight(self.class_weight, classes)
+        if class_weight is None:
+            return hybrid_plans(dataset, settings, engine)
+        first = [dataset.plan(ClassCounts(len(classes)), engine)] if isinstance(class_weight, str) else []
+        return first + hybrid_plans(_with_factors(dataset, np.ones(len(classes))), settings, engine)
 
     def settings(self, dataset: Dataset, n_matrices: int | None = None) -> HybridSettings:
         """The parameters as a fit takes them, checked; nothing is read.
@@ -195,6 +209,11 @@ class HybridNB(SparseClassifier):
         return dataset.n_features if settings.k is None else settings.k * settings.n_regions
 
     def recipe(self, dataset: Dataset, n_matrices: int | None = None) -> HybridRecipe:
+        if self.class_weight is not None:
+            raise InputError(
+                f"class_weight={self.class_weight!r} depends on the documents of a fold, and hybrid is validated with "
+                "weights of documents: give those as sample_weight=, or weights to nfs_dask.ingest"
+            )
         return HybridRecipe(self.settings(dataset, n_matrices), model_of)
 
     def statistic(self, dataset: Dataset) -> ClassCounts:
@@ -234,8 +253,20 @@ class HybridNB(SparseClassifier):
             raise InputError(f"X has {given} region(s), and the model was fitted to {n_regions}; give it the same ones")
         return joined_regions(X) if matrices else X
 
+    def _weighted(self, dataset: Dataset) -> Dataset:
+        """The documents under the weights of their classes; what is balanced is counted first, and kept."""
+        classes = dataset.known_classes(1)
+        class_weight = check_class_weight(self.class_weight, classes)
+        if class_weight is None:
+            return dataset
+        if not isinstance(class_weight, str):
+            return _with_factors(dataset, class_weight)
+        documents = dataset.reduce(ClassCounts(len(classes)), self.engine).panels.totals["weight"]
+        return _with_factors(dataset, class_factors(class_weight, documents))
+
     def _settings(self, dataset: Dataset, n_matrices: int | None = None) -> HybridSettings:
         """The parameters, checked before anything is read."""
+        check_class_weight(self.class_weight, dataset.known_classes(1))
         m = dataset.n_features
         n_regions = number_of_regions(self.regions, m, n_matrices, dataset.text)
         kept = m // n_regions if self.k is None else number_to_keep(self.k, m // n_regions)
@@ -259,6 +290,10 @@ class HybridNB(SparseClassifier):
         tags.input_tags.positive_only = True
         tags.classifier_tags.poor_score = True  # as of scikit-learn's own naive Bayes classifiers of counts
         return tags
+
+
+def _with_factors(dataset: Dataset, factors: Array) -> Dataset:
+    return Dataset(ClassWeighted(dataset.source, factors), dataset.location, reuse=dataset.reuse)
 
 
 def model_of(found: HybridFit, n_features: int) -> HybridModel:

@@ -28,7 +28,7 @@ class AddingClassifier(SparseClassifier):
         """What to find out about documents; the ``first`` ones may decide how."""
 
     @abstractmethod
-    def _settings(self, source: Source, n_classes: int) -> Any:
+    def _settings(self, source: Source, classes: Array) -> Any:
         """The parameters, checked before anything is read."""
 
     @abstractmethod
@@ -55,7 +55,7 @@ class AddingClassifier(SparseClassifier):
         dataset
             With labels.
         """
-        return self._settings(dataset.source, len(dataset.known_classes(1)))
+        return self._settings(dataset.source, dataset.known_classes(1))
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add documents, and fit anew to all documents so far: any split of the data gives the same model.
@@ -74,7 +74,7 @@ class AddingClassifier(SparseClassifier):
             self._check_state()
         declared = self._declared(classes, first)
         note_features(self, X, dataset.source, reset=first)
-        settings = self._settings(dataset.source, len(declared))
+        settings = self._settings(dataset.source, declared)
         statistic = self._counting(dataset, len(declared), first)
         state, reduction = self._reduce_as(dataset, declared, statistic)
         if not first:
@@ -98,7 +98,7 @@ class AddingClassifier(SparseClassifier):
         X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=False)
-        settings = self._settings(dataset.source, len(self.classes_))
+        settings = self._settings(dataset.source, self.classes_)
         statistic = self._counting(dataset, len(self.classes_), first=False)
         part, reduction = self._reduce_as(dataset, self.classes_, statistic)
         rest = self._less(self._state, part)

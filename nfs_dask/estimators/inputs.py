@@ -14,13 +14,14 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.containers import column_names, is_collection, is_frame, iterated, listed, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.documents.at_hand import PLAIN, holds_no_text, holds_texts, text_columns
-from nfs_dask.errors import InputError
+from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.reader import Reader, TextSource
 from nfs_dask.sources.anndata_memory import is_anndata
 from nfs_dask.sources.matrices import as_numbers, as_rows
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
+from nfs_dask.text.stemming import other_version
 
 NAMES_AT_A_TIME = 1 << 16
 
@@ -177,6 +178,8 @@ def reader_of(estimator: Any) -> Reader:
             f"the model was made with the tokenizer {text.settings.tokenizer}, which is never stored; save the model "
             "and load it with load_model(path, tokenizer=...)"
         )
+    if told := other_version(text.settings):
+        warn(told, DataWarning)
     return reader
 
 
@@ -227,21 +230,6 @@ def check_binarize(binarize: Any) -> float | None:
             "as present), or None for data of 0 and 1"
         )
     return float(binarize)
-
-
-def check_prior(class_prior: Any, n_classes: int) -> Array | None:
-    """Priors given by the user, one for each class."""
-    if class_prior is None:
-        return None
-    prior = np.asarray(class_prior, np.float64)
-    if prior.shape != (n_classes,):
-        raise InputError(
-            f"Number of priors must match number of classes: class_prior has shape {prior.shape}, and there are "
-            f"{n_classes} classes; give one number for each, in the sorted order of the labels"
-        )
-    if not np.isfinite(prior).all() or (prior < 0).any() or not prior.any():
-        raise InputError(f"class_prior={prior.tolist()}; give probabilities of 0 or more, at least one above 0")
-    return prior
 
 
 def forced_columns(always: Any, source: Source) -> Array | None:

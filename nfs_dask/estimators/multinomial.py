@@ -45,8 +45,11 @@ class SparseMultinomialNB(RankedNaiveBayes):
         Features that are chosen in any case; they count in k.
     fit_prior : bool, default=True
         Estimate the priors of the classes from the documents; else they are equal.
-    class_prior : (C,) probabilities, optional
-        Priors in the order of ``classes_`` instead.
+    class_prior : dict, (C,) probabilities or "uniform", optional
+        Priors by label, such as ``{"spam": 0.2, "ham": 0.8}``, or in the order of ``classes_``, instead.
+    class_weight : "balanced" or dict, optional
+        What documents of each class are multiplied by, as scikit-learn has it: ``{"spam": 5.0}``, where other classes
+        have 1; or what makes all classes weigh the same. The data are read once all the same.
     engine : SerialEngine or DaskEngine, optional
         Where passes run. None: here for data in memory; the current Dask client, if there is one, for others.
 
@@ -113,6 +116,7 @@ class SparseMultinomialNB(RankedNaiveBayes):
         always: Any = None,
         fit_prior: bool = True,
         class_prior: Any = None,
+        class_weight: Any = None,
         engine: Engine | None = None,
     ) -> None:
         self.k = k
@@ -121,6 +125,7 @@ class SparseMultinomialNB(RankedNaiveBayes):
         self.always = always
         self.fit_prior = fit_prior
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.engine = engine
 
     def solves_each_k(self, n_classes: int) -> bool:
@@ -131,8 +136,8 @@ class SparseMultinomialNB(RankedNaiveBayes):
         assert point is not None
         return super()._said_by(model) | {"dual_point_": float(point[0]) if len(point) == 2 else read_only(point)}
 
-    def _settings(self, source: Source, n_classes: int) -> Settings:
-        settings = super()._settings(source, n_classes)
+    def _settings(self, source: Source, classes: Array) -> Settings:
+        settings = super()._settings(source, classes)
         solver = check_one_of("solver", self.solver, SOLVERS)
         if settings.k == 1 < source.n_features:
             warn(

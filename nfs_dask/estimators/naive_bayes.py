@@ -14,6 +14,7 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.reduction import Reduction
 from nfs_dask.errors import InputError
+from nfs_dask.estimators.by_class import check_class_weight, check_prior
 from nfs_dask.estimators.classifier import (
     provenance_of,
     read_only,
@@ -24,7 +25,6 @@ from nfs_dask.estimators.incremental_classifier import AddingClassifier
 from nfs_dask.estimators.inputs import (
     check_alpha,
     check_fitted,
-    check_prior,
     forced_columns,
     note_features,
     numeric,
@@ -32,6 +32,7 @@ from nfs_dask.estimators.inputs import (
 )
 from nfs_dask.estimators.naming import KnownNames
 from nfs_dask.estimators.rare_classes import warn_of_rare_classes
+from nfs_dask.methods.class_factors import Weighing
 from nfs_dask.methods.naive_bayes import Counts, Settings
 from nfs_dask.methods.number_of_features import number_to_keep
 from nfs_dask.models.naive_bayes import NaiveBayesModel
@@ -51,6 +52,7 @@ class SparseNaiveBayes(AddingClassifier):
     alpha: Any
     fit_prior: Any
     class_prior: Any
+    class_weight: Any = None  # of methods that do not take it
     model_: NaiveBayesModel
     class_log_prior_: Array  # (C,) of the priors; -inf for a class without documents
     feature_log_prob_: Array  # (C, k) log P(i|c) of the chosen features
@@ -86,7 +88,7 @@ class SparseNaiveBayes(AddingClassifier):
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
         classes = dataset.known_classes(1)
-        settings = self._settings(dataset.source, len(classes))
+        settings = self._settings(dataset.source, classes)
         reduction = dataset.reduce(self._statistic(len(classes), dataset.source), self.engine)
         panels = reduction.panels
         if too_wide(panels, len(classes)):
@@ -104,9 +106,9 @@ class SparseNaiveBayes(AddingClassifier):
         dataset
             With labels.
         """
-        n_classes = len(dataset.known_classes(1))
-        self._settings(dataset.source, n_classes)
-        return self._statistic(n_classes, dataset.source)
+        classes = dataset.known_classes(1)
+        self._settings(dataset.source, classes)
+        return self._statistic(len(classes), dataset.source)
 
     def plans(self, dataset: Dataset, engine: Engine | None) -> list[Plan]:
         return [dataset.plan(self.statistic(dataset), engine)]
@@ -120,22 +122,24 @@ class SparseNaiveBayes(AddingClassifier):
         """Gain of each feature, (n_features_in_,); worked out from the counts when it is asked for."""
         check_fitted(self)
         self._check_state()
-        return self._scores(self._counts())
+        settings = Settings(k=1, class_weight=check_class_weight(self.class_weight, self.classes_))
+        return self._scores(self._counts_of(self.classes_, self._state, settings))
 
     @property
     def feature_count_(self) -> Array:
-        """What was counted of each feature in each class, (C, n_features_in_), before smoothing."""
+        """Totals of each feature in each class, (C, n_features_in_), before ``class_weight`` and smoothing."""
         check_fitted(self)
         self._check_state()
         return read_only(self._counted(self._state.arrays))
 
-    def _settings(self, source: Source, n_classes: int) -> Settings:
+    def _settings(self, source: Source, classes: Array) -> Settings:
         return Settings(
             k=number_to_keep(self.k, source.n_features),
             alpha=check_alpha(self.alpha),
             always=forced_columns(self.always, source),
             fit_prior=bool(self.fit_prior),
-            class_prior=check_prior(self.class_prior, n_classes),
+            class_prior=check_prior(self.class_prior, classes),
+            class_weight=check_class_weight(self.class_weight, classes),
         )
 
     def _settle(
@@ -148,15 +152,16 @@ class SparseNaiveBayes(AddingClassifier):
         earlier: KnownNames | None = None,
     ) -> None:
         """Solve, and only then remember: an estimator that refused is as it was."""
-        counts = self._counts_of(classes, state)
+        counts = self._counts_of(classes, state, settings)
         self._learn(counts, settings, int(state.totals["rows"].sum()), source, reduction, earlier)
         self._state = state
 
     def _settle_panels(self, classes: Array, settings: Settings, source: Source, reduction: Reduction) -> None:
         """Solve over panels, which stay where they are: the estimator has no counts to add to."""
         panels = reduction.panels
-        totals = PanelTotals(panels, self._counted)
-        counts = Counts(classes, panels.totals["weight"], totals, panels.totals.get("lengths"))
+        weighed = Weighing.of(settings.class_weight, panels.totals["weight"], self._counted)
+        totals = PanelTotals(panels, weighed.pick)
+        counts = Counts(classes, weighed.documents, totals, panels.totals.get("lengths"))
         self._learn(counts, settings, int(panels.totals["rows"].sum()), source, reduction, None)
         if hasattr(self, "_state"):
             del self._state
@@ -185,11 +190,9 @@ class SparseNaiveBayes(AddingClassifier):
     def _less(self, state: State, part: State) -> State:
         return subtract(state, part)
 
-    def _counts(self) -> Counts:
-        return self._counts_of(self.classes_, self._state)
-
-    def _counts_of(self, classes: Array, state: State) -> Counts:
-        counted = Counts.of(classes, state.totals["weight"], self._counted(state.arrays))
+    def _counts_of(self, classes: Array, state: State, settings: Settings) -> Counts:
+        weighed = Weighing.of(settings.class_weight, state.totals["weight"], self._counted)
+        counted = Counts.of(classes, weighed.documents, weighed.pick(state.arrays))
         return replace(counted, lengths=state.totals.get("lengths"))
 
     def __sklearn_tags__(self) -> Any:

@@ -55,8 +55,11 @@ class ErrorRateSelector(SparseNaiveBayes):
         classifier. See the notes.
     fit_prior : bool, default=True
         Estimate the priors of the classifier from the documents; else they are equal.
-    class_prior : (C,) probabilities, optional
-        Priors of the classifier in the order of ``classes_`` instead.
+    class_prior : dict, (C,) probabilities or "uniform", optional
+        Priors of the classifier by label, or in the order of ``classes_``, instead.
+    class_weight : "balanced" or dict, optional
+        What documents of each class are multiplied by, as scikit-learn has it: ``{"spam": 5.0}``, where other classes
+        have 1; or what makes all classes weigh the same.
     engine : SerialEngine or DaskEngine, optional
         Where passes run. None: here for data in memory; the current Dask client, if there is one, for others.
 
@@ -140,6 +143,7 @@ class ErrorRateSelector(SparseNaiveBayes):
         balanced: bool = True,
         fit_prior: bool = True,
         class_prior: Any = None,
+        class_weight: Any = None,
         engine: Engine | None = None,
     ) -> None:
         self.k = k
@@ -151,6 +155,7 @@ class ErrorRateSelector(SparseNaiveBayes):
         self.balanced = balanced
         self.fit_prior = fit_prior
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.engine = engine
 
     def recipe(self, dataset: Dataset, n_matrices: int | None = None) -> NoReturn:
@@ -165,8 +170,8 @@ class ErrorRateSelector(SparseNaiveBayes):
         error, gap = model.evidence.objective, model.evidence.gap
         return super()._said_by(model) | {"error_": error, "upper_bound_": error - gap}
 
-    def _settings(self, source: Source, n_classes: int) -> Settings:
-        settings = super()._settings(source, n_classes)
+    def _settings(self, source: Source, classes: Array) -> Settings:
+        settings = super()._settings(source, classes)
         self._search()
         self._given_lengths()
         if settings.alpha == 0:

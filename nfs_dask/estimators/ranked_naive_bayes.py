@@ -12,6 +12,7 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.estimators.classifier import refuse_nothing, too_wide
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
+from nfs_dask.methods.class_factors import Weighing
 from nfs_dask.methods.naive_bayes import Counts, Settings
 from nfs_dask.methods.recipes import CountsRecipe
 from nfs_dask.methods.supports import Ranking, Supports
@@ -55,8 +56,9 @@ class RankedNaiveBayes(SparseNaiveBayes):
         panels = reduction.panels
         refuse_nothing(panels.totals["weight"])
         wide = too_wide(panels, len(classes))
-        totals = PanelTotals(panels, self._counted) if wide else ArrayTotals(self._counted(panels.state().arrays))
-        counts = Counts(classes, panels.totals["weight"], totals)
+        weighed = Weighing.of(self.settings(dataset).class_weight, panels.totals["weight"], self._counted)
+        totals = PanelTotals(panels, weighed.pick) if wide else ArrayTotals(weighed.pick(panels.state().arrays))
+        counts = Counts(classes, weighed.documents, totals)
         supports = self._supports(counts.seen_totals, counts.documents[counts.seen], ks)
         return Ranking(supports, int(panels.totals["rows"].sum()), reduction.reused)
 

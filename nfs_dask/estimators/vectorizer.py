@@ -48,8 +48,12 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         A regular expression of words; with one group, what that captures.
     tokenizer : callable, optional
         From a text to its tokens, instead of the pattern.
-    stop_words : "english" or list, optional
-        Words that are left out.
+    stop_words : language or list, optional
+        Words that are left out: "english" as scikit-learn has them, a list, or another language such as "german",
+        which needs ``pip install 'nfs-dask[languages]'``.
+    stem : language, optional
+        Such as "english" or "german": what is left of words, once stop words are left out, becomes stems by Snowball's
+        rules. Needs ``pip install 'nfs-dask[languages]'``.
     min_df, max_df : int or float, default=1, 1.0
         Terms of fewer or of more documents, or shares of them, are left out.
     max_features : int, optional
@@ -105,6 +109,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         token_pattern: str = DEFAULT_PATTERN,
         tokenizer: Callable[[str], Iterable[str]] | None = None,
         stop_words: str | Iterable[str] | None = None,
+        stem: str | None = None,
         min_df: int | float = 1,
         max_df: int | float = 1.0,
         max_features: int | None = None,
@@ -123,6 +128,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         self.token_pattern = token_pattern
         self.tokenizer = tokenizer
         self.stop_words = stop_words
+        self.stem = stem
         self.min_df = min_df
         self.max_df = max_df
         self.max_features = max_features

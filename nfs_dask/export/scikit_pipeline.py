@@ -71,6 +71,11 @@ def words_of_texts(settings: TextSettings, terms: Sequence[str], idf: Array | No
             f"the texts were split by {settings.tokenizer}, which is not in the model; give texts=False, and put a "
             "CountVectorizer with that function in front"
         )
+    if settings.stem is not None:
+        raise InputError(
+            f"the words of the fit were stemmed ({settings.stem}), which scikit-learn does not do; give texts=False, "
+            "and put a CountVectorizer with such a tokenizer in front"
+        )
     if settings.tfidf and settings.norm is not None:
         raise InputError(
             f"with norm={settings.norm!r} a weight depends on all terms of a text, and the model has those that were "

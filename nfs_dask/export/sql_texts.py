@@ -67,6 +67,8 @@ def _shortest_word(settings: TextSettings) -> int:
     where = "count the words yourself, and give a table of document, term and n"
     if settings.tokenizer is not None:
         raise InputError(f"the texts were split by {settings.tokenizer}, a function of Python; {where}")
+    if settings.stem is not None:
+        raise InputError(f"the words of the fit were stemmed ({settings.stem}), which SQL does not; {where}")
     if settings.analyzer != "word":
         raise InputError(f"analyzer={settings.analyzer!r} makes n-grams of characters, which SQL does not; {where}")
     if settings.strip_accents is not None:

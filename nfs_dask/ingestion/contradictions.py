@@ -38,7 +38,7 @@ def _idle(settings: TextSettings) -> Iterator[str]:
 
 def _stop_words_torn(settings: TextSettings, tokenizer: Tokenizer | None, words: Sequence[str]) -> Iterator[str]:
     """Stop words that are read as other words, such as "don't" as "don"."""
-    alone = replace(settings, stop_words=None, ngrams=(1, 1))
+    alone = replace(settings, stop_words=None, ngrams=(1, 1), stem=None)
     try:
         counter = TermCounter(alone, tokenizer=tokenizer)
         counter.add(Strings.of(words))
@@ -54,7 +54,8 @@ def _stop_words_torn(settings: TextSettings, tokenizer: Tokenizer | None, words:
 
 def _never_met(settings: TextSettings, vocabulary: Strings) -> Iterator[str]:
     """Terms that are not even among the terms of a text that is the term itself."""
-    if settings.tokenizer is not None or settings.token_pattern != DEFAULT_PATTERN:  # which may look at what is around
+    # A pattern or tokenizer may look at what is around a word, and the stem of a stem may be another.
+    if settings.tokenizer is not None or settings.token_pattern != DEFAULT_PATTERN or settings.stem is not None:
         lost = [term for term in vocabulary.to_list() if settings.lowercase and term != term.lower()]
     else:
         counter = TermCounter(settings, known=vocabulary)

@@ -25,6 +25,7 @@ from nfs_dask.sources.labels import encode, merge_classes, sample_weights
 from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings, Tokenizer
+from nfs_dask.text.stemming import other_version
 
 logger = logging.getLogger("nfs_dask")
 
@@ -78,6 +79,8 @@ def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
         if finished is not None and (not finished.seen.left_out or task.documents.columns.on_error == "skip"):
             return finished
         # An earlier try was allowed to leave documents out, and this one is not: reading them again names the first.
+    if told := other_version(task.settings):  # of the client: its settings are what the store will say
+        raise InputError(f"on a worker, {told}")
     piece = CountedPieces()
     counter = TermCounter(task.settings, tokenizer=find_tokenizer(task.tokenizer))
     held = _Held(task, counter)

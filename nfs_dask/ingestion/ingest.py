@@ -55,6 +55,7 @@ def ingest(
     token_pattern: str = DEFAULT_PATTERN,
     tokenizer: Tokenizer | None = None,
     stop_words: str | Iterable[str] | None = None,
+    stem: str | None = None,
     min_df: int | float = 1,
     max_df: int | float = 1.0,
     max_features: int | None = None,
@@ -82,12 +83,13 @@ def ingest(
     Parameters
     ----------
     source : str, path, list, table or matrix
-        Documents: Parquet, CSV, JSON lines, lines of text, or folders and tar archives with a folder for each class,
-        as a path, URL or pattern, or a list of `Path`. Any other list, array or Series of strings is documents; so is a
-        Dask bag of strings, (text, label) pairs or dicts, and a table with ``text_column``: a DataFrame, a pyarrow
-        Table, a relation of DuckDB, a dataset of Hugging Face. Or a matrix: in memory, a Dask array, or files that
-        `open_dataset` opens. A matrix of Dask is computed twice, to know how much there is and to write it, its labels
-        once: ``persist()`` it before, if it is costly to make and fits in the memory of the cluster.
+        Documents: Parquet, CSV, Excel, JSON lines, lines of text, or folders, tar or zip archives with a folder for
+        each class, as a path, URL or pattern, or a list of `Path`. Any other list, array or Series of strings is
+        documents; so is a Dask bag of strings, (text, label) pairs or dicts, and a table with ``text_column``: a
+        DataFrame, a pyarrow Table, a relation of DuckDB, a dataset of Hugging Face. Or a matrix: in memory, a Dask
+        array, or files that `open_dataset` opens. A matrix of Dask is computed twice, to know how much there is and to
+        write it, its labels once: ``persist()`` it before, if it is costly to make and fits in the memory of the
+        cluster.
     store : str or path
         A new path or URL; with ``append`` or ``overwrite``, that of a store.
     labels, label_column : (n,) labels; str, optional
@@ -105,6 +107,11 @@ def ingest(
         Several columns of texts, such as ["subject", "body"]: each gets columns of its own, over one vocabulary.
     analyzer, ngrams, lowercase, strip_accents, token_pattern, tokenizer, stop_words : as scikit-learn's, optional
         How texts become terms, as in scikit-learn; ``ngrams`` is its ``ngram_range``. A tokenizer is never stored.
+        Stop words are "english", as scikit-learn has them, a list, or another language such as "german", which needs
+        ``pip install 'nfs-dask[languages]'``.
+    stem : str, optional
+        A language, such as "english" or "german": what is left of words, once stop words are left out, becomes stems by
+        Snowball's rules. Needs ``pip install 'nfs-dask[languages]'``, here, on workers, and to predict.
     min_df, max_df, max_features : int or float in [0, 1]; of the last int, optional
         Which terms become columns: those of so many documents, or of such a share; and the most frequent ones.
     vocabulary : list of str, or dict of columns, optional
@@ -166,6 +173,7 @@ def ingest(
         token_pattern=token_pattern,
         tokenizer=tokenizer,
         stop_words=stop_words,
+        stem=stem,
         min_df=min_df,
         max_df=max_df,
         max_features=max_features,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -21,11 +21,19 @@ THEIRS = {
 
 def with_hints(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, which says of a parameter of scikit-learn's what it is here."""
+    return hinting(THEIRS)(function)
 
-    @wraps(function)
-    def hinting(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name in THEIRS.keys() & kwargs.keys():
-            raise WrongTypeError(f"there is no {name}= here; write {THEIRS[name]}")
-        return function(*args, **kwargs)
 
-    return hinting
+def hinting(theirs: Mapping[str, str]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Makes a function say of parameters that it does not have what to write instead."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def hinted(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in theirs.keys() & kwargs.keys():
+                raise WrongTypeError(f"there is no {name}= here; write {theirs[name]}")
+            return function(*args, **kwargs)
+
+        return hinted
+
+    return decorate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, warn
 from nfs_dask.ingestion.contradictions import contradictions
+from nfs_dask.ingestion.stop_lists import stop_words_of
 from nfs_dask.text.settings import Filters, TextSettings, Tokenizer
+from nfs_dask.text.stemming import stemmer_version
 from nfs_dask.text.strings import Strings
 
 
@@ -28,6 +30,7 @@ class TermParameters:
     token_pattern: str = TextSettings.token_pattern
     tokenizer: Tokenizer | None = None
     stop_words: str | Iterable[str] | None = None
+    stem: str | None = TextSettings.stem
     min_df: int | float = Filters.min_df
     max_df: int | float = Filters.max_df
     max_features: int | None = Filters.max_features
@@ -61,13 +64,18 @@ def make_terms(asked: TermParameters) -> TextOptions:
         raise InputError(f"tokenizer={tokenizer!r}; give a function from a text to a list of tokens")
     if tokenizer is not None and asked.analyzer != "word":
         raise InputError(f"tokenizer= makes words, and analyzer={asked.analyzer!r} takes none; leave one out")
-    given = {field.name: _plain(getattr(asked, field.name)) for field in fields(TextSettings)}
+    taken = {field.name for field in fields(asked)}
+    given = {field.name: _plain(getattr(asked, field.name)) for field in fields(TextSettings) if field.name in taken}
     if isinstance(asked.ngrams, (list, tuple, np.ndarray)):
         given["ngrams"] = tuple(map(_plain, asked.ngrams))
-    given["stop_words"] = read_stop_words(asked.stop_words)
+    given["stop_words"] = None if isinstance(asked.stop_words, str) else read_stop_words(asked.stop_words)
     given["tokenizer"] = None if tokenizer is None else qualified_name(tokenizer)
     made = TextSettings(**given)
     made.check()
+    if isinstance(asked.stop_words, str):
+        made = replace(made, stop_words=stop_words_of(asked.stop_words, made))
+    if made.stem is not None:
+        made = replace(made, stem_version=stemmer_version(made.stem))
     filters = Filters(_plain(asked.min_df), _plain(asked.max_df), _plain(asked.max_features))
     filters.check()
     fixed = None if asked.vocabulary is None else read_vocabulary(asked.vocabulary)
@@ -90,24 +98,13 @@ def _plain(value: Any) -> Any:
 
 
 def read_stop_words(stop_words: Any) -> tuple[str, ...] | None:
-    """Words that are left out, sorted; "english" is scikit-learn's list."""
+    """Words that are left out, sorted."""
     if stop_words is None:
         return None
-    if isinstance(stop_words, str):
-        if stop_words != "english":
-            raise InputError(f"stop_words={stop_words!r}; give 'english', a list of words, or None")
-        return english_stop_words()
     words = list(stop_words) if isinstance(stop_words, Iterable) else [stop_words]
     if not all(isinstance(word, str) for word in words):
-        raise InputError(f"stop_words={stop_words!r}; give 'english', a list of words, or None")
+        raise InputError(f"stop_words={stop_words!r}; give a language such as 'english', a list of words, or None")
     return tuple(sorted(set(words)))
-
-
-def english_stop_words() -> tuple[str, ...]:
-    """The list that scikit-learn ships; looked up on the client only."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    return tuple(sorted(ENGLISH_STOP_WORDS))
 
 
 def read_vocabulary(vocabulary: Any) -> tuple[Strings, Array]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
+from nfs_dask.methods.class_factors import ClassWeight
 from nfs_dask.models.model import Evidence
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, objectives, streamed_bernoulli
@@ -60,6 +61,7 @@ class Settings:
     class_prior: Array | None = None
     solver: str = "cuts"  # one of SOLVERS
     binarize: float | None = None
+    class_weight: ClassWeight | None = None
 
 
 def fit_bernoulli(counts: Counts, settings: Settings) -> NaiveBayesModel:

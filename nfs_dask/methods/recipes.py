@@ -20,6 +20,7 @@ from nfs_dask.methods.centers import (
     gram_path,
     moment_path,
 )
+from nfs_dask.methods.class_factors import Weighing
 from nfs_dask.methods.class_medians import median_procedure
 from nfs_dask.methods.hybrid import HybridFit, HybridSettings, hybrid_procedure
 from nfs_dask.methods.naive_bayes import Counts, Settings
@@ -51,9 +52,10 @@ class CountsRecipe:
         return replace(self.counting, n_classes=n_classes)
 
     def fitting(self, classes: Array, panels: Panels) -> Fit:
-        weight = panels.totals["weight"]
+        weighed = Weighing.of(self.settings.class_weight, panels.totals["weight"], self.pick)
+        weight, pick = weighed.documents, weighed.pick
         seen: Any = (weight > 0).nonzero()[0]
-        totals = _Seen(self.pick(panels.arrays(0))[seen]) if len(panels) == 1 else _SeenPanels(panels, self.pick, seen)
+        totals = _Seen(pick(panels.arrays(0))[seen]) if len(panels) == 1 else _SeenPanels(panels, pick, seen)
         counts = Counts(classes, weight, totals)
 
         def fit(k: int, alpha: float | None) -> Model:

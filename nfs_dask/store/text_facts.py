@@ -9,6 +9,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.store.layout import Json
 from nfs_dask.text.features import check_regions
 from nfs_dask.text.settings import TextSettings
+from nfs_dask.text.stemming import other_version
 
 MOST_LISTED = 20  # problems and the like, that the reports of an ingest and of appends to it list together
 
@@ -82,6 +83,8 @@ def check_same_text(old: TextFacts | None, new: TextFacts | None, where: str) ->
             f"{where} was not made of texts; append rows with the same columns to it, or ingest texts into a new store"
         )
     ours, theirs = ({**asdict(facts.settings), "regions": facts.regions} for facts in (old, new))
+    if ours["stem"] == theirs["stem"] and ours["stem_version"] != theirs["stem_version"]:
+        raise InputError(f"in {where} {other_version(old.settings)}; or ingest everything into a new store")
     for name, value in ours.items():
         if theirs[name] != value:
             raise InputError(

@@ -14,6 +14,7 @@ from nfs_dask.arrays.kernels import read_only
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.settings import MOST_NGRAM, TextSettings, Tokenizer
+from nfs_dask.text.stemming import Stems
 from nfs_dask.text.strings import Strings
 from nfs_dask.text.unicode import SOLID, WORD, fold_text, folding, kinds
 
@@ -82,17 +83,21 @@ class Analysis:
         self._powers = np.empty(N_POWERS, np.uint64)
         kernels.fill_powers(self._powers)
         self._stops = _stop_table(settings)
+        self._stems = None if settings.stem is None else Stems(settings.stem, self._powers)
         self._slices = (np.empty(n_slices, np.int64), np.empty(n_slices, np.int64), np.empty(n_slices, np.uint64))
         self._buffers: dict[str, Array] = {}
 
     @property
     def nbytes(self) -> int:
         """Of all arrays held. Tables of characters, one set for all of a process, are not among them."""
-        return sum(array.nbytes for array in (*self._slices, *self._buffers.values(), *self._stops, self._powers))
+        arrays = (*self._slices, *self._buffers.values(), *self._stops, self._powers)
+        return sum(array.nbytes for array in arrays) + (0 if self._stems is None else self._stems.nbytes)
 
     def clear(self) -> None:
-        """Give the buffers up."""
+        """Give the buffers up, and forget stems."""
         self._buffers.clear()
+        if self._stems is not None:
+            self._stems.clear()
 
     # Folding
 
@@ -146,11 +151,20 @@ class Analysis:
         lowest, highest = self._settings.ngrams
         if self._settings.stop_words:
             kernels.drop_words(*self._stops, self._powers, text, starts, running, rows)
+        if self._stems is not None:
+            text = self._stemmed(self._stems, text, starts, running, int(rows[-1]))
         cursor = np.array([0, lowest, 0, 0])
         while n := kernels.slice_words(
             starts, running, rows, lowest, highest, self._powers, self._shift, cursor, *self._slices
         ):
             yield Slices(text, *self._slices, n, int(cursor[-1]))
+
+    def _stemmed(self, stems: Stems, text: Array, starts: Array, running: Array, n: int) -> Array:
+        """The text of the stems of all tokens, whose places and hashes take those of the tokens."""
+        found, nbytes = stems.find(text, starts, running, n)
+        out = self._buffer("stems", nbytes + 1 + kernels.SPARE)
+        stems.put(found, out, starts, running)
+        return out
 
     def _slices_of_texts(self, texts: Strings) -> Iterator[Slices]:
         out = self._buffer("joined", int(texts.offsets[-1] - texts.offsets[0]) + kernels.SPARE)
@@ -236,5 +250,5 @@ def _stop_table(settings: TextSettings) -> tuple[Array, Array, Array, Array]:
     hashes = np.empty(len(words), np.uint64)
     kernels.hash_texts(frozen(table.text), frozen(table.offsets, np.int64), hashes)
     slots = np.zeros(kernels.n_slots(len(words)), np.uint64)
-    kernels.fill_slots(slots, hashes, len(words))
+    kernels.fill_slots(slots, hashes, 0, len(words))
     return slots, hashes, table.offsets, spared(table.text)

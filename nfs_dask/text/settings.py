@@ -17,6 +17,7 @@ Tokenizer: TypeAlias = Callable[[str], Iterable[str]]
 DEFAULT_PATTERN = r"(?u)\b\w\w+\b"
 MOST_HASHED = 28  # bits: stores name each of the columns, and models hold numbers for each
 MOST_NGRAM = 64
+ADDED = ("stem", "stem_version")  # fields that files of earlier versions lack: what they stand for was not there
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class TextSettings:
     sublinear_tf: bool = False
     norm: Norm | None = "l2"  # of tf-idf rows
     hashed: int | None = None  # bits of the column number; None: a column for each term
+    stem: str | None = None  # a language of Snowball's: words are stemmed after stop words were left out
+    stem_version: str | None = None  # of PyStemmer, whose rules change now and then
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -42,7 +45,8 @@ class TextSettings:
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> TextSettings:
         """From a file: anything but what `to_json` makes raises KeyError, TypeError or InputError."""
-        values = {field.name: found[field.name] for field in fields(cls)}
+        values = {field.name: found[field.name] for field in fields(cls) if field.name not in ADDED}
+        values |= {name: found.get(name) for name in ADDED}
         values["ngrams"] = tuple(values["ngrams"])
         values["stop_words"] = None if values["stop_words"] is None else tuple(values["stop_words"])
         settings = cls(**values)
@@ -59,8 +63,9 @@ class TextSettings:
             raise InputError(f"norm={self.norm!r}; give 'l2', 'l1' or None")
         self._check_ngrams()
         self._check_pattern()
+        self._check_stem()
         if self.stop_words is not None and not all(isinstance(word, str) for word in self.stop_words):
-            raise InputError("stop_words are strings; give a list of them, 'english', or None")
+            raise InputError("stop_words are strings; give a list of them, a language such as 'english', or None")
         if self.hashed is not None and not (type(self.hashed) is int and 1 <= self.hashed <= MOST_HASHED):
             raise InputError(
                 f"hashed={self.hashed!r}; give the bits of a column number, 1 to {MOST_HASHED}, or None: terms that "
@@ -75,6 +80,12 @@ class TextSettings:
             raise InputError(f"ngrams={pair!r}; give the shortest and the longest, such as (1, 2)")
         if not 1 <= pair[0] <= pair[1] <= MOST_NGRAM:
             raise InputError(f"ngrams={pair!r}; the shortest is 1 or more, the longest no shorter, and at most 64")
+
+    def _check_stem(self) -> None:
+        if not all(isinstance(value, str | None) for value in (self.stem, self.stem_version)):
+            raise InputError(f"stem={self.stem!r}; give a language such as 'english' or 'german', or None")
+        if self.stem is not None and self.analyzer != "word":
+            raise InputError(f"stem= is about words, and analyzer={self.analyzer!r} makes none; leave one of them out")
 
     def _check_pattern(self) -> None:
         if not isinstance(self.token_pattern, str):

@@ -105,4 +105,4 @@ class Tally:
         self._places = grown(self._places, n_terms + n)
         if kernels.n_slots(n_terms + n) > len(self._slots):
             self._slots = np.zeros(kernels.n_slots(n_terms + n), np.uint64)
-            kernels.fill_slots(self._slots, self._hashes, n_terms)
+            kernels.fill_slots(self._slots, self._hashes, 0, n_terms)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from nfs_dask.text.settings import TextSettings, Tokenizer
+from nfs_dask.text.stemming import stem_function
 from nfs_dask.text.unicode import fold_text
 
 
@@ -79,12 +80,15 @@ def _stretch(text: str, origins: Sequence[int], token: _Token) -> tuple[int, int
 
 
 def _words(folded: str, settings: TextSettings, tokenizer: Tokenizer | None) -> Iterator[_Token] | None:
-    """N-grams of tokens, the short ones first. A stretch has the stop words between its tokens."""
+    """N-grams of tokens, the short ones first. A stretch has the stop words between its tokens, and words unstemmed."""
     tokens = _found_in(folded, tokenizer(folded)) if tokenizer is not None else _matched(folded, settings.token_pattern)
     if tokens is None:
         return None
     left_out = frozenset(settings.stop_words or ())
     kept = [token for token in tokens if token.text not in left_out]
+    if settings.stem is not None:
+        stem = stem_function(settings.stem)
+        kept = [token._replace(text=stem(token.text)) for token in kept]
     shortest, longest = settings.ngrams
     return (
         _Token(" ".join(token.text for token in kept[i : i + n]), kept[i].start, kept[i + n - 1].stop)

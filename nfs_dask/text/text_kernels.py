@@ -3,8 +3,8 @@
 Texts go through four steps, each a kernel over a batch that fits the cache of a core:
 
 1. *fold*: lower-case, without accents (`fold_texts`);
-2. *split*: into tokens that are one space apart (`split_words`, `take_tokens`), or with white space made one
-   (`join_spaces`);
+2. *split*: into tokens that are one space apart (`split_words`, `take_tokens`), with stems in their place where
+   asked for (`find_words`, `put_words`); or with white space made one (`join_spaces`);
 3. *slice*: which stretches of that are terms, with the hash of each (`slice_words`, `slice_characters`);
 4. *count*: look each slice up in one open-addressing table, and add it to its row (`count_slices`).
 
@@ -256,10 +256,10 @@ def _find(slots, hashes, offsets, names, h, text, start, stop):
 
 
 @kernel
-def fill_slots(slots, hashes, n):
-    """Put the first ``n`` terms into an empty table."""
+def fill_slots(slots, hashes, first, n):
+    """Put terms ``first .. n - 1`` into a table that has those before them."""
     mask = np.int64(len(slots) - 1)
-    for term in range(n):
+    for term in range(first, n):
         h = hashes[term]
         slot = np.int64(h) & mask
         while slots[slot]:
@@ -406,6 +406,36 @@ def drop_words(slots, hashes, offsets, names, powers, out, starts, running, rows
                 starts[n], running[n] = p, h
         first = last
         rows[i + 1] = n
+
+
+@kernel
+def find_words(slots, hashes, offsets, names, powers, text, starts, running, found):
+    """Which entry of a table each token is, -1 for none; how many are none."""
+    missing = 0
+    for j in range(len(found)):
+        start, stop = starts[j], starts[j + 1]
+        key = _mix(running[j + 1] - running[j] * _power(powers, stop - start))
+        found[j] = _find(slots, hashes, offsets, names, key, text, start, stop - 1)[0]
+        missing += found[j] < 0
+    return missing
+
+
+@kernel
+def put_words(chosen, offsets, names, out, starts, running):
+    """Write entries of a table as tokens, as `split_words` does."""
+    out[0] = SPACE
+    p = np.int64(1)
+    h = np.uint64(0)
+    starts[0], running[0] = p, h
+    for j in range(len(chosen)):
+        for q in range(offsets[chosen[j]], offsets[chosen[j] + 1]):
+            out[p] = names[q]
+            h = _push(h, names[q])
+            p += 1
+        out[p] = SPACE
+        p += 1
+        h = _push(h, SPACE)
+        starts[j + 1], running[j + 1] = p, h
 
 
 @kernel

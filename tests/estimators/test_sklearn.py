@@ -63,9 +63,8 @@ STRICT = {"xfail_strict": True} if "xfail_strict" in signature(parametrize_with_
 def expected_failures(estimator):
     """Checks that do not suit an estimator, and why."""
     if not isinstance(estimator, SparseCentroid):
-        return {
-            "check_decision_proba_consistency": "its data have negative values, whatever the tag positive_only says"
-        }
+        why = "its data have negative values, whatever the tag positive_only says"
+        return dict.fromkeys(("check_decision_proba_consistency", "check_class_weight_classifiers"), why)
     one_of_two = {"check_classifiers_train": "one of its two features is not enough for the accuracy it wants"}
     return one_of_two if estimator.k == 0.5 else {}
 

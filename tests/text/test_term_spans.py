@@ -89,6 +89,17 @@ def test_texts_are_as_they_were_given() -> None:
     assert shown("İstanbul", analyzer="char", ngrams=(2, 2))[:2] == ["İ", "İs"]
 
 
+def test_words_are_marked_as_they_stand_and_named_by_their_stems() -> None:
+    text = "Die HÄUSER der Nachbarn, ein häusliches Glück"
+    settings = TextSettings(stem="german", stop_words=("die", "der", "ein"), ngrams=(1, 2))
+    spans = term_spans(text, settings)
+    assert spans is not None
+    found = [(span.term, text[span.start : span.stop]) for span in spans]
+    assert found[:3] == [("haus", "HÄUSER"), ("nachbarn", "Nachbarn"), ("hauslich", "häusliches")], found
+    assert ("haus nachbarn", "HÄUSER der Nachbarn") in found
+    assert Counter(span.term for span in spans) == counts(text, settings)
+
+
 def test_a_tokenizer_of_ones_own_is_followed_as_far_as_its_tokens_are_there() -> None:
     settings = TextSettings(tokenizer="its name")
     spans = term_spans("a cat at Home", settings, lambda text: ["at", "home"])
