@@ -184,6 +184,18 @@ def workers_of(client: Any) -> dict[str, Any]:
     return dict(scheduler_info(client)["workers"])
 
 
+def memory_of_workers(client: Any, seconds: float) -> dict[str, tuple[int, int]]:
+    """Bytes that each worker takes, and may take, by address; nothing where the scheduler does not answer in time."""
+    try:
+        told = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=seconds)["workers"]
+    except Exception:  # noqa: BLE001 - whatever it is, the pass itself notices, and tells more of it
+        return {}
+    return {
+        address: (int((one.get("metrics") or {}).get("memory", 0)), int(one.get("memory_limit") or 0))
+        for address, one in told.items()
+    }
+
+
 def planned_workers(client: Any, asked: int | None) -> int:
     """How many workers to plan for: as asked, else the maximum of an adaptive cluster, else those present."""
     if asked is not None:

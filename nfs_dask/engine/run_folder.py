@@ -86,8 +86,13 @@ def _pass(folder: Folder) -> RunPass:
     with reading(folder, PLAN) as content:
         plan = Plan.from_json(content)
         finished = folder.exists(FINISHED)
-        done = plan.n_blocks if finished else _spooled(folder / "spool") + _checkpointed(folder / "checkpoints")
+        done = plan.n_blocks if finished else kept_blocks(folder)
         return RunPass(str(plan.statistic["statistic"]), plan, min(int(done), int(plan.n_blocks)), finished)
+
+
+def kept_blocks(folder: Folder) -> int:
+    """Blocks of an unfinished pass that need not be read again."""
+    return _spooled(folder / "spool") + _checkpointed(folder / "checkpoints")
 
 
 def _spooled(folder: Folder) -> int:
