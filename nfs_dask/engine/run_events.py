@@ -109,7 +109,7 @@ def _event(line: bytes) -> dict[str, Any] | None:
 def _bounded(value: Any) -> Any:
     """Without secrets, and without texts that never end."""
     if isinstance(value, str):
-        return redacted(value)[:MOST_TEXT]
+        return redacted(value[: 2 * MOST_TEXT])[:MOST_TEXT]
     if isinstance(value, Mapping):
         return {name: _bounded(inner) for name, inner in value.items()}
     return [_bounded(inner) for inner in value] if isinstance(value, (list, tuple)) else value
