@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from distributed import Client
 
@@ -76,9 +77,9 @@ def test_within_a_command_all_passes_have_one_driver(tmp_path: Path) -> None:
         SerialEngine(run=str(tmp_path)).reduce(COUNTS, CORPUS)
         assert read_status(tmp_path).state == "running", "what comes after the passes is part of it"
     assert names_of(tmp_path) == ["started", "pass_planned", "pass_finished", "finished"]
-    with driving(str(tmp_path), replace(TYPED, resumed=True)), pytest.raises(KeyboardInterrupt):
-        with driving(str(tmp_path)):
-            raise KeyboardInterrupt
+    resumed = replace(TYPED, resumed=True)
+    with driving(str(tmp_path), resumed), pytest.raises(KeyboardInterrupt), driving(str(tmp_path)):
+        raise KeyboardInterrupt
     assert names_of(tmp_path)[-2:] == ["resumed", "finished"]
     status = read_status(tmp_path)
     assert (status.resume, status.folder) == (TYPED.resume, "/data")
@@ -106,7 +107,7 @@ def test_progress_is_seen_with_its_pace(tmp_path: Path) -> None:
     assert (work["label"], work["total"], work["unit"]) == ("counting", 100, "blocks")
     assert 20 < work["done"] <= 40
     assert work["per_second"] == pytest.approx(pace, rel=0.4)
-    assert work["seconds_left"] == pytest.approx((100 - work["done"]) / work["per_second"], rel=0.01)
+    assert work["seconds_left"] == pytest.approx((100 - work["done"]) / work["per_second"], abs=0.06)
     assert work["nbytes_per_second"] == pytest.approx(1000 * work["per_second"], rel=0.3)
     assert "progress" in names_of(tmp_path)
     assert read_status(tmp_path).seen["work"] is None
@@ -137,8 +138,7 @@ def test_workers_of_a_cluster_are_seen(cluster: Client, tmp_path: Path) -> None:
     (tmp_path / "marks").mkdir()
     result = DaskEngine(run=str(tmp_path / "run")).reduce(COUNTS, CORPUS)
     assert_same(result.state, SerialEngine().reduce(COUNTS, CORPUS).state, exact=True)
-    told = DaskEngine.executor  # the executor itself is asked, as a pass this short may end before anybody looks
-    with told(DaskEngine()) as executor:
+    with DaskEngine().executor() as executor:  # is asked itself: so short a pass may end before its driver looks
         memory = executor.memory()
     assert memory.keys() == cluster.scheduler_info()["workers"].keys()
     assert all(takes > 10 << 20 and limit == 2 << 30 for takes, limit in memory.values())
@@ -162,10 +162,7 @@ def test_a_driver_is_known_by_its_process_here_and_by_its_heartbeat_elsewhere(tm
 
 
 def test_a_second_driver_on_this_machine_is_refused(tmp_path: Path) -> None:
-    parent = Holder.this()
-    import psutil
-
-    other = replace(parent, pid=os.getppid(), started=psutil.Process(os.getppid()).create_time())
+    other = replace(Holder.this(), pid=os.getppid(), started=psutil.Process(os.getppid()).create_time())
     write_driver(tmp_path, other, time.time(), work=None)
     with pytest.raises(ResumeError, match=f"worked on by process {os.getppid()}"), driving(str(tmp_path)):
         pass
@@ -204,7 +201,6 @@ def test_a_run_behind_a_url_has_status_and_the_log_of_its_driver(s3: str, tmp_pa
         log.write_text("said\nand more\n")
     status = read_status(f"{s3}/run")
     assert (status.state, status.log) == ("finished", f"{s3}/run/{LOG}")
-    assert [event["event"] for event in status.events][0] == "started"
-    assert [event["event"] for event in status.events][-1] == "finished"
+    assert (status.events[0]["event"], status.events[-1]["event"]) == ("started", "finished")
     assert Folder(f"{s3}/run").read(LOG) == b"said\nand more\n"
     assert status.run is not None and status.run.finished

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from nfs_dask.engine.run_events import EVENTS, MOST_NBYTES, MOST_REMOTE_NBYTES, EventLog, read_events, thinned
@@ -14,13 +14,14 @@ from nfs_dask.files.folder import Folder
 
 
 @pytest.fixture(params=["disk", "url"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Folder]:
     """On a disk, and behind a URL where nothing can be appended to."""
     if request.param == "disk":
-        return Folder(str(tmp_path / "run"))
-    place = f"memory://{tmp_path.name}-{time.monotonic_ns()}"
-    request.addfinalizer(lambda: fsspec.filesystem("memory").rm("/", recursive=True))
-    return Folder(place)
+        yield Folder(str(tmp_path / "run"))
+        return
+    place = Folder(f"memory://{tmp_path.name}-{time.monotonic_ns()}")
+    yield place
+    place.remove()
 
 
 def test_events_come_back_in_order_also_of_another_writer(folder: Folder) -> None:

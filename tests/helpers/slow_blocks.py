@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 CUSTOM = """
@@ -24,7 +23,4 @@ def slow_environment(folder: Path, seconds: float) -> dict[str, str]:
     (folder / "sitecustomize.py").write_text(CUSTOM.format(seconds=seconds))
     before = os.environ.get("PYTHONPATH")
     path = [str(folder), *([before] if before else [])]
-    return os.environ | {
-        "PYTHONPATH": os.pathsep.join(path),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path)}
