@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,11 +36,11 @@ def announced(say: Callable[[str], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    ours = {signal.SIGINT} if signal.getsignal(signal.SIGINT) is signal.default_int_handler else set()
-    default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if default:
-        ours.add(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, _terminate)
+    handled = (signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)
+    ours = {number: usual for number, usual in handled if signal.getsignal(number) is usual}
+    stop = _Stop()
+    for number in ours:
+        signal.signal(number, stop)
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
@@ -49,19 +49,26 @@ def announced(say: Callable[[str], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        if default:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number, usual in ours.items():
+            signal.signal(number, usual)
         signal.set_wakeup_fd(before)
         writer.close()
         listener.join()
         reader.close()
 
 
-def _terminate(_signal: int, _frame: Any) -> None:
-    raise Terminated("SIGTERM")
+class _Stop:
+    """Raises at the first signal, and at no other: what puts things away is not to be torn out of that."""
+
+    came = False
+
+    def __call__(self, number: int, _frame: Any) -> None:
+        if not self.came:
+            self.came = True
+            raise Terminated("SIGTERM") if number == signal.SIGTERM else KeyboardInterrupt
 
 
-def _listen(reader: socket.socket, say: Callable[[str], None], ours: set[signal.Signals]) -> None:
+def _listen(reader: socket.socket, say: Callable[[str], None], ours: Collection[int]) -> None:
     """Say it at the first signal, and end the process at the second one of ours; until the other end is closed."""
     first: float | None = None
     while signals := reader.recv(64):
@@ -69,6 +76,6 @@ def _listen(reader: socket.socket, say: Callable[[str], None], ours: set[signal.
         if came and first is None:
             first = time.monotonic()
             say(STOPPING)
-        elif first is not None and time.monotonic() - first > SAME_SECONDS and ours.intersection(came):
+        elif first is not None and time.monotonic() - first > SAME_SECONDS and any(number in ours for number in came):
             say(AT_ONCE)
             os._exit(128 + came[0])
