@@ -33,7 +33,7 @@ def show_run(run: Run, console: Console) -> None:
         ("run", run.location),
         *data_of(run),
         ("fingerprint", run.fingerprint),
-        ("size", format_bytes(run.nbytes)),
+        *([] if run.nbytes is None else [("size", format_bytes(run.nbytes))]),
     ]
     show_lines(lines, console)
     show_passes(run, console)

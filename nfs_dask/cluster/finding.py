@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import signal
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -146,9 +147,27 @@ def _interrupts_held_back() -> Iterator[None]:
     resource_tracker.ensure_running()  # its start, if it came later, would let interrupts through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        with _termination_held_back():
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _termination_held_back() -> Iterator[None]:
+    """Let a SIGTERM that this program handles wait for the end of this. What is started can be ended by one."""
+    handler = signal.getsignal(signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGTERM, lambda *what: came.append(what))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+        if came:
+            handler(*came[0])
 
 
 def current_client() -> Any | None:

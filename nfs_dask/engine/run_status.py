@@ -97,7 +97,7 @@ def read_status(location: str | os.PathLike[str], most_events: int = 100) -> Run
         )
     found = read_driver(folder)
     driver, seen = (None, {}) if found is None else found
-    run = read_run(location) if is_run(location) else None
+    run = read_run(location, size=False) if is_run(location) else None
     events = tuple(read_events(folder)[-most_events:])
     log = folder.path(LOG) if folder.exists(LOG) else None
     return RunStatus(folder.location, _state(driver, seen, run), run, driver, seen, events, log, time.time())

@@ -20,7 +20,7 @@ import pytest
 import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.cli.interrupts import AT_ONCE, STOPPING
-from nfs_dask.engine.driver import DRIVER
+from nfs_dask.engine.driver import DRIVER, Command, driving
 from nfs_dask.engine.run_status import read_status
 from tests.helpers.commands import as_json, run
 from tests.helpers.slow_blocks import slow_environment
@@ -263,6 +263,18 @@ def test_a_detached_fit_that_fails_says_why(tmp_path: Path, begin: Callable[...,
     assert "nowhere" in (tmp_path / "run" / "driver.log").read_text()
     assert "because" in run("status", tmp_path / "run").stdout
     assert not (tmp_path / "m").exists()
+
+
+def test_ctrl_c_ends_a_look_and_nothing_else(tmp_path: Path) -> None:
+    with driving(str(tmp_path / "run"), Command("nfs-dask fit", "/")):
+        words = [sys.executable, "-c", CODE, "status", str(tmp_path / "run"), "--watch"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().split() == ["run", str(tmp_path / "run")]
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+        assert (process.returncode, err) == (0, "")
+    assert read_status(tmp_path / "run").state == "finished"
 
 
 def test_detaching_needs_a_run_folder(store: Path, tmp_path: Path) -> None:
