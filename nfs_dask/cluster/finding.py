@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import signal
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -140,34 +139,17 @@ def start_cluster(
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of this, and never reach the threads and processes that are started meanwhile.
+    """Let Ctrl-C and SIGTERM wait for the end of this, and never reach threads and processes that start meanwhile.
 
-    A terminal sends it to all processes of a command. The client is to end the workers, and they are not to die first.
+    A terminal or a batch system sends them to all processes of a command. The client is to end the workers, when they
+    have put away what they have, and they are not to die first. What Dask itself ends it asks to, and then kills.
     """
     resource_tracker.ensure_running()  # its start, if it came later, would let interrupts through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
-        with _termination_held_back():
-            yield
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _termination_held_back() -> Iterator[None]:
-    """Let a SIGTERM that this program handles wait for the end of this. What is started can be ended by one."""
-    handler = signal.getsignal(signal.SIGTERM)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    came: list[tuple[int, Any]] = []
-    signal.signal(signal.SIGTERM, lambda *what: came.append(what))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, handler)
-        if came:
-            handler(*came[0])
 
 
 def current_client() -> Any | None:

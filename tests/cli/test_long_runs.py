@@ -58,6 +58,7 @@ def begin(store: Path, tmp_path: Path) -> Iterator[Callable[..., subprocess.Pope
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         begun.append(process)
         return process
@@ -113,7 +114,7 @@ def test_sigterm_keeps_what_was_counted_and_says_how_to_go_on(
     process = begin("--run", "run", "--workers", 2)
     seen = in_mid_pass(tmp_path / "run")
     assert (seen.state, seen.driver.pid) == ("running", process.pid)
-    process.send_signal(signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGTERM)  # to its workers as well, as batch systems do
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (143, "")
     resume = f"nfs-dask fit {store} m -k 20 --no-cache --resume run --workers 2"
