@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from nfs_dask.units import format_bytes, format_seconds
 
@@ -28,6 +28,25 @@ LONGEST_TEXT = 90  # beside it, about
 TICK = 0.25  # seconds between looks at the clock, so that a bar appears and moves while nothing finishes
 
 _within: ContextVar[bool] = ContextVar("within a Progress", default=False)
+_watcher: ContextVar[Watcher | None] = ContextVar("who is told of each Progress", default=None)
+
+
+class Watcher(Protocol):
+    """Is told of all work that is counted while it watches, and looks at the counts whenever it wants."""
+
+    def work_begins(self, progress: Progress) -> None: ...
+
+    def work_ends(self, progress: Progress) -> None: ...
+
+
+@contextmanager
+def watched_by(watcher: Watcher) -> Iterator[None]:
+    """Tell a watcher of all work of this thread that begins in the block."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
 
 
 @contextmanager
@@ -76,6 +95,7 @@ class Progress:
         self._ticker: threading.Thread | None = None
         self._display: _Display | None = None
         self._inside = False
+        self._watcher: Watcher | None = None
 
     def __enter__(self) -> Progress:
         self._start = self._clock()
@@ -83,6 +103,9 @@ class Progress:
         _within.set(True)
         self._ticker = threading.Thread(target=self._tick, name="nfs-dask-progress", daemon=True)
         self._ticker.start()
+        self._watcher = _watcher.get()
+        if self._watcher is not None:
+            self._watcher.work_begins(self)
         return self
 
     def __exit__(
@@ -91,6 +114,8 @@ class Progress:
         if kind is None and self.total is not None:  # reports of the last tasks may still be on their way
             self.done = self.total
         _within.set(self._inside)
+        if self._watcher is not None:
+            self._watcher.work_ends(self)
         self._stop.set()
         if self._ticker is not None:
             self._ticker.join()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfs_dask.cli.detached import RememberingCommand, start_detached, typed_command
 from nfs_dask.cli.options import ClusterOptions, cluster_options, method_options
 from nfs_dask.cli.output import (
     all_features_option,
@@ -27,10 +28,11 @@ from nfs_dask.units import format_seconds
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.classifier import SparseClassifier
 
 
-@click.command()
+@click.command(cls=RememberingCommand)
 @click.argument("store")
 @click.argument("model")
 @method_options
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
 @click.option("--run", metavar="RUN", help="A new folder that all workers reach, from which --resume can go on.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
+@click.option("--detach", is_flag=True, help="Go on without this terminal; the run folder tells how it stands.")
 @all_features_option
 @overwrite_option
 @cluster_options
@@ -52,6 +55,7 @@ def fit(
     no_cache: bool,
     run: str | None,
     resume: str | None,
+    detach: bool,
     all_features: bool,
     overwrite: bool,
     cluster: ClusterOptions,
@@ -61,6 +65,9 @@ def fit(
     Most methods read the data once, medians (l1) of more than a few rows twice and a part, a hybrid twice. What they
     find is kept: another k or alpha reads no documents, of a hybrid all of them once.
 
+    With --run, what is finished outlives this process: Ctrl-C and SIGTERM end it with the command that goes on with it,
+    and nfs-dask status tells how it stands. With --detach, the run goes on by itself; kill ends it as Ctrl-C would.
+
     \b
     nfs-dask fit mail.zarr spam.model --method multinomial -k 100
     nfs-dask fit mail.zarr spam.model -k 0.001 --alpha 0.1 --workers 2 --memory-limit 1GiB
@@ -68,23 +75,29 @@ def fit(
     nfs-dask fit mail.zarr spam.model -k 100 --class-weight balanced --class-prior spam=0.2,ham=0.8
     nfs-dask fit letters.zarr letters.model --method hybrid
     nfs-dask fit s3://bucket/mail.zarr s3://bucket/spam.model -k 1000 --run s3://bucket/run
+    nfs-dask fit mail.zarr spam.model -k 1000 --workers 4 --run run --detach
+    nfs-dask status run --watch
     """
     if run is not None and resume is not None:
         raise click.UsageError("--run begins a new run and --resume goes on with an old one; give one of them")
-    from nfs_dask.dataset import open_dataset
-    from nfs_dask.summary import chosen_features, slopes_of
-
-    keeps(f"what was counted is kept, go on with --resume {run or resume}" if run or resume else "no model was written")
+    folder = run or resume
+    if detach and folder is None:
+        raise click.UsageError("--detach needs a folder to report to; name one with --run RUN")
     _check_run(run, resume)
     check_model(model, overwrite)
+    if detach:
+        assert folder is not None
+        begun = start_detached(folder)
+        answer(begun, lambda console: show_detached(begun, console))
+        return
     started = time.perf_counter()
-    dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
-    dataset.known_classes()
-    with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit says so
-        estimator.statistic(dataset)  # which looks at all parameters
-    with cluster.engine(dataset.source, run or resume) as engine:
-        estimator.set_params(engine=engine).fit(dataset)
-    estimator.save(model)
+    command = None if folder is None else typed_command(resume is not None)
+    keeps("no model was written" if command is None else f"what was counted is kept, go on with {command.resume}")
+    from nfs_dask.engine.driver import driving
+
+    with driving(folder, command):
+        dataset = _fitted(estimator, store, label_column, where, no_cache, cluster, folder)
+        estimator.save(model)
     values = {
         "model": model,
         "method": estimator.model_.method,
@@ -103,6 +116,8 @@ def fit(
         "top_features": {str(label): top for label, top in estimator.top_features(10).items()},
         "seconds": time.perf_counter() - started,
     }
+    from nfs_dask.summary import chosen_features, slopes_of
+
     slopes = slopes_of(estimator.model_)
     values |= {} if slopes is None else {"theta": estimator.theta_, "slopes": slopes}
     if all_features:
@@ -111,7 +126,29 @@ def fit(
     answer(values, lambda console: show_fit(values, console))
 
 
+def _fitted(
+    estimator: SparseClassifier,
+    store: str,
+    label_column: str | None,
+    where: dict[str, list[str]] | None,
+    no_cache: bool,
+    cluster: ClusterOptions,
+    folder: str | None,
+) -> Dataset:
+    """The dataset that the estimator has been fitted to."""
+    from nfs_dask.dataset import open_dataset
+
+    dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
+    dataset.known_classes()
+    with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit says so
+        estimator.statistic(dataset)  # which looks at all parameters
+    with cluster.engine(dataset.source, folder) as engine:
+        estimator.set_params(engine=engine).fit(dataset)
+    return dataset
+
+
 def _check_run(run: str | None, resume: str | None) -> None:
+    from nfs_dask.engine.run_status import has_status
     from nfs_dask.files.folder import Folder
 
     if run is not None and Folder.of(run).exists("run.json"):
@@ -120,8 +157,15 @@ def _check_run(run: str | None, resume: str | None) -> None:
         from nfs_dask.files.outputs import check_writable
 
         check_writable(Folder.of(run))
-    if resume is not None and not Folder.of(resume).exists("run.json"):
+    if resume is not None and not has_status(resume):
         raise ResumeError(f"{resume} holds no run to go on with; begin one with --run {resume}")
+
+
+def show_detached(begun: dict[str, Any], console: Console) -> None:
+    """Where a run goes on, and how to look at it and end it."""
+    show_line(f"process {begun['pid']} on {begun['host']} goes on by itself, and writes to {begun['log']}", console)
+    show_line(f"look         {begun['look']} --watch", console, indent=13)
+    show_line(f"stop         {begun['stop']}", console, indent=13)
 
 
 def show_fit(values: dict[str, Any], console: Console) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,19 +13,19 @@ from nfs_dask.cli.output import (
     json_option,
     show_chosen,
     show_line,
-    table,
+    show_lines,
+    show_table,
 )
+from nfs_dask.cli.shown_runs import show_run
 from nfs_dask.cli.texts import settings_in_words
 from nfs_dask.registry import METHODS
-from nfs_dask.units import format_bytes, format_seconds
+from nfs_dask.units import format_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.engine.run_folder import Run
     from nfs_dask.summary import ModelSummary, ModelTexts, StoreTexts, Summary
 
-_MOST_ROWS = 40  # shown as a table; --json has all
 _MOST_EXAMPLES = 5  # of documents left out
 
 
@@ -41,7 +40,8 @@ def info(place: str, label_column: str | None, verify: bool, all_features: bool)
 
     Of a dataset: rows, features, classes, size, and statistics that were kept; of one made of texts also how they were
     read, and what was left out. Of a model: method, certificate, where it comes from, whether it reads raw text, and
-    the features that say most. Of a run: its passes, and how far they have got.
+    the features that say most. Of a run: its passes, and how far they have got; ``nfs-dask status`` says more of one
+    that is at work.
 
     With --verify every byte of a dataset is read; damage is named object by object, and the exit code is 3.
 
@@ -96,12 +96,7 @@ def _tell_run(place: str) -> None:
     from nfs_dask.engine.run_folder import read_run
 
     run = read_run(place)
-    answer({"type": "run", **run.to_json()}, lambda console: _show_run(run, console))
-
-
-def _show_lines(lines: Iterable[tuple[str, str]], console: Console) -> None:
-    for name, value in lines:
-        show_line(f"{name:<12} {value}", console, indent=13)
+    answer({"type": "run", **run.to_json()}, lambda console: show_run(run, console))
 
 
 def _show_dataset(summary: Summary, verified: bool, console: Console) -> None:
@@ -121,7 +116,7 @@ def _show_dataset(summary: Summary, verified: bool, console: Console) -> None:
         lines += _of_texts(summary.text)
     if verified:
         lines.append(("digests", "all agree"))
-    _show_lines(lines, console)
+    show_lines(lines, console)
     _show_classes(summary, console)
 
 
@@ -165,7 +160,7 @@ def _show_classes(summary: Summary, console: Console) -> None:
     counts: list[Any] = ["?"] * len(summary.classes) if summary.class_rows is None else [*summary.class_rows]
     rows = [("(no label)", summary.unlabelled)] if summary.unlabelled else []
     rows += zip(map(str, summary.classes), counts, strict=True)
-    _show_table(f"{len(summary.classes):,} classes", ["label", "rows"], rows, console)
+    show_table(f"{len(summary.classes):,} classes", ["label", "rows"], rows, console)
 
 
 def _density(summary: Summary) -> str:
@@ -209,17 +204,17 @@ def _show_model(summary: ModelSummary, chosen: list[dict[str, Any]] | None, cons
         ("size", format_bytes(summary.nbytes)),
         *_origin(summary.provenance),
     ]
-    _show_lines(lines, console)
+    show_lines(lines, console)
     counts = [int(n) if n == int(n) else n for n in summary.class_count]
     rows = list(zip(map(str, summary.classes), counts, strict=True))
-    _show_table(f"{len(rows):,} classes", ["label", "documents"], rows, console)
+    show_table(f"{len(rows):,} classes", ["label", "documents"], rows, console)
     tops = [
         (label if i == 0 else "", name, f"{weight:+.3f}")
         for label, best in summary.top_features.items()
         for i, (name, weight) in enumerate(best)
     ]
     if tops:
-        _show_table("Features that speak for a class most", ["class", "feature", "weight"], tops, console)
+        show_table("Features that speak for a class most", ["class", "feature", "weight"], tops, console)
     if chosen is not None:
         console.print()
         show_chosen(chosen, console)
@@ -261,37 +256,3 @@ def _listed(values: dict[str, Any]) -> str:
     return ", ".join(
         f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in values.items()
     )
-
-
-def _show_run(run: Run, console: Console) -> None:
-    lines = [
-        ("run", run.location),
-        ("data", f"{run.rows:,} rows, {run.features:,} features"),
-        ("fingerprint", run.fingerprint),
-        ("size", format_bytes(run.nbytes)),
-    ]
-    _show_lines(lines, console)
-    if not run.passes:
-        show_line("No pass has begun.", console)
-        return
-    rows = [
-        (
-            one.name,
-            f"{one.blocks_done:,} of {one.plan.n_blocks:,}",
-            "yes" if one.finished else "no",
-            one.plan.strategy,
-            one.plan.tasks,
-            format_bytes(one.plan.peak_nbytes),
-            format_seconds(one.plan.seconds),
-        )
-        for one in run.passes
-    ]
-    columns = ["pass", "blocks done", "finished", "strategy", "tasks", "memory a worker", "planned time"]
-    _show_table("Passes", columns, rows, console)
-
-
-def _show_table(title: str, columns: list[str], rows: list[Any], console: Console) -> None:
-    console.print()
-    console.print(table(title, columns, rows[:_MOST_ROWS]))
-    if len(rows) > _MOST_ROWS:
-        show_line(f"... and {len(rows) - _MOST_ROWS:,} more; --json lists all", console)

@@ -18,6 +18,7 @@ from nfs_dask.cli.path import path
 from nfs_dask.cli.plan import plan
 from nfs_dask.cli.predict import evaluate, predict
 from nfs_dask.cli.sql import sql
+from nfs_dask.cli.status import status
 
 
 class _Commands(click.Group):
@@ -53,15 +54,17 @@ def cli() -> None:
     nfs-dask plan mail.zarr --workers 4               what a pass would take
     nfs-dask path mail.zarr                           what each number of features is worth
     nfs-dask fit mail.zarr spam.model -k 100          a classifier over the best 100 features
+    nfs-dask status run                               how a fit with --run run stands
     nfs-dask evaluate spam.model test.csv --label-column folder
     nfs-dask predict spam.model new.csv               the class of each document
     nfs-dask explain spam.model 'Win a cheap watch'   which words speak for it, and how much
     nfs-dask features spam.model --out words.csv      what the model goes by
     nfs-dask sql spam.model --table words             the model, for a database
 
-    Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 refused or failed by the cluster; 130 interrupted.
+    Exit codes: 0 done; 2 wrong usage; 3 bad input; 4 refused or failed by the cluster; 130 interrupted
+    by Ctrl-C; 143 ended by SIGTERM.
     """
 
 
-for command in (demo, ingest, info, plan, path, fit, predict, evaluate, explain, features, sql, doctor):
+for command in (demo, ingest, info, plan, path, fit, status, predict, evaluate, explain, features, sql, doctor):
     cli.add_command(command)

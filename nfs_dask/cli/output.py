@@ -10,13 +10,13 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from nfs_dask.cli.interrupts import announced
+from nfs_dask.cli.interrupts import Terminated, announced, exit_code_of
 from nfs_dask.cli.shell_words import in_shell_words
 from nfs_dask.errors import NfsDaskError, NfsDaskWarning
 from nfs_dask.text.printable import printable
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 _JSON = "nfs_dask.json"  # keys of what travels with the click context
 _ANSWERED = "nfs_dask.answered"
 _KEPT = "nfs_dask.kept"
+_WATCHES = "nfs_dask.watches"
 
 _NUMBERS = {  # how click calls numbers that may not be any
     "is not a valid float range.": "is not a number; give one such as 0.5",
     "is not a valid integer range.": "is not a whole number; give one such as 2",
 }
+_MOST_ROWS = 40  # shown as a table; --json has all
 _PIPE_WIDTH = 200  # columns where no terminal says how many there are; tables take what they need
 
 
@@ -61,6 +63,20 @@ def show_line(text: str, console: Console, indent: int = 0) -> None:
     """A line for people, on as many lines of a terminal as it takes, which are cut between words only."""
     for line in text.split("\n"):
         console.print(fitted(printable(line), console.width, indent), soft_wrap=True)
+
+
+def show_lines(lines: Iterable[tuple[str, str]], console: Console) -> None:
+    """Names and what they are, a line each."""
+    for name, value in lines:
+        show_line(f"{name:<12} {value}", console, indent=13)
+
+
+def show_table(title: str, columns: list[str], rows: list[Any], console: Console) -> None:
+    """A table below what was said before, with its first rows if there are many."""
+    console.print()
+    console.print(table(title, columns, rows[:_MOST_ROWS]))
+    if len(rows) > _MOST_ROWS:
+        show_line(f"... and {len(rows) - _MOST_ROWS:,} more; --json lists all", console)
 
 
 def fitted(text: str, width: int | None, indent: int = 0) -> str:
@@ -119,6 +135,11 @@ def keeps(text: str) -> None:
     click.get_current_context().meta[_KEPT] = text
 
 
+def only_watches() -> None:
+    """Say beforehand that an interruption is how this command is meant to end, and needs no words."""
+    click.get_current_context().meta[_WATCHES] = True
+
+
 def say(text: str) -> None:
     """A line for people about what is going on, on standard error."""
     click.echo(fitted(printable(text), error_width()), err=True)
@@ -146,7 +167,7 @@ def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any
 def reporting(ctx: click.Context) -> Iterator[None]:
     """The one place where errors become exit codes. Only bugs end in a traceback."""
     try:
-        with announced(say), _logging(), _warnings(ctx):
+        with announced(lambda text: None if ctx.meta.get(_WATCHES) else say(text)), _logging(), _warnings(ctx):
             yield
     except click.UsageError as error:
         said = error.format_message()
@@ -160,9 +181,10 @@ def reporting(ctx: click.Context) -> Iterator[None]:
         if error.errno == errno.EPIPE:  # whoever read our output has seen enough; click ends quietly
             raise
         _fail(ctx, _described(error), type(error).__name__, 3)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         kept = ctx.meta.get(_KEPT, "nothing was written")
-        _fail(ctx, f"interrupted; {kept}", "KeyboardInterrupt", 130)
+        how = "ended by SIGTERM" if isinstance(error, Terminated) else "interrupted"
+        _fail(ctx, f"{how}; {kept}", type(error).__name__, exit_code_of(error))
 
 
 def _command(ctx: click.Context) -> click.Command | None:

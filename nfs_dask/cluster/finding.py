@@ -139,12 +139,13 @@ def start_cluster(
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of this, and never reach the threads and processes that are started meanwhile.
+    """Let Ctrl-C and SIGTERM wait for the end of this, and never reach threads and processes that start meanwhile.
 
-    A terminal sends it to all processes of a command. The client is to end the workers, and they are not to die first.
+    A terminal or a batch system sends them to all processes of a command. The client is to end the workers, when they
+    have put away what they have, and they are not to die first. What Dask itself ends it asks to, and then kills.
     """
     resource_tracker.ensure_running()  # its start, if it came later, would let interrupts through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
@@ -182,6 +183,18 @@ def scheduler_info(client: Any) -> dict[str, Any]:
 def workers_of(client: Any) -> dict[str, Any]:
     """What the scheduler knows of each worker, by address."""
     return dict(scheduler_info(client)["workers"])
+
+
+def memory_of_workers(client: Any, seconds: float) -> dict[str, tuple[int, int]]:
+    """Bytes that each worker takes, and may take, by address; nothing where the scheduler does not answer in time."""
+    try:
+        told = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=seconds)["workers"]
+    except Exception:  # noqa: BLE001 - whatever it is, the pass itself notices, and tells more of it
+        return {}
+    return {
+        address: (int((one.get("metrics") or {}).get("memory", 0)), int(one.get("memory_limit") or 0))
+        for address, one in told.items()
+    }
 
 
 def planned_workers(client: Any, asked: int | None) -> int:

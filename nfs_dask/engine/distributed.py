@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from nfs_dask.cluster.finding import current_client, find_client, measure
+from nfs_dask.cluster.finding import current_client, find_client, measure, memory_of_workers
 from nfs_dask.cluster.given_address import checked_address
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import Warming
@@ -37,6 +37,7 @@ logger = logging.getLogger("nfs_dask")
 
 RETRIES = 3  # of a task that raised something unforeseen
 SMALL_JOB = 16 << 10  # bytes
+ANSWER_SECONDS = 5.0  # that a scheduler has to tell of its workers
 TICK_SECONDS = 0.5  # between two messages of one task
 STOP_SECONDS = 10.0  # that running tasks are waited for when they were cancelled
 
@@ -213,6 +214,9 @@ class ClusterExecutor:
     ) -> Resources:
         warming = Warming(None if statistic is None else statistic.small(), rehearsal)
         return measure(self._client, self._workers, places, warming)
+
+    def memory(self) -> dict[str, tuple[int, int]]:
+        return memory_of_workers(self._client, ANSWER_SECONDS) if self._client.status == "running" else {}
 
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nfs_dask.cluster.resources import Resources
+from nfs_dask.engine.driver import driving
 from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.plan import Plan, even_bounds, make_plan
 from nfs_dask.engine.reduction import Reduction
@@ -49,6 +50,10 @@ class Executor(Protocol):
 
         They warm up with what they are to do: fold the like of a ``statistic``, or a ``rehearsal`` of other work.
         """
+        ...
+
+    def memory(self) -> dict[str, tuple[int, int]]:
+        """Bytes that each worker takes now, and may take (0: unlimited); nothing where that is not known."""
         ...
 
     def map(
@@ -122,23 +127,26 @@ class Engine(ABC):
         if kept is not None and (found := kept.find(statistic)) is not None:
             logger.info("reusing the statistics kept in %s", found.folder.location)
             return Reduction(found, None, time.perf_counter() - started, reused=True)
-        with open_workplace(self.run, self.spool, beside, statistic, source) as place:
-            plan = place.plan()
+        with open_workplace(self.run, self.spool, beside, statistic, source) as place, driving(self.run) as driver:
+            begun = place.plan()
             if (finished := place.finished()) is not None:
                 return Reduction(finished, None, time.perf_counter() - started, reused=True)
             with self.executor() as executor:
-                plan = plan or make_plan(
+                plan = begun or make_plan(
                     statistic, source, executor.resources(place.candidates, statistic=statistic), self.panels
                 )
                 plan.check(source)
                 place.begin(plan)
+                driver.pass_begins(place.name, plan, begun is not None, executor.memory)
                 logger.debug("%s", plan)
                 shipped = plan.resources.remote and source.is_shipped
                 trusted = source.trusted_for(statistic.accepts)
                 job = Job(statistic, None if shipped else source, plan, trusted, checkpoints=place.checkpoints)
                 carry_out = _dense if plan.strategy == "dense" else _scatter
                 panels = carry_out(job, source, executor, place, kept)
+                driver.pass_ends()
             place.complete()
+            driver.pass_finished(time.perf_counter() - started)
         return Reduction(panels, plan, time.perf_counter() - started)
 
 

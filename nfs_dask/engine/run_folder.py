@@ -45,7 +45,7 @@ class Run:
     features: int
     fingerprint: str
     passes: tuple[RunPass, ...]
-    nbytes: int
+    nbytes: int | None  # None: not looked at, as behind a URL that takes long where there are many files
 
     @property
     def finished(self) -> bool:
@@ -69,8 +69,8 @@ def is_run(location: str | os.PathLike[str]) -> bool:
     return Folder.of(location).exists(RUN)
 
 
-def read_run(location: str | os.PathLike[str]) -> Run:
-    """What was begun in a run folder, and how far it has got."""
+def read_run(location: str | os.PathLike[str], *, size: bool = True) -> Run:
+    """What was begun in a run folder, and how far it has got; with ``size``, also how large it is."""
     folder = Folder.of(location)
     identity = read_identity(folder)
     try:
@@ -79,15 +79,20 @@ def read_run(location: str | os.PathLike[str]) -> Run:
         raise StoreError(f"{folder.path(RUN)} is damaged ({error}); start a new run in another folder") from error
     begun = [name for name in folder.names() if (folder / name).exists(PLAN)]
     passes = tuple(_pass(folder / name) for name in begun)
-    return Run(folder.location, rows, features, fingerprint, passes, folder.nbytes())
+    return Run(folder.location, rows, features, fingerprint, passes, folder.nbytes() if size else None)
 
 
 def _pass(folder: Folder) -> RunPass:
     with reading(folder, PLAN) as content:
         plan = Plan.from_json(content)
         finished = folder.exists(FINISHED)
-        done = plan.n_blocks if finished else _spooled(folder / "spool") + _checkpointed(folder / "checkpoints")
+        done = plan.n_blocks if finished else kept_blocks(folder)
         return RunPass(str(plan.statistic["statistic"]), plan, min(int(done), int(plan.n_blocks)), finished)
+
+
+def kept_blocks(folder: Folder) -> int:
+    """Blocks of an unfinished pass that need not be read again."""
+    return _spooled(folder / "spool") + _checkpointed(folder / "checkpoints")
 
 
 def _spooled(folder: Folder) -> int:

@@ -38,6 +38,9 @@ class SerialExecutor:
         spool = next((place.location for place in places if place.writable()), None)
         return Resources(1, 1, self._memory_limit or free, used, spool)
 
+    def memory(self) -> dict[str, tuple[int, int]]:
+        return {"this process": (psutil.Process().memory_info().rss, self._memory_limit or 0)}
+
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
     ) -> list[Any]:

@@ -18,7 +18,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, empty_block
 from nfs_dask.engine.folding import Fold, fold_blocks, prepare
 from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
-from nfs_dask.errors import NfsDaskError
+from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.arrayfile import ArrayFile, intact, write_arrays
 from nfs_dask.files.folder import Folder
 from nfs_dask.files.spool import SpooledEntries, SpoolFile, SpoolWriter, Tiling, as_block
@@ -75,7 +75,11 @@ def fold_run(job: Job, run: int, tick: Tick, shipped: Block | None = None) -> Fo
             continue
         fold_blocks(job.statistic, _blocks(job, start, stop, shipped), fold, job.trusted)
         fold.coverage = fold.coverage.union(Coverage.of(start, stop))
-        tick(stop - start)
+        try:
+            tick(stop - start)
+        except ClusterError:  # the pass was cancelled, and whoever resumes it goes on from here
+            _save(job, run, fold)
+            raise
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
             _save(job, run, fold)
             saved = time.monotonic()

@@ -23,7 +23,7 @@ from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.cli.main import cli
 from nfs_dask.cluster.finding import connect
 
-COMMANDS = ("demo", "ingest", "info", "plan", "path", "fit", "predict", "evaluate", "doctor")
+COMMANDS = ("demo", "ingest", "info", "plan", "path", "fit", "status", "predict", "evaluate", "doctor")
 ESCAPE = "\x1b["
 
 
@@ -86,7 +86,7 @@ def test_help_has_examples_to_copy(command):
 def test_help_lists_the_commands_and_the_exit_codes():
     text = run("--help").stdout
     assert all(command in text for command in COMMANDS)
-    assert "130 interrupted" in text
+    assert "130 interrupted" in text and "143 ended by SIGTERM" in text
 
 
 def test_version():
@@ -526,6 +526,6 @@ def test_every_command_has_json_and_every_one_that_runs_passes_the_cluster():
     for name in COMMANDS:
         options = {option for parameter in cli.commands[name].params for option in parameter.opts}
         assert "--json" in options
-        if name != "info":
+        if name not in ("info", "status"):
             assert {"--scheduler", "--workers", "--threads", "--memory-limit", "--tls-ca", "--insecure"} <= options
     assert isinstance(cli, click.Group)

@@ -34,12 +34,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = pd.DataFrame({"text": texts, "label": [LABELS[i % 3] for i in range(900)]})
     store = nfs.ingest(table, folder / "long.zarr", label_column="label")
     nfs.SparseMultinomialNB(12).fit(store).save(folder / "long.model")
+    run("fit", folder / "long.zarr", folder / "other", "-k", 12, "--no-cache", "--run", folder / "long.run")
     return folder
 
 
 COMMANDS = [
     "info long.zarr",
     "info long.model",
+    "info long.run",
+    "status long.run",
     "plan long.zarr --method multinomial",
     "path long.zarr",
     "path long.zarr --ks 1,10,all --choose 1se --folds 3",
@@ -53,7 +56,9 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "width"), [*((command, 80) for command in COMMANDS), (COMMANDS[1], 200)])
+@pytest.mark.parametrize(
+    ("command", "width"), [*((command, 80) for command in COMMANDS), (COMMANDS[1], 200), (COMMANDS[3], 200)]
+)
 def test_every_line_fits_and_no_word_is_cut(place: Path, command: str, width: int) -> None:
     words = [str(place / part) if part.startswith(("long.", "new.")) else part for part in command.split()]
     known = set(run(*words).stdout.split())  # as wide as it takes
