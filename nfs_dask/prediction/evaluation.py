@@ -6,7 +6,7 @@ References: Wilson (1927), score interval; docs/mathematics.md 9.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.coverage import CoverageCounts, Reliability
 from nfs_dask.prediction.coverage import judge as judge_confidence
+from nfs_dask.prediction.hardest import Hardest, hardest_of
 from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, asked_in_turn
 from nfs_dask.sources.labels import encode, merge_classes
 
@@ -64,11 +65,13 @@ class Evaluation:
     confusion: Array  # (L, C) int64, documents with a label that were given a class
     seen: Seen = field(default_factory=Seen)  # of documents that were read: which were bad, and left out
     confidence: Confidence | None = None  # of models that have probabilities
+    hardest: Hardest | None = None  # documents, where they were asked for
 
     @classmethod
-    def nothing(cls, model: Model) -> Evaluation:
+    def nothing(cls, model: Model, keep: int = 0) -> Evaluation:
         """Of no documents."""
-        return cls(np.zeros(0, np.int64), model.classes, np.zeros((0, model.n_classes), np.int64))
+        hardest = Hardest(keep) if keep else None
+        return cls(np.zeros(0, np.int64), model.classes, np.zeros((0, model.n_classes), np.int64), hardest=hardest)
 
     def __add__(self, other: Evaluation) -> Evaluation:
         same = self.labels.dtype == other.labels.dtype and np.array_equal(self.labels, other.labels)
@@ -77,7 +80,8 @@ class Evaluation:
         for one in (self, other):
             confusion[np.searchsorted(labels, one.labels)] += one.confusion
         confidence = _sum(self.confidence, other.confidence)
-        return Evaluation(labels, self.classes, confusion, self.seen + other.seen, confidence)
+        hardest = _sum(self.hardest, other.hardest)
+        return Evaluation(labels, self.classes, confusion, self.seen + other.seen, confidence, hardest)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -160,7 +164,7 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     return max(0.0, (center - width) / (n + z2)), min(1.0, (center + width) / (n + z2))
 
 
-def evaluate(model: Model, asked: Asked, engine: Engine | None = None) -> Evaluation:
+def evaluate(model: Model, asked: Asked, engine: Engine | None = None, keep: int = 0) -> Evaluation:
     """Compare what a model says of documents with their labels. Nothing grows with the documents.
 
     Parameters
@@ -171,9 +175,12 @@ def evaluate(model: Model, asked: Asked, engine: Engine | None = None) -> Evalua
         A dataset, or documents, with labels; those the model does not know count as mistakes.
     engine
         Where they are read.
+    keep
+        So many documents that were hardest are kept with their entries and texts.
     """
     _check_labelled(asked, model)
-    found = sum(asked_in_turn(judge, asked, model, engine, together=TOGETHER), Evaluation.nothing(model))
+    tasks = asked_in_turn(judge, asked, model, engine, together=TOGETHER, keep=keep)
+    found = sum(tasks, Evaluation.nothing(model, keep))
     if isinstance(asked, ReadDocuments):
         found.seen.check(asked.documents.columns.where)
     if not len(found.labels):
@@ -201,7 +208,8 @@ def _check_labelled(asked: Asked, model: Model) -> None:
     _check_comparable(asked.classes, model.classes)
 
 
-def _sum(one: Confidence | None, other: Confidence | None) -> Confidence | None:
+def _sum(one: Any, other: Any) -> Any:
+    """The sum of what may not be there."""
     return other if one is None else one if other is None else one + other
 
 
@@ -247,23 +255,33 @@ def _check_known(found: Evaluation, classes: Array) -> None:
 
 def judge(task: ModelTask) -> Evaluation:
     """One task: what the model says of some rows, beside their labels. Rows without a label do not count."""
-    model, found = task.model, Evaluation.nothing(task.model)
+    model, keep, found = task.model, task.keep, Evaluation.nothing(task.model, task.keep)
     for block, batch in task.read():
         labels, codes, seen = task.rows.classes, block.codes, Seen()
         if batch is not None:
             labels, codes = encode(batch.labels, batch.n_documents)
             seen.note(batch)
         assert labels is not None, "what is compared has labels"
-        found += _judged(model, model.scores(block, task.trusted), labels, codes, seen)
+        scores = model.scores(block, task.trusted)
+        found += _judged(model, scores, labels, codes, seen)
+        if keep:
+            true = _positions(labels, model.classes)
+            found += replace(
+                Evaluation.nothing(model),
+                hardest=hardest_of(scores, codes, true, labels, keep, block, batch, task.trusted),
+            )
     return found
 
 
-def judged(model: Model, scores: Array, labels: Array, codes: Array) -> Evaluation:
+def judged(model: Model, scores: Array, labels: Array, codes: Array, keep: int = 0) -> Evaluation:
     """The same of scores at hand, (n, C); ``codes`` (n,) number the labels, below 0 for documents without one."""
     if not len(labels):
         raise InputError("there are no labels to compare with; give at least one")
     _check_comparable(labels, model.classes)
-    return _judged(model, scores, labels, codes, Seen())
+    found = _judged(model, scores, labels, codes, Seen())
+    if not keep:
+        return found
+    return replace(found, hardest=hardest_of(scores, codes, _positions(labels, model.classes), labels, keep))
 
 
 def _judged(model: Model, scores: Array, labels: Array, codes: Array, seen: Seen) -> Evaluation:
