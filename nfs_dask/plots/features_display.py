@@ -107,8 +107,18 @@ class FeaturesDisplay(Display):
         if unknown or not wanted:
             what = f"the model has no class {unknown[0]!r}" if unknown else "classes are empty"
             raise InputError(f"{what}; its classes are {', '.join(map(repr, list(tops)[:5]))}")
-        unit = UNITS.get(model.model_.method, "weight\n(nats per occurrence)")
+        unit = cls.unit_of(model.model_.method)
         return cls(features={label: tops[label] for label in wanted}, unit=unit).plot(ax, **kwargs)
+
+    @staticmethod
+    def unit_of(method: str) -> str:
+        """What weights of a method are, for the axis.
+
+        Parameters
+        ----------
+        method : str
+        """
+        return UNITS.get(method, "weight\n(nats per occurrence)")
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the bars.

@@ -108,7 +108,8 @@ def _table(document: ExplainedDocument, n: int) -> str:
         return ""
     shown = document.parts[:n]
     largest = max((abs(part.contribution) for part in shown if math.isfinite(part.contribution)), default=0.0)
-    head = f"<tr><th>{HEAD[0]}</th>" + "".join(f'<th class="nfs-number">{name}</th>' for name in HEAD[1:3])
+    numbers = "".join(f'<th scope="col" class="nfs-number">{name}</th>' for name in HEAD[1:3])
+    head = f'<tr><th scope="col">{HEAD[0]}</th>{numbers}'
     rows = "".join(
         f"<tr><td>{escaped(part.feature)}</td>"
         f'<td class="nfs-number">{part.value:.4g}</td><td class="nfs-number">{signed(part.contribution)}</td>'
@@ -117,7 +118,7 @@ def _table(document: ExplainedDocument, n: int) -> str:
     )
     said = left_out(document, n)
     more = "" if said is None else f"<p>{escaped(said)}</p>"
-    return f"<table><thead>{head}<th>{HEAD[3]}</th><th></th></tr></thead><tbody>{rows}</tbody></table>{more}"
+    return f"<table><thead>{head}<th scope='col'>{HEAD[3]}</th><td></td></tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
 def _bar(contribution: float, largest: float) -> str:
