@@ -58,12 +58,20 @@ def html_table(
     """
     right = [i > 0 for i in range(len(head))] if numbers is None else numbers
     classes = [' class="nfs-number"' if one else "" for one in right]
-    top = "".join(
-        f'<th scope="col"{kind}>{escaped(cell)}</th>' for kind, cell in zip(classes, head, strict=True)
-    )
+    top = "".join(f'<th scope="col"{kind}>{escaped(cell)}</th>' for kind, cell in zip(classes, head, strict=True))
     body = "\n".join(f"<tr>{_cells(row, classes)}</tr>" for row in rows)
     said = f"<caption>{escaped(caption)}</caption>" if str(caption) else ""
     return f"<table>{said}<thead><tr>{top}</tr></thead>\n<tbody>{body}</tbody></table>"
+
+
+def fragment(*parts: str) -> str:
+    """Pieces together, as a notebook shows them: numbers to the right, whatever its own style is."""
+    inside = "\n".join(parts)
+    style = (
+        ".nfs-fragment th, .nfs-fragment td, .nfs-fragment caption { text-align: left; vertical-align: top } "
+        ".nfs-fragment .nfs-number { text-align: right }"
+    )
+    return f'<style>{style}</style>\n<div class="nfs-fragment">\n{inside}\n</div>'
 
 
 def facts_list(facts: Sequence[tuple[object, object]], caption: object = "") -> str:

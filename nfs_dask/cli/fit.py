@@ -19,7 +19,7 @@ from nfs_dask.cli.output import (
     show_line,
     table,
 )
-from nfs_dask.cli.places import check_model, overwrite_option
+from nfs_dask.cli.places import check_model, check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning, ResumeError
 from nfs_dask.units import format_seconds
@@ -27,6 +27,7 @@ from nfs_dask.units import format_seconds
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.classifier import SparseClassifier
 
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 @method_options
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
 @where_option
+@click.option("--report", "page", metavar="FILE", help="Also write a page about the model, as `nfs-dask report` does.")
 @click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
 @click.option("--run", metavar="RUN", help="A new folder that all workers reach, from which --resume can go on.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
@@ -49,6 +51,7 @@ def fit(
     estimator: SparseClassifier,
     label_column: str | None,
     where: dict[str, list[str]] | None,
+    page: str | None,
     no_cache: bool,
     run: str | None,
     resume: str | None,
@@ -65,7 +68,7 @@ def fit(
     nfs-dask fit mail.zarr spam.model --method multinomial -k 100
     nfs-dask fit mail.zarr spam.model -k 0.001 --alpha 0.1 --workers 2 --memory-limit 1GiB
     nfs-dask fit genes.h5ad tissue.model --label-column tissue --method l1 -k 50
-    nfs-dask fit letters.zarr letters.model --method hybrid
+    nfs-dask fit letters.zarr letters.model --method hybrid --report letters.html
     nfs-dask fit s3://bucket/mail.zarr s3://bucket/spam.model -k 1000 --run s3://bucket/run
     """
     if run is not None and resume is not None:
@@ -76,6 +79,11 @@ def fit(
     keeps(f"what was counted is kept, go on with --resume {run or resume}" if run or resume else "no model was written")
     _check_run(run, resume)
     check_model(model, overwrite)
+    check_output_file(page, overwrite)
+    if page is not None:
+        from nfs_dask.cli.report import check_libraries
+
+        check_libraries()
     started = time.perf_counter()
     dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
     dataset.known_classes()
@@ -83,9 +91,12 @@ def fit(
         estimator.statistic(dataset)  # which looks at all parameters
     with cluster.engine(dataset.source, run or resume) as engine:
         estimator.set_params(engine=engine).fit(dataset)
-    estimator.save(model)
+        estimator.save(model)
+        if page is not None:
+            _write_report(estimator, dataset, page, with_path=not no_cache)
     values = {
         "model": model,
+        "report": page,
         "method": estimator.model_.method,
         "rows": estimator.provenance_["rows"],
         "features": dataset.n_features,
@@ -108,6 +119,20 @@ def fit(
         names = estimator.get_feature_names_out().tolist()
         values["chosen"] = chosen_features(estimator.model_, names)
     answer(values, lambda console: show_fit(values, console))
+
+
+def _write_report(estimator: SparseClassifier, dataset: Dataset, page: str, with_path: bool) -> None:
+    """A page about the model, with a path where what was counted for the fit is enough for it."""
+    from nfs_dask.registry import methods_of_paths
+    from nfs_dask.reports.make_report import path_for, report_of
+
+    with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit has said so
+        kept = with_path and dataset.kept is not None and estimator.statistic(dataset) is not None
+    path = None
+    if kept and estimator.model_.method in methods_of_paths():
+        path, _ = path_for(estimator, dataset, None, estimator.engine)
+    with output_file(page) as file:
+        file.write(report_of(estimator, None, path).html.encode())
 
 
 def _check_run(run: str | None, resume: str | None) -> None:
@@ -142,6 +167,7 @@ def show_fit(values: dict[str, Any], console: Console) -> None:
             f"{values['method']}: {values['k']:,} of {values['features']:,} features, {values['rows']:,} documents\n"
             f"{values['measure']} {values['objective']:,.3f}{sure}\n"
             + (f"theta: {slopes}\n" if slopes else "")
+            + (f"{values['report']} written, a page about the model\n" if values.get("report") else "")
             + f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})"
         ),
         console,

@@ -116,9 +116,7 @@ def check_model(model: Any) -> None:
     check_fitted(model)
 
 
-def _of_rows(
-    model: Any, X: Any, y: Any, label_column: str | None, engine: Engine | None, keep: int
-) -> Evaluation:
+def _of_rows(model: Any, X: Any, y: Any, label_column: str | None, engine: Engine | None, keep: int) -> Evaluation:
     """Of a dataset, or a matrix wherever it lies."""
     if not isinstance(X, Dataset):
         X = open_dataset(X, labels=label_column)

@@ -8,10 +8,11 @@ pictures read on dark pages, too.
 from __future__ import annotations
 
 import io
+import logging
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
-from xml.etree import ElementTree  # noqa: S405 - of what matplotlib has just written
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 from nfs_dask.markup import escaped
 from nfs_dask.plots.display import Display
@@ -20,7 +21,8 @@ from nfs_dask.plots.drawing_axes import check_matplotlib, without_pyplot
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "nfs-dask", "text.usetex": False}
+SCALE = 1.15  # pixels of a page for a point of the picture
+_SETTINGS: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "nfs-dask", "text.usetex": False}
 _FAINT = {"#d0d0d0", "#cccccc", "#b0b0b0"}  # lines of grids and frames of legends
 _FONT = re.compile(r"(?:(?P<style>italic|oblique) )?(?:(?P<weight>bold|\d+) )?(?P<size>[\d.]+)px")
 _REFERENCE = re.compile(r"(?:url\()?#([^)]+)\)?$")
@@ -47,9 +49,14 @@ def inline_svg(draw: Callable[[], Display], name: str, title: str, description: 
     from matplotlib import rc_context
 
     out = io.BytesIO()
-    with mpl_style.context("default", after_reset=True), rc_context(_SETTINGS), without_pyplot():
-        draw().figure_.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    root = ElementTree.fromstring(out.getvalue())  # noqa: S314 - of what matplotlib has just written
+    fonts = logging.getLogger("matplotlib.font_manager")  # tells of fonts, and the page has its own
+    quiet, fonts.disabled = fonts.disabled, True
+    try:
+        with mpl_style.context("default", after_reset=True), rc_context(_SETTINGS), without_pyplot():
+            draw().figure_.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    finally:
+        fonts.disabled = quiet
+    root = ET.fromstring(out.getvalue())  # noqa: S314 - of what matplotlib has just written
     return _Picture(root, name, on_paper).written(title, description)
 
 
@@ -62,7 +69,7 @@ class _Picture:
         self.ids = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(referred))}
 
     def written(self, title: str, description: str) -> str:
-        width = float(self.root.get("width", "460.8pt").removesuffix("pt")) * 4 / 3
+        width = float(self.root.get("width", "460.8pt").removesuffix("pt")) * SCALE
         kind = "nfs-picture nfs-paper" if self.on_paper else "nfs-picture"
         inside = "".join(self._element(child) for child in self.root)
         return (

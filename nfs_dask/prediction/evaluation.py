@@ -12,17 +12,21 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.ingestion.ingest_report import Seen
+from nfs_dask.markup import fragment, html_table, shortened_name
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.coverage import CoverageCounts, Reliability
 from nfs_dask.prediction.coverage import judge as judge_confidence
 from nfs_dask.prediction.hardest import Hardest, hardest_of
 from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, asked_in_turn
+from nfs_dask.sources.chosen_rows import ChosenRows
 from nfs_dask.sources.labels import encode, merge_classes
 
 MOST_NAMED = 5  # labels in a message
+MOST_SHOWN = 20  # classes in a notebook
 NORMAL_95 = 1.959963984540054
 
 
@@ -90,6 +94,18 @@ class Evaluation:
             for label, precision, recall in zip(self.labels.tolist(), self.precision, self.recall, strict=True)
         )
         return f"accuracy {self.accuracy:.4f} (95 % between {low:.4f} and {high:.4f}) on {self.n:,} documents\n{each}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the accuracy, and the classes with most documents."""
+        n, low_high = self.confusion.sum(axis=1), "95 % between {:.4f} and {:.4f}".format(*self.interval)
+        largest = np.sort(np.argsort(-n, kind="stable")[:MOST_SHOWN]).tolist()
+        rows = [
+            [shortened_name(self.labels.tolist()[i]), f"{n[i]:,}", f"{self.precision[i]:.4f}", f"{self.recall[i]:.4f}"]
+            for i in largest
+        ]
+        said = f"accuracy {self.accuracy:.4f} ({low_high}) on {self.n:,} documents"
+        said += "" if len(rows) == len(self.labels) else f"; {len(rows)} of {len(self.labels):,} classes"
+        return fragment(html_table(["class", "documents", "precision", "recall"], rows, said))
 
     @property
     def left_out(self) -> int:
@@ -189,6 +205,8 @@ def evaluate(model: Model, asked: Asked, engine: Engine | None = None, keep: int
     _check_known(found, model.classes)
     if found.left_out:
         warn(str(found.seen), DataWarning)
+    if found.hardest is not None and isinstance(asked, Dataset) and isinstance(asked.source, ChosenRows):
+        return replace(found, hardest=found.hardest.numbered(asked.source.choice))
     return found
 
 

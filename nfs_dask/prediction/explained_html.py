@@ -1,8 +1,8 @@
 """Explained documents as HTML that stands alone: fragments, and the one style that all of them share.
 
 What speaks for the first side is blue above a solid line, what speaks for the other one orange above a dashed line.
-Colors are veils over the page's own background and below its own letters, so they read on light and dark pages. They come
-in a few strengths, so that no element needs a style of its own, which strict pages do not allow.
+Colors are veils over the page's own background and below its own letters, so they read on light and dark pages. They
+come in a few strengths, so that no element needs a style of its own, which strict pages do not allow.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ STYLE = (
 .nfs-explained .nfs-bar.nfs-against { border: 1px dashed #dd7a10; background: rgba(230, 120, 0, .45);
   box-sizing: border-box }
 """
-    + "\n".join(f".nfs-explained .nfs-veil-{i} {{ --nfs-veil: {0.12 + 0.38 * i / VEILS:.3f} }}" for i in range(VEILS + 1))
+    + "\n".join(
+        f".nfs-explained .nfs-veil-{i} {{ --nfs-veil: {0.12 + 0.38 * i / VEILS:.3f} }}" for i in range(VEILS + 1)
+    )
     + "\n"
 )
 
@@ -118,11 +120,12 @@ def _table(document: ExplainedDocument, n: int) -> str:
     )
     said = left_out(document, n)
     more = "" if said is None else f"<p>{escaped(said)}</p>"
-    return f"<table><thead>{head}<th scope='col'>{HEAD[3]}</th><td></td></tr></thead><tbody>{rows}</tbody></table>{more}"
+    return (
+        f"<table><thead>{head}<th scope='col'>{HEAD[3]}</th><td></td></tr></thead><tbody>{rows}</tbody></table>{more}"
+    )
 
 
 def _bar(contribution: float, largest: float) -> str:
     share = min(1.0, abs(contribution) / largest) if largest else float(contribution != 0)
     side = "nfs-against" if contribution < 0 else "nfs-for"
     return f'<svg class="nfs-bar {side}" width="{8 * share:.2f}em" height=".7em" aria-hidden="true"></svg>'
-

@@ -15,7 +15,7 @@ from nfs_dask.documents.document_source import DocumentProblem, shares
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.prediction.model_rows import ReadDocuments, mapping_over
-from nfs_dask.prediction.reader import Reader, TextSource
+from nfs_dask.prediction.reader import TextSource
 from nfs_dask.sources.source import Source
 from nfs_dask.text.ordering import take
 from nfs_dask.text.strings import Strings
@@ -122,7 +122,9 @@ def _rows_of_texts(X: TextSource | ReadDocuments, choice: Choice, engine: Engine
         if len(kept):
             own = _some_texts(read.texts, kept, reader.features.n_regions)
             counter.add(own)
-            rows = Rows(read.numbers[kept], reader.block(counter.finish()), True, _grouped(own, reader.features.n_regions))
+            rows = Rows(
+                read.numbers[kept], reader.block(counter.finish()), True, _grouped(own, reader.features.n_regions)
+            )
             n += len(kept)
         yield rows, read.stop, read.left_out
         if choice.ends_before(read.stop, n):

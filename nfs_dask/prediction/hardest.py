@@ -74,6 +74,14 @@ class Hardest:
         )
         return replace(self, wrong=wrong, unsure=unsure)
 
+    def numbered(self, choice: Any) -> Hardest:
+        """The same, numbered as what rows were chosen from."""
+        wrong, unsure = (
+            tuple(replace(one, number=int(choice.rows(one.number, one.number + 1)[0])) for one in found)
+            for found in (self.wrong, self.unsure)
+        )
+        return replace(self, wrong=wrong, unsure=unsure)
+
     def rows(self) -> list[Rows]:
         """All of them, each once, ascending, as far as they are at hand."""
         found = {one.number: one.rows for one in (*self.wrong, *self.unsure) if one.rows is not None}

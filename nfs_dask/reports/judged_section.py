@@ -18,7 +18,7 @@ from nfs_dask.prediction.explained_document import ExplainedDocument, MarkedText
 from nfs_dask.prediction.explained_html import explanation_html
 from nfs_dask.prediction.explanation import Explanation
 from nfs_dask.prediction.hardest import HardDocument
-from nfs_dask.selection.tabular import several
+from nfs_dask.units import several
 
 MOST_CLASSES = 100  # in tables
 MOST_DRAWN = 30  # in pictures of confusion
@@ -29,7 +29,7 @@ LONGEST = 60
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedSection:
     """What is told of test data."""
 
     headline: str
@@ -40,7 +40,7 @@ class Judged:
     notes: tuple[str, ...] = ()
 
 
-def judged_section(found: Evaluation, explanation: Explanation | None, n_features: int = 8) -> Judged:
+def judged_section(found: Evaluation, explanation: Explanation | None, n_features: int = 8) -> JudgedSection:
     """All of it, of bounded size.
 
     Parameters
@@ -56,7 +56,7 @@ def judged_section(found: Evaluation, explanation: Explanation | None, n_feature
     wrong, unsure = ((), ()) if hardest is None else (hardest.wrong, hardest.unsure)
     room = MOST_BYTES // max(1, len(wrong) + len(unsure))
     low, high = found.interval
-    return Judged(
+    return JudgedSection(
         headline=(
             f"{found.accuracy:.1%} of {several(found.n, 'document', 'documents')} are given their class (95 % between "
             f"{low:.1%} and {high:.1%}). Balanced accuracy, the mean over the classes: {found.balanced_accuracy:.1%}."
@@ -79,7 +79,10 @@ def _tables(found: Evaluation) -> Iterable[str]:
     if len(labels) <= MOST_IN_CONFUSION and len(found.classes) <= MOST_IN_CONFUSION:
         yield html_table(
             ["true class", *(shortened_name(label, LONGEST) for label in found.classes.tolist())],
-            [[label, *(f"{cell:,}" for cell in row)] for label, row in zip(labels, found.confusion.tolist())],
+            [
+                [label, *(f"{cell:,}" for cell in row)]
+                for label, row in zip(labels, found.confusion.tolist(), strict=True)
+            ],
             "Documents of a class (rows) by what was predicted (columns)",
         )
     if found.confidence is not None:
@@ -102,7 +105,7 @@ def _tables(found: Evaluation) -> Iterable[str]:
 def _pictures(found: Evaluation) -> Iterable[str]:
     if max(found.confusion.shape) <= MOST_DRAWN:
         yield inline_svg(
-            lambda: ConfusionDisplay.from_evaluation(found),
+            lambda: ConfusionDisplay.from_evaluation(found, colorbar=False),
             "confusion",
             "Confusion matrix",
             "Documents of each true class by the class they were given; the numbers are in the table.",
@@ -167,4 +170,4 @@ def _beginning(text: MarkedText, length: int) -> MarkedText:
 
 
 def _share(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.4f}"
+    return "-" if np.isnan(value) else f"{value:.4f}"

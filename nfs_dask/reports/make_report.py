@@ -19,22 +19,22 @@ from nfs_dask.estimators.evaluating import check_model, evaluate_closely, explai
 from nfs_dask.estimators.exporting import gains_of
 from nfs_dask.files.outputs import check_writable, parent_of
 from nfs_dask.markup import escaped, facts_list, html_table, shortened_name
+from nfs_dask.models.certificate_text import certificate_in_words, facts_of_choice, number, verdict_of
 from nfs_dask.plots.drawing_axes import check_matplotlib
 from nfs_dask.plots.features_display import FeaturesDisplay
 from nfs_dask.plots.inline_svg import inline_svg
 from nfs_dask.plots.path_display import PathDisplay
 from nfs_dask.prediction.evaluation import Evaluation
 from nfs_dask.prediction.explained_text import signed
-from nfs_dask.reports.certificate_text import certificate_in_words, facts_of_choice, number, verdict_of
-from nfs_dask.reports.judged_section import LONGEST, Judged, judged_section
+from nfs_dask.reports.judged_section import LONGEST, JudgedSection, judged_section
 from nfs_dask.reports.origin import origin_of, passes_of
 from nfs_dask.reports.page import check_jinja, page_of
 from nfs_dask.reports.slider import Slider, slider_of
 from nfs_dask.selection.cross_validate import cross_validate
 from nfs_dask.selection.make_path import path as make_path
 from nfs_dask.selection.path_table import Path
-from nfs_dask.selection.tabular import several
 from nfs_dask.selection.validation_table import CrossValidation
+from nfs_dask.units import several
 
 MOST_DOCUMENTS = 100
 MOST_CLASSES = 12  # whose features are shown
@@ -45,7 +45,7 @@ LEAST = 1_000
 
 
 @dataclass(frozen=True)
-class Report:
+class ModelReport:
     """A page about a model. In a notebook it shows itself.
 
     Attributes
@@ -74,7 +74,7 @@ class Report:
             file.write(self.html.encode())
 
     def __repr__(self) -> str:
-        return f"<Report: {len(self.html.encode()):,} bytes of HTML; save(file) writes them>"
+        return f"<ModelReport: {len(self.html.encode()):,} bytes of HTML; save(file) writes them>"
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own, which may run its slider and nothing else."""
@@ -100,7 +100,7 @@ def report(
     encoding: str = DocumentParameters.encoding,
     on_error: OnError = DocumentParameters.on_error,
     engine: Engine | None = None,
-) -> Report:
+) -> ModelReport:
     """One HTML page about a fitted classifier: how sure its choice is, what it goes by, how it does on test data.
 
     The page is complete and small, at most two megabytes whatever the model: it opens from a mail, and fetches nothing.
@@ -116,7 +116,7 @@ def report(
     cross_validation : CrossValidation, optional
         What `nfs_dask.cross_validate` returns, for the accuracy of the k on the slider.
     folds
-        Cross-validate the k on the slider with so many folds, as of `nfs_dask.cross_validate`, where path= is a Dataset.
+        Cross-validate the k on the slider with so many folds, as of `nfs_dask.cross_validate`; for a Dataset as path=.
     title : str, optional
         Of the page.
     n_documents : int, default=10
@@ -128,7 +128,7 @@ def report(
 
     Returns
     -------
-    Report
+    ModelReport
         With `save`, and ``html``.
 
     Examples
@@ -156,8 +156,10 @@ def report(
 
 def check_asked(n_documents: int, path: Any, cross_validation: Any, folds: Any) -> None:
     """Refuse what cannot be told, before anything is read."""
-    if isinstance(n_documents, bool) or not isinstance(n_documents, int | np.integer) or not (
-        0 <= n_documents <= MOST_DOCUMENTS
+    if (
+        isinstance(n_documents, bool)
+        or not isinstance(n_documents, int | np.integer)
+        or not (0 <= n_documents <= MOST_DOCUMENTS)
     ):
         raise InputError(f"n_documents={n_documents!r}; give how many to show, from 0 to {MOST_DOCUMENTS}")
     if path is not None and not isinstance(path, Path | Dataset):
@@ -197,7 +199,7 @@ def report_of(
     cross_validation: CrossValidation | None = None,
     title: str | None = None,
     engine: Engine | None = None,
-) -> Report:
+) -> ModelReport:
     """The page of what is known by now."""
     fitted, alpha = model.model_, model.get_params(deep=False).get("alpha")
     check_same(model, path, cross_validation)
@@ -215,7 +217,7 @@ def report_of(
         "origin_table": facts_list(origin_of(model), "Where the model comes from"),
         "passes_table": _passes(model),
     }
-    return Report(page_of(sections=_sections(slider, judged), **contents))
+    return ModelReport(page_of(sections=_sections(slider, judged), **contents))
 
 
 def check_same(model: Any, path: Path | None, table: CrossValidation | None) -> None:
@@ -238,7 +240,7 @@ def _summary(model: Any, found: Evaluation | None) -> str:
     return said if found is None else f"{said} {found.accuracy:.1%} of {found.n:,} test documents are right."
 
 
-def _sections(slider: Slider | None, judged: Judged | None) -> list[tuple[str, str]]:
+def _sections(slider: Slider | None, judged: JudgedSection | None) -> list[tuple[str, str]]:
     return [
         ("certificate", "How good the choice is"),
         *([("features-by-k", "Each number of features")] if slider else []),
@@ -305,7 +307,7 @@ def _slider(slider: Slider | None, path: Path | None, k: int) -> dict[str, Any]:
         for label, top in start.tops.items()
     ]
     head = list(dict.fromkeys(name for step in slider.steps for name in step.facts))
-    rows = [[f"{step.k:,}", *(step.facts.get(name, "–") for name in head)] for step in slider.steps]
+    rows = [[f"{step.k:,}", *(step.facts.get(name, "-") for name in head)] for step in slider.steps]
     picture = inline_svg(
         lambda: PathDisplay.from_path(path, k if k in path.ks else None),
         "path-picture",

@@ -59,6 +59,6 @@ def _pass(one: Mapping[str, Any]) -> list[str]:
         shortened_name(one["name"], 60),
         format_seconds(one["seconds"]),
         f"{one['share']:.3g}",
-        f"{plan['tasks']:,}" if "tasks" in plan else "–",
-        "–" if peak is None else format_bytes(peak),
+        f"{plan['tasks']:,}" if "tasks" in plan else "-",
+        "-" if peak is None else format_bytes(peak),
     ]

@@ -1,4 +1,4 @@
-"""What moving the slider over k shows: for each k its words, its value and bound, and how good it is on other documents.
+"""What moving the slider over k shows: for each k its words, value and bound, and how good it is on other documents.
 
 All of it is in the page as one compact JSON value of bounded size. A name stands in it once, as supports of different k
 share most of their features.
@@ -16,12 +16,12 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.engine.engine import Engine
 from nfs_dask.markup import shortened_name
+from nfs_dask.models.certificate_text import number
 from nfs_dask.prediction.explained_text import signed
-from nfs_dask.reports.certificate_text import number
 from nfs_dask.selection.models_of_path import tops_of_path
 from nfs_dask.selection.path_table import Path
-from nfs_dask.selection.tabular import several
 from nfs_dask.selection.validation_table import CrossValidation
+from nfs_dask.units import several
 
 MOST_KS = 40
 MOST_LISTED = 200  # features of one k
@@ -85,10 +85,10 @@ class Slider:
 
 
 def escaped_json(value: Any) -> str:
-    """JSON in which no text ends the element that it stands in.
+    r"""JSON in which no text ends the element that it stands in.
 
     >>> escaped_json({"</script>": "&"})
-    '{"\\\\u003c/script\\\\u003e":"\\\\u0026"}'
+    '{"\\u003c/script\\u003e":"\\u0026"}'
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
@@ -97,7 +97,11 @@ def escaped_json(value: Any) -> str:
 
 
 def slider_of(
-    path: Path, k: int, validated: CrossValidation | None = None, alpha: float | None = None, engine: Engine | None = None
+    path: Path,
+    k: int,
+    validated: CrossValidation | None = None,
+    alpha: float | None = None,
+    engine: Engine | None = None,
 ) -> Slider:
     """The slider of a path.
 

@@ -66,10 +66,12 @@ def test_of_texts_come_with_their_texts(tmp_path: Path) -> None:
     texts = ["so funny", "so dull, so long", "funny funny funny " + "x" * MOST_LETTERS, "nothing known"]
     labels = ["good", "bad", "bad", "good"]
     table = tmp_path / "new.jsonl"
-    table.write_text("".join(f'{{"text": "{text}", "label": "{one}"}}\n' for text, one in zip(texts, labels)))
+    table.write_text(
+        "".join(f'{{"text": "{text}", "label": "{one}"}}\n' for text, one in zip(texts, labels, strict=True))
+    )
     for data, y, reading in ((texts, labels, READ), (str(table), None, DocumentParameters("text", None, "label"))):
         found = evaluate_closely(model, data, y, reading, None, keep=2)
-        assert found.hardest is not None and [one.number for one in found.hardest.wrong][0] == 2
+        assert found.hardest is not None and found.hardest.wrong[0].number == 2
         explanation = explain_hardest(model, found)
         assert explanation is not None and explanation.texts is not None
         shown = explanation.of(2).texts[0]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from nfs_dask.models.model import Model
-from nfs_dask.selection.tabular import several
+from nfs_dask.units import several
 
 WHAT_IT_MEANS = {
-    "log likelihood": "The log likelihood says how well the model describes the data it was fitted to; larger is better",
+    "log likelihood": "The log likelihood says how well the model describes the data it was fitted to; larger is "
+    "better",
     "cost": "The cost says how far the data the model was fitted to lie from the centers of their classes; smaller is "
     "better",
     "predicted error": "The predicted error is how often a model of such probabilities is expected to be wrong; "
@@ -27,12 +28,13 @@ def verdict_of(model: Model) -> str:
         return "certified: proved best"
     if model.measure == "predicted error":
         return "found by a search"
-    return f"within {share_lost(model):.2g} of the bound" if share_lost(model) else "close to best"
+    return f"at most {number(evidence.gap)} from the best {model.measure} there can be"
 
 
-def share_lost(model: Model) -> float:
+def _share_lost(model: Model) -> str:
     """The gap as a share of the objective."""
-    return model.evidence.gap / abs(model.evidence.objective) if model.evidence.objective else 0.0
+    share = 100 * model.evidence.gap / (abs(model.evidence.objective) or 1.0)
+    return "less than 0.01 %" if share < 0.01 else f"{share:.2g} %"
 
 
 def facts_of_choice(model: Model) -> list[tuple[str, str]]:
@@ -64,7 +66,7 @@ def certificate_in_words(model: Model) -> list[str]:
     else:
         said.append(
             f"No other choice of {chosen} is better by more than {number(evidence.gap)}, "
-            f"which is {100 * share_lost(model):.2g} % of the {model.measure}. The choice may be the best: "
+            f"which is {_share_lost(model)} of the {model.measure}. The choice may be the best: "
             "it is not proved to be, and no other one can beat it by more than that."
         )
     return [*said, NOT_PROMISED]
