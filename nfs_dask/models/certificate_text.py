@@ -5,9 +5,9 @@ from __future__ import annotations
 from nfs_dask.models.model import Model
 from nfs_dask.units import several
 
+LIKELIHOOD = "log likelihood"
 WHAT_IT_MEANS = {
-    "log likelihood": "The log likelihood says how well the model describes the data it was fitted to; larger is "
-    "better",
+    LIKELIHOOD: "The log likelihood says how well the model describes the data it was fitted to; larger is better",
     "cost": "The cost says how far the data the model was fitted to lie from the centers of their classes; smaller is "
     "better",
     "predicted error": "The predicted error is how often a model of such probabilities is expected to be wrong; "
@@ -56,10 +56,11 @@ def certificate_in_words(model: Model) -> list[str]:
     """The certificate as sentences: what was chosen, how sure that is, and what is not promised."""
     k, m, evidence = len(model.support), model.n_features, model.evidence
     chosen = several(k, "feature", "features")
-    said = [f"The {model.method} model goes by {chosen} of {m:,}. {WHAT_IT_MEANS[model.measure]}."]
+    meaning = WHAT_IT_MEANS[LIKELIHOOD if _is_likelihood(model) else model.measure]
+    said = [f"The {model.method} model goes by {chosen} of {m:,}. {meaning}."]
     if k == m:
         said.append("All features were taken, so that there was nothing to choose.")
-    elif model.method == "hybrid" or evidence.certified:
+    elif evidence.certified:
         said.append(_proved(model, k))
     elif model.measure == "predicted error":
         said.append(f"A search found this choice; another one of {chosen} may have a smaller predicted error.")
@@ -82,10 +83,6 @@ def number(value: float) -> str:
 
 
 def _proved(model: Model, k: int) -> str:
-    if model.method == "hybrid":
-        return (
-            "Its few fitted numbers are the best for these features, which were chosen as those of a multinomial model."
-        )
     return (
         f"It is certified: among all choices of {several(k, 'feature', 'features')} none has a better {model.measure}, "
         "up to rounding. This is proved by a bound that no choice exceeds, and not by trying."
@@ -95,4 +92,9 @@ def _proved(model: Model, k: int) -> str:
 def _bound(model: Model) -> float:
     """What no other choice is better than."""
     evidence = model.evidence
-    return evidence.objective - evidence.gap if model.measure != "log likelihood" else evidence.best
+    return evidence.best if _is_likelihood(model) else evidence.objective - evidence.gap
+
+
+def _is_likelihood(model: Model) -> bool:
+    """Whether the objective is a log likelihood, of whatever it may be."""
+    return model.measure.endswith(LIKELIHOOD)
