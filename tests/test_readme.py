@@ -18,6 +18,7 @@ HYBRID = README.parent / "docs" / "hybrid.md"
 CHOOSING = README.parent / "docs" / "choosing.md"
 EXPLAINING = README.parent / "docs" / "explaining.md"
 PLOTS = README.parent / "docs" / "plots.md"
+REPORT = README.parent / "docs" / "report.md"
 LEAVING = README.parent / "docs" / "leaving.md"
 
 

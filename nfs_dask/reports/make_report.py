@@ -21,7 +21,7 @@ from nfs_dask.files.outputs import check_writable, parent_of
 from nfs_dask.markup import escaped, facts_list, html_table, shortened_name
 from nfs_dask.models.certificate_text import certificate_in_words, facts_of_choice, number, verdict_of
 from nfs_dask.plots.drawing_axes import check_matplotlib
-from nfs_dask.plots.features_display import FeaturesDisplay
+from nfs_dask.plots.features_display import FeaturesDisplay, unit_of
 from nfs_dask.plots.inline_svg import inline_svg
 from nfs_dask.plots.path_display import PathDisplay
 from nfs_dask.prediction.evaluation import Evaluation
@@ -270,7 +270,7 @@ def _features(model: Any) -> dict[str, str]:
     head = ["feature", "speaks for", "weight"]
     if gains is not None:
         head, rows = [*head, "gain"], [[*row, number(gain)] for row, gain in zip(rows, gains, strict=True)]
-    unit = FeaturesDisplay.unit_of(fitted.method)
+    unit = unit_of(fitted.method)
     picture = inline_svg(
         lambda: FeaturesDisplay(features=shown, unit=unit).plot(),
         "features-picture",

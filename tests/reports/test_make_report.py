@@ -16,7 +16,6 @@ import pytest
 import scipy.sparse as sp
 
 import nfs_dask as nfs
-from nfs_dask.reports.slider import positions_of
 
 EVIL = "<script>alert(1)</script>"
 MOST = 2_000_000
