@@ -137,6 +137,16 @@ def test_the_page_about_leaving_runs_and_says_what_is_printed(tmp_path, monkeypa
     assert_printed(LEAVING, capsys.readouterr().out + shown)
 
 
+def test_the_page_about_reports_runs(tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    run_python(REPORT)
+    used, _ = run_commands(REPORT)
+    assert set(used) == {"fit", "report"}
+    named = set(re.findall(r"\w+\.html", REPORT.read_text()))
+    assert named == {file.name for file in tmp_path.glob("*.html")}
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_what_the_page_about_leaving_says_of_mlflow_runs(tmp_path, monkeypatch, capsys):
@@ -161,6 +171,7 @@ def test_what_the_page_about_leaving_says_of_mlflow_runs(tmp_path, monkeypatch, 
         "docs/choosing.md",
         "docs/explaining.md",
         "docs/plots.md",
+        "docs/report.md",
         "docs/leaving.md",
         "docs/mathematics.md",
         "docs/design.md",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -76,17 +77,19 @@ def report(
     from nfs_dask.cli.predict import engine_for, opened
     from nfs_dask.estimators.loading import load_model
     from nfs_dask.prediction.evaluation import evaluate
-    from nfs_dask.reports.make_report import report_of
+    from nfs_dask.reports.make_report import check_ranks, report_of
 
     check_libraries()
     found: Evaluation | None = None
+    if store is not None:
+        check_ranks(load_model(model))
     if sources:
         estimator, asked = opened(model, sources, columns, labels=True)
         with engine_for(asked, cluster) as engine:
             found = evaluate(estimator.model_, asked, engine, documents)
     else:
         estimator = load_model(model)
-    path, table = _path(estimator, store, folds, cluster)
+    path, table = _path(estimator, store, columns.label_column, folds, cluster)
     made = report_of(estimator, found, path, table, title)
     with output_file(place) as file:
         file.write(made.html.encode())
@@ -127,22 +130,22 @@ def _check_usage(
 ) -> None:
     if folds is not None and store is None:
         raise click.UsageError("--folds cross-validates on training data; name them with --path STORE")
-    if not sources and columns != DocumentParameters():
+    given = columns if store is None else replace(columns, label_column=None)
+    if not sources and given != DocumentParameters():
         raise click.UsageError("options of documents are about test data; name these with --data SOURCE")
 
 
 def _path(
-    estimator: Any, store: str | None, folds: int | str | None, cluster: ClusterOptions
+    estimator: Any, store: str | None, label: str | None, folds: int | str | None, cluster: ClusterOptions
 ) -> tuple[Path | None, CrossValidation | None]:
-    """The path of the training data, labelled as they were for the model."""
+    """The path of the training data; of data with other labels than the model's, by the column that was named."""
     if store is None:
         return None, None
     from nfs_dask.dataset import open_dataset
     from nfs_dask.reports.make_report import path_for
 
-    label = (estimator.provenance_.get("columns") or {}).get("label")
     dataset = open_dataset(store)
-    if dataset.classes is None and label is not None:
+    if label is not None and (dataset.classes is None or dataset.classes.tolist() != estimator.classes_.tolist()):
         dataset = open_dataset(store, labels=label)
     with cluster.engine(dataset.source) as engine:
         return path_for(estimator, dataset, folds, engine)

@@ -26,6 +26,7 @@ from nfs_dask.plots.inline_svg import inline_svg
 from nfs_dask.plots.path_display import PathDisplay
 from nfs_dask.prediction.evaluation import Evaluation
 from nfs_dask.prediction.explained_text import signed
+from nfs_dask.registry import method_named
 from nfs_dask.reports.judged_section import LONGEST, JudgedSection, judged_section
 from nfs_dask.reports.origin import origin_of, passes_of
 from nfs_dask.reports.page import check_jinja, page_of
@@ -143,6 +144,8 @@ def report(
     check_asked(n_documents, path, cross_validation, folds)
     check_jinja()
     check_matplotlib()
+    if path is not None:
+        check_ranks(model)
     found = None
     if data is not None:
         reading = DocumentParameters(text_column, regions, label_column, encoding=encoding, on_error=on_error)
@@ -170,6 +173,16 @@ def check_asked(n_documents: int, path: Any, cross_validation: Any, folds: Any) 
         raise InputError("cross_validation= is shown on the slider of a path; give that, too, as path=")
     if folds is not None and not isinstance(path, Dataset):
         raise InputError("folds= is for training data that are given as path=; give cross_validation= instead")
+
+
+def check_ranks(model: Any) -> None:
+    """Refuse a path for a method that has none."""
+    instead = method_named(model.model_.method).instead_of_paths
+    if instead is not None:
+        raise InputError(
+            f"a model of method {model.model_.method!r} does not rank features, so that there is no path of it; leave "
+            f"the path out, or {instead}"
+        )
 
 
 def path_for(
@@ -207,7 +220,9 @@ def report_of(
     judged = None if found is None else judged_section(found, explain_hardest(model, found))
     contents = {
         "version": __version__,
-        "title": title or f"{fitted.method}: {several(len(fitted.support), 'feature', 'features')}",
+        "title": shortened_name(title)
+        if title
+        else f"{fitted.method}: {several(len(fitted.support), 'feature', 'features')}",
         "summary": _summary(model, found),
         "certificate": certificate_in_words(fitted),
         "certificate_table": facts_list(facts_of_choice(fitted), "The choice of features"),

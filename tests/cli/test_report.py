@@ -81,3 +81,24 @@ def test_what_is_missing_is_said_before_the_data_are_read(folder: Path, monkeypa
     said = run("fit", folder / "x.zarr", folder / "no.model", "-k", "6", "--report", folder / "no.html", code=3).output
     assert "nfs-dask[report]" in said and not (folder / "no.model").exists()
     assert "nfs-dask[report]" in run("report", folder / "m", folder / "no.html", code=3).output
+
+
+def test_training_data_take_the_column_of_labels(folder: Path) -> None:
+    import anndata
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    tissue = np.array(["brain", "liver"])[np.arange(60) % 2]
+    X = rng.normal(size=(60, 10)) + (tissue == "liver")[:, None] * np.arange(10)
+    obs = pd.DataFrame({"tissue": tissue}, index=[f"c{i}" for i in range(60)])
+    anndata.AnnData(X=X.astype(np.float64), obs=obs).write_h5ad(folder / "g.h5ad")
+    run("fit", folder / "g.h5ad", folder / "g.model", "-k", "3", "--method", "l2", "--label-column", "tissue")
+    values = as_json("report", folder / "g.model", folder / "g.html", "--path", folder / "g.h5ad",
+                     "--label-column", "tissue")  # fmt: skip
+    assert 3 in values["ks"]
+
+
+def test_a_path_of_what_has_none_is_refused_at_once(folder: Path) -> None:
+    run("fit", folder / "x.zarr", folder / "h.model", "--method", "hybrid")
+    said = run("report", folder / "h.model", folder / "h.html", "--path", folder / "x.zarr", code=3).output
+    assert "does not rank features" in said and not (folder / "h.html").exists()
