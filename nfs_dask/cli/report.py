@@ -62,7 +62,7 @@ def report(
     With --data it says how often the model is right about documents whose labels are known, and shows those it got most
     wrong and was least sure of, with their words marked; they are read as evaluate reads them. With --path it has a
     slider over about 30 numbers of features, and what each of them gains; with --folds also how often models of so many
-    features are right about documents they were not fitted to.
+    features are right about documents they were not fitted to. --label-column is for the training data, too.
 
     \b
     nfs-dask report spam.model spam.html

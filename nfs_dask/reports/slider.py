@@ -152,11 +152,8 @@ def _step(record: dict[str, Any], tops: Tops, accuracy: tuple[float, float] | No
 
 def _in_words(record: dict[str, Any], sure: str, accuracy: tuple[float, float] | None) -> str:
     said = f"{several(record['k'], 'feature gains', 'features gain')} {number(record['value'])}"
-    if sure == "certified":
-        said += ", and no other choice gains more"
-    else:
-        said += f", and no choice gains more than {number(record['bound'])}"
-        said += ", which is within a millionth" if sure == "close" else ""
+    said += f"; no choice of so many gains more than {number(record['bound'])}"
+    said += {"certified": ": certified, the best there is", "close": ", within a millionth of it", "no": ""}[sure]
     if accuracy is None:
         return f"{said}."
     return f"{said}. Accuracy in cross-validation: {accuracy[0]:.1%}, with a standard error of {accuracy[1]:.1%}."

@@ -89,3 +89,28 @@ def test_unknown_labels_and_rows_without_one_are_not_compared(tmp_path: Path) ->
 def test_nothing_is_kept_unless_it_is_asked_for() -> None:
     X, y = documents(2, 60)
     assert nfs.evaluate(nfs.SparseMultinomialNB(k=12).fit(X, y), X, y).hardest is None
+
+
+def test_are_the_same_on_workers(cluster: Any, tmp_path: Path) -> None:
+    X, y = documents(3)
+    store = nfs.ingest(X, tmp_path / "x.zarr", labels=y, block_bytes=2000)
+    model = nfs.SparseMultinomialNB(k=12).fit(store)
+    here, there = (
+        evaluate_closely(model, store, None, READ, engine, keep=6)
+        for engine in (nfs.SerialEngine(), nfs.DaskEngine(cluster))
+    )
+    assert here.hardest is not None and there.hardest is not None and here.hardest.seen == 500
+    for mine, theirs in ((here.hardest.wrong, there.hardest.wrong), (here.hardest.unsure, there.hardest.unsure)):
+        assert [(one.number, one.label, one.off) for one in mine] == [(o.number, o.label, o.off) for o in theirs]
+    explained = [explain_hardest(model, found) for found in (here, there)]
+    assert explained[0] is not None and explained[1] is not None and str(explained[0]) == str(explained[1])
+
+
+def test_what_is_kept_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    import pickle
+
+    X, y = documents(2, 4000)
+    model = nfs.SparseMultinomialNB(k=12).fit(X, y)
+    few, many = (evaluate_closely(model, X[:n], y[:n], READ, None, keep=5).hardest for n in (200, 4000))
+    assert many is not None and len(many.wrong) == len(many.unsure) == 5
+    assert len(pickle.dumps(many)) < 2 * len(pickle.dumps(few)) < 100_000

@@ -269,10 +269,10 @@ def test_it_stays_small_whatever_the_model(tmp_path: Any) -> None:
     fitted = nfs.SparseBernoulliNB(k=12_000).fit(X, np.array([f"{c:04}" + "λ" * 500 for c in range(150)])[y])
     made = nfs.report(fitted, X[:50], fitted.classes_[y[:50]])
     assert len(made.html.encode()) < MOST
-    long = ["z" * 300 + f" {'word ' * 3000} x{i % 7}" for i in range(40)]
+    long = ["z" * 300 + f" {'word ' * 800} x{i % 7}" for i in range(40)]
     texts = nfs.ingest(long, tmp_path / "x.zarr", labels=["a", "b"] * 20, ngrams=(1, 3))
     plain = nfs.SparseMultinomialNB(k="all").fit(texts)
-    made = nfs.report(plain, long, ["b", "a"] * 20, path=texts, n_documents=100)
+    made = nfs.report(plain, long, ["b", "a"] * 20, path=texts, n_documents=40)
     assert len(made.html.encode()) < MOST
     Page(made.html)
 
