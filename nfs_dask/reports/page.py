@@ -35,7 +35,7 @@ def page_of(**contents: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    style, script = f"\n{_template(STYLES)}{STYLE}", f"\n{_template(SCRIPT)}"
+    style, script = f"\n{STYLE}{_template(STYLES)}", f"\n{_template(SCRIPT)}"
     policy = (
         f"default-src 'none'; style-src '{_hashed(style)}'; script-src '{_hashed(script)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
