@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from nfs_dask.ingestion.ingest import ingest
     from nfs_dask.methods.predicted_error import predict_error
     from nfs_dask.prediction.coverage import accuracy_coverage
+    from nfs_dask.reports.make_report import report
     from nfs_dask.selection.cross_validate import cross_validate
     from nfs_dask.selection.make_path import path
 
@@ -66,6 +67,7 @@ _HOME = {
     "path": "nfs_dask.selection.make_path",
     "plan": "nfs_dask.dataset",
     "predict_error": "nfs_dask.methods.predicted_error",
+    "report": "nfs_dask.reports.make_report",
 }
 
 _PARTS = frozenset({"plots"})  # public names that are kept together, in a module
@@ -98,6 +100,7 @@ __all__ = [
     "path",
     "plan",
     "predict_error",
+    "report",
 ]
 
 

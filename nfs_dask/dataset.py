@@ -14,6 +14,7 @@ from nfs_dask.engine.reduction import Reduction
 from nfs_dask.engine.schedule import Schedule
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
+from nfs_dask.markup import facts_list, fragment, shortened_name
 from nfs_dask.sources.chosen_rows import rows_where
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
@@ -21,6 +22,8 @@ from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.store.cache import Kept
 from nfs_dask.store.text_facts import TextFacts
+
+MOST_NAMED = 10  # classes in a notebook
 
 
 class Dataset:
@@ -98,6 +101,23 @@ class Dataset:
         where = "" if self.location is None else f" at {self.location}"
         rows = f"{self.n_rows:,}" if self.n_rows >= 0 else "unknown"
         return f"<Dataset{where}: {rows} rows x {self.n_features:,} features{entries}, {classes}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what is known without reading."""
+        classes = None if self.classes is None else self.classes.tolist()
+        named = "none" if classes is None else ", ".join(shortened_name(label, 40) for label in classes[:MOST_NAMED])
+        more = f" and {len(classes) - MOST_NAMED:,} more" if classes is not None and len(classes) > MOST_NAMED else ""
+        facts = {
+            "at": self.location,
+            "rows": f"{self.n_rows:,}" if self.n_rows >= 0 else "unknown",
+            "features": f"{self.n_features:,}",
+            "entries": None if self.nnz is None else f"{self.nnz:,}",
+            "values": self.kind,
+            "classes": named + more,
+            "fingerprint": self.fingerprint,
+        }
+        known = [(name, value) for name, value in facts.items() if value is not None]
+        return fragment(facts_list(known, "Dataset"))
 
     @property
     def statistics(self) -> Kept | None:

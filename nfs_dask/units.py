@@ -64,3 +64,13 @@ def format_seconds(s: float) -> str:
         return f"{s:.0f} s"
     minutes = round(s / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def several(n: float, one: str, many: str) -> str:
+    """A number of things in words.
+
+    >>> several(1, "value", "values"), several(2.05, "read", "reads"), several(1200, "row", "rows")
+    ('1 value', '2.05 reads', '1,200 rows')
+    """
+    number = f"{n:,}" if isinstance(n, int) else f"{n:g}"
+    return f"{number} {one if n == 1 else many}"

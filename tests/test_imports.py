@@ -48,6 +48,7 @@ SKLEARN = {
     "sources/svmlight.py",
 }
 HOMES = {
+    "jinja2": lambda file: file.startswith("reports/"),
     "matplotlib": lambda file: file.startswith("plots/"),
     "zarr": lambda file: file.startswith("store/") or file == "sources/zarr.py",
     "dask": DASK.__contains__,

@@ -19,6 +19,7 @@ HYBRID = README.parent / "docs" / "hybrid.md"
 CHOOSING = README.parent / "docs" / "choosing.md"
 EXPLAINING = README.parent / "docs" / "explaining.md"
 PLOTS = README.parent / "docs" / "plots.md"
+REPORT = README.parent / "docs" / "report.md"
 LEAVING = README.parent / "docs" / "leaving.md"
 
 
@@ -155,6 +156,16 @@ def test_names_on_the_page_about_scikit_learn_are_there():
         assert re.search(rf"[(, ]{name}=", there), name
 
 
+def test_the_page_about_reports_runs(tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    run_python(REPORT)
+    used, _ = run_commands(REPORT)
+    assert set(used) == {"fit", "report"}
+    named = set(re.findall(r"\w+\.html", REPORT.read_text()))
+    assert named == {file.name for file in tmp_path.glob("*.html")}
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_what_the_page_about_leaving_says_of_mlflow_runs(tmp_path, monkeypatch, capsys):
@@ -179,6 +190,7 @@ def test_what_the_page_about_leaving_says_of_mlflow_runs(tmp_path, monkeypatch, 
         "docs/choosing.md",
         "docs/explaining.md",
         "docs/plots.md",
+        "docs/report.md",
         "docs/leaving.md",
         "docs/from-scikit-learn.md",
         "docs/mathematics.md",

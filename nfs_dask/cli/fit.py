@@ -20,7 +20,7 @@ from nfs_dask.cli.output import (
     show_line,
     table,
 )
-from nfs_dask.cli.places import check_model, overwrite_option
+from nfs_dask.cli.places import check_model, check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning, ResumeError
 from nfs_dask.units import format_seconds
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @method_options
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
 @where_option
+@click.option("--report", "page", metavar="FILE", help="Also write a page about the model, as `nfs-dask report` does.")
 @click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
 @click.option("--run", metavar="RUN", help="A new folder that all workers reach, from which --resume can go on.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
@@ -52,6 +53,7 @@ def fit(
     estimator: SparseClassifier,
     label_column: str | None,
     where: dict[str, list[str]] | None,
+    page: str | None,
     no_cache: bool,
     run: str | None,
     resume: str | None,
@@ -73,7 +75,7 @@ def fit(
     nfs-dask fit mail.zarr spam.model -k 0.001 --alpha 0.1 --workers 2 --memory-limit 1GiB
     nfs-dask fit genes.h5ad tissue.model --label-column tissue --method l1 -k 50
     nfs-dask fit mail.zarr spam.model -k 100 --class-weight balanced --class-prior spam=0.2,ham=0.8
-    nfs-dask fit letters.zarr letters.model --method hybrid
+    nfs-dask fit letters.zarr letters.model --method hybrid --report letters.html
     nfs-dask fit s3://bucket/mail.zarr s3://bucket/spam.model -k 1000 --run s3://bucket/run
     nfs-dask fit mail.zarr spam.model -k 1000 --workers 4 --run run --detach
     nfs-dask status run --watch
@@ -85,6 +87,11 @@ def fit(
         raise click.UsageError("--detach needs a folder to report to; name one with --run RUN")
     _check_run(run, resume)
     check_model(model, overwrite)
+    check_output_file(page, overwrite)
+    if page is not None:
+        from nfs_dask.cli.report import check_libraries
+
+        check_libraries()
     if detach:
         assert folder is not None
         begun = start_detached(folder)
@@ -96,10 +103,15 @@ def fit(
     from nfs_dask.engine.driver import driving
 
     with driving(folder, command):
-        dataset = _fitted(estimator, store, label_column, where, no_cache, cluster, folder)
-        estimator.save(model)
+        dataset = _opened(estimator, store, label_column, where, no_cache)
+        with cluster.engine(dataset.source, folder) as engine:
+            estimator.set_params(engine=engine).fit(dataset)
+            estimator.save(model)
+            if page is not None:
+                _write_report(estimator, dataset, page, with_path=not no_cache)
     values = {
         "model": model,
+        "report": page,
         "method": estimator.model_.method,
         "rows": estimator.provenance_["rows"],
         "features": dataset.n_features,
@@ -126,25 +138,35 @@ def fit(
     answer(values, lambda console: show_fit(values, console))
 
 
-def _fitted(
+def _opened(
     estimator: SparseClassifier,
     store: str,
     label_column: str | None,
     where: dict[str, list[str]] | None,
     no_cache: bool,
-    cluster: ClusterOptions,
-    folder: str | None,
 ) -> Dataset:
-    """The dataset that the estimator has been fitted to."""
+    """The data to fit the estimator to; all of its parameters have been looked at."""
     from nfs_dask.dataset import open_dataset
 
     dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
     dataset.known_classes()
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit says so
-        estimator.statistic(dataset)  # which looks at all parameters
-    with cluster.engine(dataset.source, folder) as engine:
-        estimator.set_params(engine=engine).fit(dataset)
+        estimator.statistic(dataset)
     return dataset
+
+
+def _write_report(estimator: SparseClassifier, dataset: Dataset, page: str, with_path: bool) -> None:
+    """A page about the model, with a path where what was counted for the fit is enough for it."""
+    from nfs_dask.registry import methods_of_paths
+    from nfs_dask.reports.make_report import path_for, report_of
+
+    with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit has said so
+        kept = with_path and dataset.kept is not None and estimator.statistic(dataset) is not None
+    path = None
+    if kept and estimator.model_.method in methods_of_paths():
+        path, _ = path_for(estimator, dataset, None, estimator.engine)
+    with output_file(page) as file:
+        file.write(report_of(estimator, None, path).html.encode())
 
 
 def _check_run(run: str | None, resume: str | None) -> None:
@@ -187,6 +209,7 @@ def show_fit(values: dict[str, Any], console: Console) -> None:
             f"{values['method']}: {values['k']:,} of {values['features']:,} features, {values['rows']:,} documents\n"
             f"{values['measure']} {values['objective']:,.3f}{sure}\n"
             + (f"theta: {slopes}\n" if slopes else "")
+            + (f"{values['report']} written, a page about the model\n" if values.get("report") else "")
             + f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})"
         ),
         console,

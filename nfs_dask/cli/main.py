@@ -17,6 +17,7 @@ from nfs_dask.cli.output import reporting
 from nfs_dask.cli.path import path
 from nfs_dask.cli.plan import plan
 from nfs_dask.cli.predict import evaluate, predict
+from nfs_dask.cli.report import report
 from nfs_dask.cli.sql import sql
 from nfs_dask.cli.status import status
 
@@ -58,6 +59,7 @@ def cli() -> None:
     nfs-dask evaluate spam.model test.csv --label-column folder
     nfs-dask predict spam.model new.csv               the class of each document
     nfs-dask explain spam.model 'Win a cheap watch'   which words speak for it, and how much
+    nfs-dask report spam.model spam.html --data test.csv --label-column folder
     nfs-dask features spam.model --out words.csv      what the model goes by
     nfs-dask sql spam.model --table words             the model, for a database
 
@@ -66,5 +68,5 @@ def cli() -> None:
     """
 
 
-for command in (demo, ingest, info, plan, path, fit, status, predict, evaluate, explain, features, sql, doctor):
+for command in (demo, ingest, info, plan, path, fit, status, predict, evaluate, explain, report, features, sql, doctor):
     cli.add_command(command)

@@ -70,7 +70,7 @@ def predict(
     tally = PredictedRows(estimator, asked, keep, all_probabilities)
     if isinstance(asked, Dataset):
         check_features(estimator, asked)
-    with _engine_for(asked, cluster) as engine:
+    with engine_for(asked, cluster) as engine:
         parts = tally.parts(engine)
         if out is not None:
             _write_csv(out, tally.lines(parts))
@@ -106,7 +106,7 @@ def opened(
     return estimator, open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
 
 
-def _engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager[Engine]:
+def engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager[Engine]:
     """The engine that was asked for, or suits what is read."""
     from nfs_dask.dataset import Dataset
 
@@ -185,7 +185,7 @@ def evaluate(model: str, sources: tuple[str, ...], columns: DocumentParameters, 
     estimator, asked = opened(model, sources, columns, labels=True)
     from nfs_dask.prediction.evaluation import evaluate
 
-    with _engine_for(asked, cluster) as engine:
+    with engine_for(asked, cluster) as engine:
         values = evaluate(estimator.model_, asked, engine).to_json()
     answer(values, lambda console: _show_evaluation(values, console))
 

@@ -22,6 +22,7 @@ from nfs_dask.errors import InputError, PlanError
 from nfs_dask.estimators.exporting import ExportingMixin
 from nfs_dask.estimators.inputs import check_fitted, numeric
 from nfs_dask.estimators.naming import KnownNames, StoredNames, known_names, stored_names
+from nfs_dask.estimators.notebook_view import NotebookMixin
 from nfs_dask.estimators.plain import plain, restored
 from nfs_dask.estimators.predicting import PredictingMixin
 from nfs_dask.estimators.selecting import SelectingMixin
@@ -41,7 +42,14 @@ MOST_COUNTS = 1 << 30  # bytes of a statistic that are held in memory; a wider o
 
 
 class SparseClassifier(
-    PredictingMixin, SelectingMixin, ExportingMixin, ClassifierMixin, TransformerMixin, BaseEstimator, ABC
+    PredictingMixin,
+    SelectingMixin,
+    ExportingMixin,
+    NotebookMixin,
+    ClassifierMixin,
+    TransformerMixin,
+    BaseEstimator,
+    ABC,
 ):
     """A classifier over k features that are chosen together with its parameters."""
 

@@ -20,6 +20,9 @@ from nfs_dask.estimators.classifier import SparseClassifier
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric, one_column, reader_of, rows_of
 from nfs_dask.prediction import evaluation
 from nfs_dask.prediction.evaluation import Evaluation, judged
+from nfs_dask.prediction.explained_rows import Choice, chosen_rows
+from nfs_dask.prediction.explaining import explain_lots
+from nfs_dask.prediction.explanation import Explanation
 from nfs_dask.prediction.model_rows import ReadDocuments
 from nfs_dask.prediction.scoring import score
 from nfs_dask.sources.labels import encode
@@ -71,22 +74,40 @@ def evaluate(
     >>> nfs.evaluate(model, X, ["tea", "coffee", "coffee", "coffee"]).accuracy
     0.75
     """
-    _check_model(model)
-    engine = model.engine if engine is None else engine
     reading = DocumentParameters(text_column, regions, label_column, encoding=encoding, on_error=on_error)
-    if y is not None and label_column is not None:
+    return evaluate_closely(model, X, y, reading, engine, keep=0)
+
+
+def evaluate_closely(
+    model: Any, X: Any, y: Any, reading: DocumentParameters, engine: Engine | None, keep: int
+) -> Evaluation:
+    """The same, with so many documents that were hardest."""
+    check_model(model)
+    engine = model.engine if engine is None else engine
+    if y is not None and reading.label_column is not None:
         raise InputError("y= and label_column= both say what the labels are; give one of them")
     if isinstance(X, Dataset):
         _refuse_reading(reading, X)
-        return _of_rows(model, X, y, label_column, engine)
+        return _of_rows(model, X, y, reading.label_column, engine, keep)
     X = listed(unwrapped(X))
     if is_documents(X, reading):
-        return _of_documents(model, X, y, reading, engine)
+        return _of_documents(model, X, y, reading, engine, keep)
     _refuse_reading(reading, X)
-    return _of_rows(model, numeric(X), y, label_column, engine)
+    return _of_rows(model, numeric(X), y, reading.label_column, engine, keep)
 
 
-def _check_model(model: Any) -> None:
+def explain_hardest(model: Any, found: Evaluation) -> Explanation | None:
+    """Why the documents that were hardest were taken for what they were; None where none were kept."""
+    lots = [] if found.hardest is None else found.hardest.rows()
+    if not lots:
+        return None
+    names = getattr(model, "_names", None)
+    reader = reader_of(model) if lots[0].texts is not None else None
+    return explain_lots(lots, model.model_, None if names is None else names.names, reader)
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is no fitted classifier of ours."""
     if not isinstance(model, SparseClassifier):
         raise InputError(
             f"the model is {a_type(model)}; give a fitted estimator of this package: the last step of a Pipeline, with "
@@ -95,7 +116,7 @@ def _check_model(model: Any) -> None:
     check_fitted(model)
 
 
-def _of_rows(model: Any, X: Any, y: Any, label_column: str | None, engine: Engine | None) -> Evaluation:
+def _of_rows(model: Any, X: Any, y: Any, label_column: str | None, engine: Engine | None, keep: int) -> Evaluation:
     """Of a dataset, or a matrix wherever it lies."""
     if not isinstance(X, Dataset):
         X = open_dataset(X, labels=label_column)
@@ -103,23 +124,25 @@ def _of_rows(model: Any, X: Any, y: Any, label_column: str | None, engine: Engin
         raise InputError(f"label_column={label_column!r} was given with a Dataset; name it where that is opened")
     asked = X if y is None else Dataset(open_source(X.source, one_column(y)), X.location)
     check_features(model, asked)
-    return evaluation.evaluate(model.model_, asked, engine)
+    return evaluation.evaluate(model.model_, asked, engine, keep)
 
 
-def _of_documents(model: Any, X: Any, y: Any, reading: DocumentParameters, engine: Engine | None) -> Evaluation:
+def _of_documents(
+    model: Any, X: Any, y: Any, reading: DocumentParameters, engine: Engine | None, keep: int
+) -> Evaluation:
     """Of texts: read piece by piece where they bring their labels."""
     reader = reader_of(model)
     if y is not None:
-        return _of_given_labels(model, X, y, reading)
+        return _of_given_labels(model, X, y, reading, keep)
     if is_collection(X):
-        return _of_given_labels(model, *_lazy_columns(model, X, reading))
+        return _of_given_labels(model, *_lazy_columns(model, X, reading), keep)
     if len(reader.features.regions) > 1 and reading.text_column is None and reading.regions is None:
         reading = replace(reading, regions=list(reader.features.regions))
     documents = open_documents(X, reading)
-    return evaluation.evaluate(model.model_, ReadDocuments(documents, reader), engine)
+    return evaluation.evaluate(model.model_, ReadDocuments(documents, reader), engine, keep)
 
 
-def _of_given_labels(model: Any, X: Any, y: Any, reading: DocumentParameters) -> Evaluation:
+def _of_given_labels(model: Any, X: Any, y: Any, reading: DocumentParameters, keep: int) -> Evaluation:
     """Of texts at hand, with labels beside them."""
     if isinstance(X, (str, os.PathLike)) or any(isinstance(one, os.PathLike) for one in _members(X)):
         raise InputError("y= was given, and X is files, whose labels are in them; name their column as label_column=")
@@ -128,7 +151,11 @@ def _of_given_labels(model: Any, X: Any, y: Any, reading: DocumentParameters) ->
     scores = score(rows_of(model, texts), model.model_, "scores", model.engine)
     scores, y = (values.compute() if is_collection(values) else values for values in (scores, unwrapped(y, "y")))
     labels, codes = encode(one_column(y), len(scores))
-    return judged(model.model_, np.asarray(scores), labels, codes)
+    found = judged(model.model_, np.asarray(scores), labels, codes, keep)
+    if found.hardest is None or is_collection(texts):
+        return found
+    rows = chosen_rows(rows_of(model, texts), Choice.of(found.hardest.numbers), model.engine)
+    return replace(found, hardest=found.hardest.beside(rows))
 
 
 def _lazy_columns(model: Any, X: Any, reading: DocumentParameters) -> tuple[Any, Any, DocumentParameters]:

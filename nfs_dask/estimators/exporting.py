@@ -40,7 +40,7 @@ class ExportingMixin:
         out, and so are gains of `HybridNB`, which has none, and counts of centers.
         """
         check_fitted(self)
-        return data_frame(feature_columns(self.model_, self._selected_names(), self._gains(), self._counted_support()))
+        return data_frame(feature_columns(self.model_, self._selected_names(), gains_of(self), self._counted_support()))
 
     def to_sql(
         self,
@@ -210,14 +210,6 @@ class ExportingMixin:
             refuse_hashes(self.model_.text.settings)
         return self._selected_names()
 
-    def _gains(self) -> Array | None:
-        """Of the selected features; None where there are none at hand."""
-        try:
-            scores = getattr(self, "scores_", None)
-        except InputError:
-            return None
-        return None if scores is None else np.asarray(scores)[self.model_.support]
-
     def _counted_support(self) -> tuple[str, Array] | None:
         """What was counted of the selected features, and what it is called; None where it is not at hand."""
         try:
@@ -264,3 +256,12 @@ def settings_of(vectorizer: Any) -> TextSettings:
     if not isinstance(vectorizer, TextVectorizer):
         raise InputError(f"vectorizer={vectorizer!r}; give the TextVectorizer that made the columns of the fit")
     return vectorizer.settings()
+
+
+def gains_of(model: Any) -> Array | None:
+    """Gains of the selected features; None where there are none at hand."""
+    try:
+        scores = getattr(model, "scores_", None)
+    except InputError:
+        return None
+    return None if scores is None else np.asarray(scores)[model.model_.support]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from nfs_dask.errors import InputError
 
 MISSING = 'drawing needs matplotlib, which is not installed; pip install "nfs-dask[plots]"'
 _PANELS = "_nfs_dask_panels"  # what axes remember of the panels in their place: a second display joins them
+
+_unseen: ContextVar[bool] = ContextVar("_unseen", default=False)
 
 
 def check_matplotlib() -> None:
@@ -60,10 +64,25 @@ def panels(
     return np.array(several)
 
 
+@contextmanager
+def without_pyplot() -> Iterator[None]:
+    """New figures are nobody's but the caller's: no window and no notebook shows them."""
+    token = _unseen.set(True)
+    try:
+        yield
+    finally:
+        _unseen.reset(token)
+
+
 def _new_figure(rows: int, columns: int, size: tuple[float, float], heights: Sequence[float] | None) -> Array:
+    grid = {"height_ratios": heights}
+    if _unseen.get():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=size, layout="constrained")
+        return np.asarray(figure.subplots(rows, columns, squeeze=False, gridspec_kw=grid).ravel())
     import matplotlib.pyplot as plt
 
-    grid = {"height_ratios": heights}
     _, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", gridspec_kw=grid)
     return np.asarray(axes.ravel())
 

@@ -107,7 +107,7 @@ class FeaturesDisplay(Display):
         if unknown or not wanted:
             what = f"the model has no class {unknown[0]!r}" if unknown else "classes are empty"
             raise InputError(f"{what}; its classes are {', '.join(map(repr, list(tops)[:5]))}")
-        unit = UNITS.get(model.model_.method, "weight\n(nats per occurrence)")
+        unit = unit_of(model.model_.method)
         return cls(features={label: tops[label] for label in wanted}, unit=unit).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
@@ -194,6 +194,11 @@ class FeaturesDisplay(Display):
         ax.set_ylim(len(texts) - 0.4, -0.6)
         ax.grid(True, axis="x", color="#d0d0d0", linewidth=0.5)
         ax.set_axisbelow(True)
+
+
+def unit_of(method: str) -> str:
+    """What weights of a method are, for the axis."""
+    return UNITS.get(method, "weight\n(nats per occurrence)")
 
 
 def _against(model: Model, n: int) -> dict[Any, list[tuple[str, float]]]:

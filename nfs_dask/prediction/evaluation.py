@@ -6,22 +6,27 @@ References: Wilson (1927), score interval; docs/mathematics.md 9.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.ingestion.ingest_report import Seen
+from nfs_dask.markup import fragment, html_table, shortened_name
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.coverage import CoverageCounts, Reliability
 from nfs_dask.prediction.coverage import judge as judge_confidence
+from nfs_dask.prediction.hardest import Hardest, hardest_of
 from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, asked_in_turn
+from nfs_dask.sources.chosen_rows import ChosenRows
 from nfs_dask.sources.labels import encode, merge_classes
 
 MOST_NAMED = 5  # labels in a message
+MOST_SHOWN = 20  # classes in a notebook
 NORMAL_95 = 1.959963984540054
 
 
@@ -64,11 +69,13 @@ class Evaluation:
     confusion: Array  # (L, C) int64, documents with a label that were given a class
     seen: Seen = field(default_factory=Seen)  # of documents that were read: which were bad, and left out
     confidence: Confidence | None = None  # of models that have probabilities
+    hardest: Hardest | None = None  # documents, where they were asked for
 
     @classmethod
-    def nothing(cls, model: Model) -> Evaluation:
+    def nothing(cls, model: Model, keep: int = 0) -> Evaluation:
         """Of no documents."""
-        return cls(np.zeros(0, np.int64), model.classes, np.zeros((0, model.n_classes), np.int64))
+        hardest = Hardest(keep) if keep else None
+        return cls(np.zeros(0, np.int64), model.classes, np.zeros((0, model.n_classes), np.int64), hardest=hardest)
 
     def __add__(self, other: Evaluation) -> Evaluation:
         same = self.labels.dtype == other.labels.dtype and np.array_equal(self.labels, other.labels)
@@ -77,7 +84,8 @@ class Evaluation:
         for one in (self, other):
             confusion[np.searchsorted(labels, one.labels)] += one.confusion
         confidence = _sum(self.confidence, other.confidence)
-        return Evaluation(labels, self.classes, confusion, self.seen + other.seen, confidence)
+        hardest = _sum(self.hardest, other.hardest)
+        return Evaluation(labels, self.classes, confusion, self.seen + other.seen, confidence, hardest)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -86,6 +94,18 @@ class Evaluation:
             for label, precision, recall in zip(self.labels.tolist(), self.precision, self.recall, strict=True)
         )
         return f"accuracy {self.accuracy:.4f} (95 % between {low:.4f} and {high:.4f}) on {self.n:,} documents\n{each}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the accuracy, and the classes with most documents."""
+        n, low_high = self.confusion.sum(axis=1), "95 % between {:.4f} and {:.4f}".format(*self.interval)
+        largest = np.sort(np.argsort(-n, kind="stable")[:MOST_SHOWN]).tolist()
+        rows = [
+            [shortened_name(self.labels.tolist()[i]), f"{n[i]:,}", f"{self.precision[i]:.4f}", f"{self.recall[i]:.4f}"]
+            for i in largest
+        ]
+        said = f"accuracy {self.accuracy:.4f} ({low_high}) on {self.n:,} documents"
+        said += "" if len(rows) == len(self.labels) else f"; {len(rows)} of {len(self.labels):,} classes"
+        return fragment(html_table(["class", "documents", "precision", "recall"], rows, said))
 
     @property
     def left_out(self) -> int:
@@ -162,7 +182,7 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     return max(0.0, (center - width) / (n + z2)), min(1.0, (center + width) / (n + z2))
 
 
-def evaluate(model: Model, asked: Asked, engine: Engine | None = None) -> Evaluation:
+def evaluate(model: Model, asked: Asked, engine: Engine | None = None, keep: int = 0) -> Evaluation:
     """Compare what a model says of documents with their labels. Nothing grows with the documents.
 
     Parameters
@@ -173,9 +193,12 @@ def evaluate(model: Model, asked: Asked, engine: Engine | None = None) -> Evalua
         A dataset, or documents, with labels; those the model does not know count as mistakes.
     engine
         Where they are read.
+    keep
+        So many documents that were hardest are kept with their entries and texts.
     """
     _check_labelled(asked, model)
-    found = sum(asked_in_turn(judge, asked, model, engine, together=TOGETHER), Evaluation.nothing(model))
+    tasks = asked_in_turn(judge, asked, model, engine, together=TOGETHER, keep=keep)
+    found = sum(tasks, Evaluation.nothing(model, keep))
     if isinstance(asked, ReadDocuments):
         found.seen.check(asked.documents.columns.where)
     if not len(found.labels):
@@ -184,6 +207,8 @@ def evaluate(model: Model, asked: Asked, engine: Engine | None = None) -> Evalua
     _check_known(found, model.classes)
     if found.left_out:
         warn(str(found.seen), DataWarning)
+    if found.hardest is not None and isinstance(asked, Dataset) and isinstance(asked.source, ChosenRows):
+        return replace(found, hardest=found.hardest.numbered(asked.source.choice))
     return found
 
 
@@ -203,7 +228,8 @@ def _check_labelled(asked: Asked, model: Model) -> None:
     _check_comparable(asked.classes, model.classes)
 
 
-def _sum(one: Confidence | None, other: Confidence | None) -> Confidence | None:
+def _sum(one: Any, other: Any) -> Any:
+    """The sum of what may not be there."""
     return other if one is None else one if other is None else one + other
 
 
@@ -249,23 +275,33 @@ def _check_known(found: Evaluation, classes: Array) -> None:
 
 def judge(task: ModelTask) -> Evaluation:
     """One task: what the model says of some rows, beside their labels. Rows without a label do not count."""
-    model, found = task.model, Evaluation.nothing(task.model)
+    model, keep, found = task.model, task.keep, Evaluation.nothing(task.model, task.keep)
     for block, batch in task.read():
         labels, codes, seen = task.rows.classes, block.codes, Seen()
         if batch is not None:
             labels, codes = encode(batch.labels, batch.n_documents)
             seen.note(batch)
         assert labels is not None, "what is compared has labels"
-        found += _judged(model, model.scores(block, task.trusted), labels, codes, seen)
+        scores = model.scores(block, task.trusted)
+        found += _judged(model, scores, labels, codes, seen)
+        if keep:
+            true = _positions(labels, model.classes)
+            found += replace(
+                Evaluation.nothing(model),
+                hardest=hardest_of(scores, codes, true, labels, keep, block, batch, task.trusted),
+            )
     return found
 
 
-def judged(model: Model, scores: Array, labels: Array, codes: Array) -> Evaluation:
+def judged(model: Model, scores: Array, labels: Array, codes: Array, keep: int = 0) -> Evaluation:
     """The same of scores at hand, (n, C); ``codes`` (n,) number the labels, below 0 for documents without one."""
     if not len(labels):
         raise InputError("there are no labels to compare with; give at least one")
     _check_comparable(labels, model.classes)
-    return _judged(model, scores, labels, codes, Seen())
+    found = _judged(model, scores, labels, codes, Seen())
+    if not keep:
+        return found
+    return replace(found, hardest=hardest_of(scores, codes, _positions(labels, model.classes), labels, keep))
 
 
 def _judged(model: Model, scores: Array, labels: Array, codes: Array, seen: Seen) -> Evaluation:

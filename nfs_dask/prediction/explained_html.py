@@ -1,19 +1,23 @@
 """Explained documents as HTML that stands alone: fragments, and the one style that all of them share.
 
 What speaks for the first side is blue above a solid line, what speaks for the other one orange above a dashed line.
-Colors are veils over the page's own background and below its own letters, so they read on light and dark pages.
+Colors are veils over the page's own background and below its own letters, so they read on light and dark pages. They
+come in a few strengths, so that no element needs a style of its own, which strict pages do not allow.
 """
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Sequence
 
+from nfs_dask.markup import escaped
 from nfs_dask.prediction.explained_document import ExplainedDocument, MarkedText, overlaid
 from nfs_dask.prediction.explained_text import HEAD, headline, left_out, signed, sum_in_words
 
-STYLE = """\
+VEILS = 8  # strengths of color
+
+STYLE = (
+    """\
 .nfs-explained { font-family: system-ui, sans-serif; line-height: 1.5; max-width: 60em; margin: 0 0 2em }
 .nfs-explained h3 { font-size: 1.1em; margin: 0 }
 .nfs-explained p { margin: .2em 0; opacity: .8 }
@@ -32,6 +36,11 @@ STYLE = """\
 .nfs-explained .nfs-bar.nfs-against { border: 1px dashed #dd7a10; background: rgba(230, 120, 0, .45);
   box-sizing: border-box }
 """
+    + "\n".join(
+        f".nfs-explained .nfs-veil-{i} {{ --nfs-veil: {0.12 + 0.38 * i / VEILS:.3f} }}" for i in range(VEILS + 1)
+    )
+    + "\n"
+)
 
 
 def explanation_html(documents: Iterable[ExplainedDocument], n: int = 10) -> str:
@@ -44,11 +53,11 @@ def explanation_page(documents: Iterable[ExplainedDocument], title: str, n: int 
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_escaped(title)}</title>\n<style>\n"
+        f"<title>{escaped(title)}</title>\n<style>\n"
         ":root { color-scheme: light dark }\nbody { margin: 2em auto; max-width: 60em; padding: 0 1em }\n"
         "h1 { font: 600 1.3em system-ui, sans-serif }\n"
-        f"{STYLE}</style>\n</head>\n<body>\n<h1>{_escaped(title)}</h1>\n"
-        f"{explanation_html(documents, n)}\n{f'<p>{_escaped(note)}</p>' if note else ''}\n</body>\n</html>\n"
+        f"{STYLE}</style>\n</head>\n<body>\n<h1>{escaped(title)}</h1>\n"
+        f"{explanation_html(documents, n)}\n{f'<p>{escaped(note)}</p>' if note else ''}\n</body>\n</html>\n"
     )
 
 
@@ -59,15 +68,15 @@ def marked_html(document: ExplainedDocument) -> str:
 
 
 def _document(document: ExplainedDocument, n: int) -> str:
-    first, second = map(_escaped, document.sides)
+    first, second = map(escaped, document.sides)
     marked = any(text.marks for text in document.texts)
     legend = (
         f'<p><mark class="nfs-for">solid line</mark>: for {first}; '
         f'<mark class="nfs-against">dashed line</mark>: for {second}</p>'
     )
     parts = [
-        f"<h3>{_escaped(headline(document))}</h3>",
-        f"<p>{_escaped(sum_in_words(document))}</p>",
+        f"<h3>{escaped(headline(document))}</h3>",
+        f"<p>{escaped(sum_in_words(document))}</p>",
         marked_html(document),
         legend if marked else "",
         _table(document, n),
@@ -78,8 +87,8 @@ def _document(document: ExplainedDocument, n: int) -> str:
 def _text(document: ExplainedDocument, text: MarkedText, weights: Sequence[float]) -> str:
     largest = max((abs(weight) for weight in weights if math.isfinite(weight)), default=0.0)
     stretches = [_stretch(document, stretch, over, weights, largest) for stretch, over in overlaid(text)]
-    region = f"<p>{_escaped(text.region)}</p>" if len(document.texts) > 1 and text.region else ""
-    why = f"<p>{_escaped(text.unmarked)}; the table has what it has</p>" if text.unmarked else ""
+    region = f"<p>{escaped(text.region)}</p>" if len(document.texts) > 1 and text.region else ""
+    why = f"<p>{escaped(text.unmarked)}; the table has what it has</p>" if text.unmarked else ""
     return f"{region}<blockquote>{''.join(stretches)}</blockquote>{why}"
 
 
@@ -88,12 +97,12 @@ def _stretch(
 ) -> str:
     """A stretch of a text; the sum of what its features contribute there says how strong its color is."""
     if not over:
-        return _escaped(stretch)
+        return escaped(stretch)
     weight = sum(weights[part] for part in over)
     said = "\n".join(f"{document.parts[part].feature} {signed(weights[part])}" for part in over)
-    veil = 0.12 + 0.38 * (min(1.0, abs(weight) / largest) if largest else 1.0)
+    veil = round(VEILS * (min(1.0, abs(weight) / largest) if largest else 1.0))
     side = "nfs-against" if weight < 0 else "nfs-for"
-    return f'<mark class="{side}" style="--nfs-veil: {veil:.2f}" title="{_escaped(said)}">{_escaped(stretch)}</mark>'
+    return f'<mark class="{side} nfs-veil-{veil}" title="{escaped(said)}">{escaped(stretch)}</mark>'
 
 
 def _table(document: ExplainedDocument, n: int) -> str:
@@ -101,24 +110,22 @@ def _table(document: ExplainedDocument, n: int) -> str:
         return ""
     shown = document.parts[:n]
     largest = max((abs(part.contribution) for part in shown if math.isfinite(part.contribution)), default=0.0)
-    head = f"<tr><th>{HEAD[0]}</th>" + "".join(f'<th class="nfs-number">{name}</th>' for name in HEAD[1:3])
+    numbers = "".join(f'<th scope="col" class="nfs-number">{name}</th>' for name in HEAD[1:3])
+    head = f'<tr><th scope="col">{HEAD[0]}</th>{numbers}'
     rows = "".join(
-        f"<tr><td>{_escaped(part.feature)}</td>"
+        f"<tr><td>{escaped(part.feature)}</td>"
         f'<td class="nfs-number">{part.value:.4g}</td><td class="nfs-number">{signed(part.contribution)}</td>'
-        f"<td>{_escaped(document.side_of(part.contribution))}</td><td>{_bar(part.contribution, largest)}</td></tr>"
+        f"<td>{escaped(document.side_of(part.contribution))}</td><td>{_bar(part.contribution, largest)}</td></tr>"
         for part in shown
     )
     said = left_out(document, n)
-    more = "" if said is None else f"<p>{_escaped(said)}</p>"
-    return f"<table><thead>{head}<th>{HEAD[3]}</th><th></th></tr></thead><tbody>{rows}</tbody></table>{more}"
+    more = "" if said is None else f"<p>{escaped(said)}</p>"
+    return (
+        f"<table><thead>{head}<th scope='col'>{HEAD[3]}</th><td></td></tr></thead><tbody>{rows}</tbody></table>{more}"
+    )
 
 
 def _bar(contribution: float, largest: float) -> str:
     share = min(1.0, abs(contribution) / largest) if largest else float(contribution != 0)
     side = "nfs-against" if contribution < 0 else "nfs-for"
-    return f'<span class="nfs-bar {side}" style="width: {8 * share:.2f}em"></span>'
-
-
-def _escaped(text: str) -> str:
-    """Text as HTML shows it. What no page may hold, such as NUL, is a mark of its own."""
-    return html.escape("".join(c if c >= " " or c in "\t\n\r" else "\ufffd" for c in text))
+    return f'<svg class="nfs-bar {side}" width="{8 * share:.2f}em" height=".7em" aria-hidden="true"></svg>'

@@ -15,7 +15,7 @@ from nfs_dask.documents.document_source import DocumentProblem, shares
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.prediction.model_rows import ReadDocuments, mapping_over
-from nfs_dask.prediction.reader import Reader, TextSource
+from nfs_dask.prediction.reader import TextSource
 from nfs_dask.sources.source import Source
 from nfs_dask.text.ordering import take
 from nfs_dask.text.strings import Strings
@@ -120,9 +120,11 @@ def _rows_of_texts(X: TextSource | ReadDocuments, choice: Choice, engine: Engine
     for read in _read_documents(X, engine) if isinstance(X, ReadDocuments) else _read_texts(X):
         kept, rows = choice.among(read.numbers, n), None
         if len(kept):
-            own = _some_texts(read.texts, kept, reader)
+            own = _some_texts(read.texts, kept, reader.features.n_regions)
             counter.add(own)
-            rows = Rows(read.numbers[kept], reader.block(counter.finish()), True, _grouped(own, reader))
+            rows = Rows(
+                read.numbers[kept], reader.block(counter.finish()), True, _grouped(own, reader.features.n_regions)
+            )
             n += len(kept)
         yield rows, read.stop, read.left_out
         if choice.ends_before(read.stop, n):
@@ -167,14 +169,18 @@ def _read_documents(X: ReadDocuments, engine: Engine | None) -> Iterator[_Read]:
                 first = stop
 
 
-def _some_texts(texts: Strings, documents: Array, reader: Reader) -> Strings:
-    n_regions = reader.features.n_regions
+def texts_of(texts: Strings, documents: Array, n_regions: int) -> list[tuple[str, ...]]:
+    """The texts of some documents, of each one for each region, out of those of all, document after document."""
+    return _grouped(_some_texts(texts, documents, n_regions), n_regions)
+
+
+def _some_texts(texts: Strings, documents: Array, n_regions: int) -> Strings:
     return take(texts, (documents[:, None] * n_regions + np.arange(n_regions)).ravel())
 
 
-def _grouped(texts: Strings, reader: Reader) -> list[tuple[str, ...]]:
-    listed, n = texts.to_list(), reader.features.n_regions
-    return [tuple(listed[i : i + n]) for i in range(0, len(listed), n)]
+def _grouped(texts: Strings, n_regions: int) -> list[tuple[str, ...]]:
+    listed = texts.to_list()
+    return [tuple(listed[i : i + n_regions]) for i in range(0, len(listed), n_regions)]
 
 
 def _rows_of_source(source: Source, choice: Choice) -> _Lots:

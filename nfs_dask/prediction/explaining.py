@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.models.contributions import Contributions, SelectedEntries
 from nfs_dask.models.model import Model, Names
-from nfs_dask.prediction.explained_rows import Choice, Explainable, chosen_rows
+from nfs_dask.prediction.explained_rows import Choice, Explainable, Rows, chosen_rows
 from nfs_dask.prediction.explanation import Explanation
+from nfs_dask.prediction.reader import Reader
 from nfs_dask.prediction.text_marks import TextMarks
 from nfs_dask.sources.source import Source
 
@@ -46,9 +48,29 @@ def explain(
         Where documents in files are read, as far as that takes tasks.
     """
     choice = Choice.of(documents, first)
+    reader = None if isinstance(X, Source) else X.reader
+    return explain_lots(chosen_rows(X, choice, engine), model, names, reader, choice.given)
+
+
+def explain_lots(
+    lots: Iterable[Rows], model: Model, names: Names | None = None, reader: Reader | None = None, order: Any = None
+) -> Explanation:
+    """The same of rows at hand, lot by lot.
+
+    Parameters
+    ----------
+    lots
+        Rows, with their texts or without.
+    model, names
+        As of `explain`.
+    reader
+        Who has read the texts; None: there are none.
+    order
+        Numbers of the rows in the order wanted; None: as they come.
+    """
     numbers, scores = [np.zeros(0, np.int64)], [np.zeros((0, model.n_classes))]
     found, texts, held = [_nothing(model)], list[tuple[str, ...]](), 0
-    for rows in chosen_rows(X, choice, engine):
+    for rows in lots:
         numbers.append(rows.numbers)
         scores.append(model.scores(rows.block, rows.trusted))
         found.append(model.contributions(rows.block, rows.trusted))
@@ -56,9 +78,9 @@ def explain(
         held += found[-1].parts.size
         _refuse_much(held, sum(map(len, numbers)))
     together = np.concatenate(numbers)
-    order = np.arange(len(together)) if choice.given is None else np.searchsorted(together, choice.given)
+    order = np.arange(len(together)) if order is None else np.searchsorted(together, order)
     return _explanation(
-        X,
+        reader,
         model,
         names,
         together[order],
@@ -69,7 +91,7 @@ def explain(
 
 
 def _explanation(
-    X: Explainable,
+    reader: Reader | None,
     model: Model,
     names: Names | None,
     numbers: Array,
@@ -88,7 +110,7 @@ def _explanation(
         columns=columns,
         compared=model.compared,
         texts=None if texts is None else tuple(texts),
-        marking=None if isinstance(X, Source) else TextMarks(X.reader.for_tasks()),
+        marking=None if reader is None else TextMarks(reader.for_tasks()),
     )
 
 

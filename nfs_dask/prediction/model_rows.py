@@ -71,6 +71,7 @@ class ModelTask:
     stop: int
     model: Model
     what: What = "scores"
+    keep: int = 0  # so many of the hardest documents
 
     @property
     def trusted(self) -> bool:
@@ -93,10 +94,11 @@ def asked_in_turn(
     what: What = "scores",
     *,
     together: int | None = None,
+    keep: int = 0,
 ) -> Iterator[Any]:
     """What a function finds in each task, in order; the results of so many tasks, or of all, are held at once."""
     with mapping_over(asked, engine) as mapping:
-        tasks = [ModelTask(*part, model, what) for part in parts_of(asked, mapping)]
+        tasks = [ModelTask(*part, model, what, keep) for part in parts_of(asked, mapping)]
         step = together or max(1, len(tasks))
         for first in range(0, len(tasks), step):
             yield from mapping(function, tasks[first : first + step])

@@ -13,7 +13,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.path_table import Path
-from nfs_dask.selection.tabular import several
+from nfs_dask.units import several
 
 BEND = 0.05  # of all gain; a curve that is nowhere so far above its chord has no elbow to speak of
 

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from abc import ABC, abstractmethod
 
-
-def several(n: float, one: str, many: str) -> str:
-    """A number of things in words.
-
-    >>> several(1, "value", "values"), several(2.05, "read", "reads"), several(1200, "row", "rows")
-    ('1 value', '2.05 reads', '1,200 rows')
-    """
-    number = f"{n:,}" if isinstance(n, int) else f"{n:g}"
-    return f"{number} {one if n == 1 else many}"
+from nfs_dask.markup import fragment, html_table
 
 
 class Tabular(ABC):
@@ -36,7 +27,4 @@ class Tabular(ABC):
 
     def _repr_html_(self) -> str:
         head, *rows = self.cells()
-        top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        caption = html.escape(self.headline)
-        return f"<table><caption>{caption}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+        return fragment(html_table(head, rows, self.headline, numbers=[True] * len(head)))

@@ -17,7 +17,8 @@ from nfs_dask.errors import InputError
 from nfs_dask.methods.procedure import Pass
 from nfs_dask.registry import MEASURES
 from nfs_dask.selection.chosen import Chosen
-from nfs_dask.selection.tabular import Tabular, several
+from nfs_dask.selection.tabular import Tabular
+from nfs_dask.units import several
 
 Rule = Literal["cv", "1se", "near"]
 Measure = Literal["accuracy", "balanced", "log_loss"]

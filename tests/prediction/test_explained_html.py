@@ -61,7 +61,15 @@ def test_nothing_is_loaded_and_sides_differ_by_more_than_color() -> None:
     assert not re.search(r"(src|href)\s*=|url\(|@import|https?:", page)
     assert "solid" in STYLE and "dashed" in STYLE
     classes = [attributes["class"] for tag, attributes in Reading(page).tags if tag == "mark" and "title" in attributes]
-    assert classes == ["nfs-for", "nfs-against"]
+    assert [(one or "").split()[0] for one in classes] == ["nfs-for", "nfs-against"]
+
+
+def test_no_element_has_a_style_of_its_own() -> None:
+    """Pages that allow only the styles they name would not show it."""
+    page = Reading(explanation_page([document()], "title"))
+    assert not any("style" in attributes for _, attributes in page.tags)
+    strengths = {one for _, attributes in page.tags for one in (attributes.get("class") or "").split() if "veil" in one}
+    assert strengths and all(f".{one} {{ --nfs-veil" in STYLE for one in strengths)
 
 
 def test_fragments_need_the_style_once() -> None:

@@ -1,0 +1,344 @@
+"""`report`: one page about a fitted classifier, which opens from a mail and fetches nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nfs_dask._version import __version__
+from nfs_dask.containers import a_type
+from nfs_dask.dataset import Dataset
+from nfs_dask.documents.parameters import DocumentParameters, OnError
+from nfs_dask.engine.engine import Engine
+from nfs_dask.errors import InputError, StoreError
+from nfs_dask.estimators.evaluating import check_model, evaluate_closely, explain_hardest
+from nfs_dask.estimators.exporting import gains_of
+from nfs_dask.files.outputs import check_writable, parent_of
+from nfs_dask.markup import escaped, facts_list, html_table, shortened_name
+from nfs_dask.models.certificate_text import certificate_in_words, facts_of_choice, number, verdict_of
+from nfs_dask.plots.drawing_axes import check_matplotlib
+from nfs_dask.plots.features_display import FeaturesDisplay, unit_of
+from nfs_dask.plots.inline_svg import inline_svg
+from nfs_dask.plots.path_display import PathDisplay
+from nfs_dask.prediction.evaluation import Evaluation
+from nfs_dask.prediction.explained_text import signed
+from nfs_dask.registry import method_named
+from nfs_dask.reports.judged_section import LONGEST, JudgedSection, judged_section
+from nfs_dask.reports.origin import origin_of, passes_of
+from nfs_dask.reports.page import check_jinja, page_of
+from nfs_dask.reports.slider import Slider, slider_of
+from nfs_dask.selection.cross_validate import cross_validate
+from nfs_dask.selection.make_path import path as make_path
+from nfs_dask.selection.path_table import Path
+from nfs_dask.selection.validation_table import CrossValidation
+from nfs_dask.units import several
+
+MOST_DOCUMENTS = 100
+MOST_CLASSES = 12  # whose features are shown
+SHOWN = 15  # features of each class
+POINTS = 30  # values of k of a path that is made for a report
+AROUND = 10  # such a path goes up to so many times the k of the model, and to LEAST at least
+LEAST = 1_000
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """A page about a model. In a notebook it shows itself.
+
+    Attributes
+    ----------
+    html : str
+        All of it; it needs nothing besides.
+    """
+
+    html: str
+
+    def save(self, place: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write it to a file.
+
+        Parameters
+        ----------
+        place
+            The file, or its URL.
+        overwrite
+            Whether a file that is there is replaced.
+        """
+        folder, name = parent_of(os.fspath(place))
+        if folder.exists(name) and not overwrite:
+            raise StoreError(f"{os.fspath(place)} exists; name another file, or replace it with overwrite=True")
+        check_writable(folder)
+        with folder.create(name) as file:
+            file.write(self.html.encode())
+
+    def __repr__(self) -> str:
+        return f"<ModelReport: {len(self.html.encode()):,} bytes of HTML; save(file) writes them>"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, which may run its slider and nothing else."""
+        return (
+            f'<iframe srcdoc="{escaped(self.html)}" sandbox="allow-scripts" title="report" width="100%" height="800">'
+            "</iframe>"
+        )
+
+
+def report(
+    model: Any,
+    data: Any = None,
+    y: Any = None,
+    *,
+    path: Any = None,
+    cross_validation: CrossValidation | None = None,
+    folds: Any = None,
+    title: str | None = None,
+    n_documents: int = 10,
+    label_column: str | None = None,
+    text_column: str | None = None,
+    regions: Sequence[str] | Mapping[str, str] | None = None,
+    encoding: str = DocumentParameters.encoding,
+    on_error: OnError = DocumentParameters.on_error,
+    engine: Engine | None = None,
+) -> ModelReport:
+    """One HTML page about a fitted classifier: how sure its choice is, what it goes by, how it does on test data.
+
+    The page is complete and small, at most two megabytes whatever the model: it opens from a mail, and fetches nothing.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator of this package.
+    data, y
+        Test data, as X and y of `nfs_dask.evaluate`; None: the page says nothing of accuracy.
+    path : Path or Dataset, optional
+        What `nfs_dask.path` returns, for a slider over k; or training data, of which a path of about thirty k is made.
+    cross_validation : CrossValidation, optional
+        What `nfs_dask.cross_validate` returns, for the accuracy of the k on the slider.
+    folds
+        Cross-validate the k on the slider with so many folds, as of `nfs_dask.cross_validate`; for a Dataset as path=.
+    title : str, optional
+        Of the page.
+    n_documents : int, default=10
+        So many documents that the model got most wrong, and was least sure of, are shown with their words marked.
+    label_column, text_column, regions, encoding, on_error
+        How test documents are read, as of `nfs_dask.evaluate`.
+    engine : SerialEngine or DaskEngine, optional
+        Where test data are read, and passes of a path run; None: that of the estimator, else as for a pass.
+
+    Returns
+    -------
+    ModelReport
+        With `save`, and ``html``.
+
+    Examples
+    --------
+    >>> import nfs_dask as nfs
+    >>> X = [[2, 0, 1], [1, 1, 0], [0, 2, 1], [0, 1, 1]]
+    >>> y = ["tea", "tea", "coffee", "coffee"]
+    >>> model = nfs.SparseMultinomialNB(k=2).fit(X, y)
+    >>> nfs.report(model, X, y, path=nfs.path(X, y, method="multinomial")).save("tea.html")  # doctest: +SKIP
+    """
+    check_model(model)
+    check_asked(n_documents, path, cross_validation, folds)
+    check_jinja()
+    check_matplotlib()
+    if path is not None:
+        check_ranks(model)
+    found = None
+    if data is not None:
+        reading = DocumentParameters(text_column, regions, label_column, encoding=encoding, on_error=on_error)
+        found = evaluate_closely(model, data, y, reading, engine, n_documents)
+    elif y is not None:
+        raise InputError("y= are the labels of test data, and there are none; give them as data=")
+    if isinstance(path, Dataset):
+        path, cross_validation = path_for(model, path, folds, engine, cross_validation)
+    return report_of(model, found, path, cross_validation, title, engine)
+
+
+def check_asked(n_documents: int, path: Any, cross_validation: Any, folds: Any) -> None:
+    """Refuse what cannot be told, before anything is read."""
+    if (
+        isinstance(n_documents, bool)
+        or not isinstance(n_documents, int | np.integer)
+        or not (0 <= n_documents <= MOST_DOCUMENTS)
+    ):
+        raise InputError(f"n_documents={n_documents!r}; give how many to show, from 0 to {MOST_DOCUMENTS}")
+    if path is not None and not isinstance(path, Path | Dataset):
+        raise InputError(f"path is {a_type(path)}; give what nfs_dask.path(...) returns, or a Dataset to make one of")
+    if cross_validation is not None and not isinstance(cross_validation, CrossValidation):
+        raise InputError(f"cross_validation is {a_type(cross_validation)}; give what nfs_dask.cross_validate returns")
+    if cross_validation is not None and path is None:
+        raise InputError("cross_validation= is shown on the slider of a path; give that, too, as path=")
+    if folds is not None and not isinstance(path, Dataset):
+        raise InputError("folds= is for training data that are given as path=; give cross_validation= instead")
+
+
+def check_ranks(model: Any) -> None:
+    """Refuse a path for a method that has none."""
+    instead = method_named(model.model_.method).instead_of_paths
+    if instead is not None:
+        raise InputError(
+            f"a model of method {model.model_.method!r} does not rank features, so that there is no path of it; leave "
+            f"the path out, or {instead}"
+        )
+
+
+def path_for(
+    model: Any, data: Dataset, folds: Any, engine: Engine | None, table: CrossValidation | None = None
+) -> tuple[Path, CrossValidation | None]:
+    """A path of about thirty k around that of a model, of the same settings, and how good they are."""
+    k, n = len(model.model_.support), data.n_features
+    ks = np.geomspace(min(2, n), min(n, max(LEAST, AROUND * k)), POINTS)
+    wanted = np.unique([*np.rint(ks).astype(np.int64).tolist(), max(1, min(k, n))]).tolist()
+    given = model.get_params(deep=False)
+    names = ("alpha", "binarize", "covariance", "variance_floor")
+    method = model.model_.method
+    takes = {name: given[name] for name in names if given.get(name) is not None}
+    if method in ("l1", "l2"):
+        takes = {}
+    found = make_path(data, method, wanted, engine=engine, **takes)
+    if folds is not None and table is None:
+        alphas = {"alphas": (takes.pop("alpha"),)} if "alpha" in takes else {}
+        table = cross_validate(data, method=method, ks=wanted, folds=folds, engine=engine, **alphas, **takes)
+    return found, table
+
+
+def report_of(
+    model: Any,
+    found: Evaluation | None,
+    path: Path | None = None,
+    cross_validation: CrossValidation | None = None,
+    title: str | None = None,
+    engine: Engine | None = None,
+) -> ModelReport:
+    """The page of what is known by now."""
+    fitted, alpha = model.model_, model.get_params(deep=False).get("alpha")
+    check_same(model, path, cross_validation)
+    slider = None if path is None else slider_of(path, len(fitted.support), cross_validation, alpha, engine)
+    judged = None if found is None else judged_section(found, explain_hardest(model, found))
+    contents = {
+        "version": __version__,
+        "title": shortened_name(title)
+        if title
+        else f"{fitted.method}: {several(len(fitted.support), 'feature', 'features')}",
+        "summary": _summary(model, found),
+        "certificate": certificate_in_words(fitted),
+        "certificate_table": facts_list(facts_of_choice(fitted), "The choice of features"),
+        **_features(model),
+        **_slider(slider, path, len(fitted.support)),
+        "judged": judged,
+        "origin_table": facts_list(origin_of(model), "Where the model comes from"),
+        "passes_table": _passes(model),
+    }
+    return ModelReport(page_of(sections=_sections(slider, judged), **contents))
+
+
+def check_same(model: Any, path: Path | None, table: CrossValidation | None) -> None:
+    """Refuse a path or a table of another method or other data."""
+    for name, other in (("path", path), ("cross_validation", table)):
+        if other is None:
+            continue
+        mine, theirs = (model.model_.method, model.model_.n_features), (other.method, other.n_features)
+        if mine != theirs or not np.array_equal(model.classes_, other.classes):
+            raise InputError(
+                f"{name} is of method {theirs[0]} over {theirs[1]:,} features in {len(other.classes)} classes, the "
+                f"model of {mine[0]} over {mine[1]:,} in {len(model.classes_)}; give one of the same data and method"
+            )
+
+
+def _summary(model: Any, found: Evaluation | None) -> str:
+    fitted = model.model_
+    said = f"{len(fitted.support):,} of {fitted.n_features:,} features tell {fitted.n_classes:,} classes apart; "
+    said += f"the choice is {verdict_of(fitted)}."
+    return said if found is None else f"{said} {found.accuracy:.1%} of {found.n:,} test documents are right."
+
+
+def _sections(slider: Slider | None, judged: JudgedSection | None) -> list[tuple[str, str]]:
+    return [
+        ("certificate", "How good the choice is"),
+        *([("features-by-k", "Each number of features")] if slider else []),
+        ("features", "Features"),
+        *([("test", "Test data")] if judged else []),
+        *([("wrong", "Most wrong")] if judged and judged.wrong else []),
+        *([("unsure", "Least sure")] if judged and judged.unsure else []),
+        ("origin", "How it was made"),
+    ]
+
+
+def _features(model: Any) -> dict[str, str]:
+    """The features that speak for each class most, as a picture and as a table with their gains where known."""
+    fitted = model.model_
+    known = getattr(model, "_names", None)
+    largest = np.sort(np.argsort(-fitted.class_count, kind="stable")[:MOST_CLASSES])
+    labels = fitted.classes[largest].tolist()
+    tops = fitted.top_features(SHOWN, None if known is None else known.names)
+    shown = {label: [(shortened_name(name, LONGEST), weight) for name, weight in tops[label]] for label in labels}
+    note = "A weight is how much a feature speaks for its class, against the documents of the other ones."
+    if len(labels) < fitted.n_classes:
+        note += f" {len(labels)} of {fitted.n_classes:,} classes are shown, those with most documents."
+    rows = [
+        [name, shortened_name(label, LONGEST), signed(weight)] for label, top in shown.items() for name, weight in top
+    ]
+    gains = _gains_of(model, labels)
+    head = ["feature", "speaks for", "weight"]
+    if gains is not None:
+        head, rows = [*head, "gain"], [[*row, number(gain)] for row, gain in zip(rows, gains, strict=True)]
+    unit = unit_of(fitted.method)
+    picture = inline_svg(
+        lambda: FeaturesDisplay(features=shown, unit=unit).plot(),
+        "features-picture",
+        "Features that speak for each class most",
+        "Bars are as long as weights are large; the table has the same numbers.",
+    )
+    numbers = [False, False, True, True][: len(head)]
+    table = html_table(head, rows, f"Up to {SHOWN} features of each class, the largest weight first", numbers=numbers)
+    return {"features_note": note, "features_picture": picture, "features_table": table}
+
+
+def _gains_of(model: Any, labels: Sequence[Any]) -> list[float] | None:
+    """Gains of the features that are shown, in their order; None where they are not at hand."""
+    gains = gains_of(model)
+    if gains is None:
+        return None
+    fitted, found = model.model_, []
+    margins = dict(zip(fitted.classes.tolist(), fitted.margins(), strict=True))
+    for label in labels:
+        order = np.argsort(-margins[label], kind="stable")[:SHOWN]
+        found += gains[order[margins[label][order] > 0]].tolist()
+    return found
+
+
+def _slider(slider: Slider | None, path: Path | None, k: int) -> dict[str, Any]:
+    if slider is None or path is None:
+        return {"slider": None}
+    start = slider.steps[slider.start]
+    tops = [
+        [
+            shortened_name(label, LONGEST),
+            [(shortened_name(name, LONGEST), "" if np.isnan(weight) else signed(weight)) for name, weight in top],
+        ]
+        for label, top in start.tops.items()
+    ]
+    head = list(dict.fromkeys(name for step in slider.steps for name in step.facts))
+    rows = [[f"{step.k:,}", *(step.facts.get(name, "-") for name in head)] for step in slider.steps]
+    picture = inline_svg(
+        lambda: PathDisplay.from_path(path, k if k in path.ks else None),
+        "path-picture",
+        "Gain of each number of features",
+        "Gains and their bounds over k, above the gaps between them; the table has the numbers.",
+    )
+    return {
+        "slider": slider,
+        "slider_start": tops,
+        "slider_json": slider.to_json(),
+        "path_picture": picture,
+        "path_table": html_table(["k", *head], rows, "What each k gains", numbers=[True] * (1 + len(head))),
+    }
+
+
+def _passes(model: Any) -> str:
+    rows = passes_of(model)
+    head = ["pass", "time", "reads of the data", "tasks", "memory of a process, planned"]
+    return html_table(head, rows, "Passes over the data") if rows else ""
