@@ -186,7 +186,7 @@ def _show_document(document: ExplainedDocument, top: int, console: Console) -> N
         for line in paragraph.wrap(console, min(console.width, WIDEST) - 2):
             line.rstrip()
             console.print("  ", line, sep="", soft_wrap=True)
-    if document.parts:
+    if document.telling:
         console.print(FittedTable(HEAD, cells_of(document, top), [False, True, True, False]))
     if (said := left_out(document, top)) is not None:
         show_line(said, console)

@@ -52,6 +52,11 @@ class ExplainedDocument:
     texts: tuple[MarkedText, ...] = ()
 
     @property
+    def telling(self) -> tuple[Part, ...]:
+        """The parts that contribute anything."""
+        return tuple(part for part in self.parts if part.contribution != 0)
+
+    @property
     def by_features(self) -> float:
         """What all features contribute."""
         return math.fsum(part.contribution for part in self.parts)

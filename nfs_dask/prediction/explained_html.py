@@ -106,9 +106,9 @@ def _stretch(
 
 
 def _table(document: ExplainedDocument, n: int) -> str:
-    if not document.parts:
+    if not document.telling:
         return ""
-    shown = document.parts[:n]
+    shown = document.telling[:n]
     largest = max((abs(part.contribution) for part in shown if math.isfinite(part.contribution)), default=0.0)
     numbers = "".join(f'<th scope="col" class="nfs-number">{name}</th>' for name in HEAD[1:3])
     head = f'<tr><th scope="col">{HEAD[0]}</th>{numbers}'

@@ -25,7 +25,7 @@ def explained_lines(document: ExplainedDocument, n: int = 10) -> Iterator[str]:
     for line in text_paragraphs(document, bracketed(document)):
         yield ""
         yield from _wrapped(line, "  ")
-    if document.parts:
+    if document.telling:
         yield ""
         yield from _table(cells_of(document, n))
     if (said := left_out(document, n)) is not None:
@@ -42,7 +42,7 @@ def headline(document: ExplainedDocument) -> str:
 
 def sum_in_words(document: ExplainedDocument) -> str:
     """What the decision is made of, in one line."""
-    n = len(document.parts)
+    n = len(document.telling)
     by = f"{document.by_features:+.4g} by {n:,} feature{'' if n == 1 else 's'}"
     said = f"{document.compared}: {document.total:+.4g} = {document.base:+.4g} without features, {by}"
     return printable(said).replace("\n", " ")
@@ -50,7 +50,7 @@ def sum_in_words(document: ExplainedDocument) -> str:
 
 def left_out(document: ExplainedDocument, n: int) -> str | None:
     """How many features are not in a table of n; None where all are."""
-    more = len(document.parts) - n
+    more = len(document.telling) - n
     return None if more <= 0 else f"and {more:,} more feature{'' if more == 1 else 's'} that contribute less"
 
 
@@ -63,7 +63,7 @@ def cells_of(document: ExplainedDocument, n: int) -> list[list[str]]:
             signed(part.contribution),
             printable(document.side_of(part.contribution)).replace("\n", r"\n"),
         ]
-        for part in document.parts[:n]
+        for part in document.telling[:n]
     ]
 
 

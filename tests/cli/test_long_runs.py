@@ -261,7 +261,7 @@ def test_a_detached_fit_that_fails_says_why(tmp_path: Path, begin: Callable[...,
     wait_for(lambda: not read_status(tmp_path / "run").live)
     status = as_json("status", tmp_path / "run")
     assert status["state"] == "failed" and "nowhere" in status["message"]
-    assert "nowhere" in (tmp_path / "run" / "driver.log").read_text()
+    wait_for(lambda: "nowhere" in (tmp_path / "run" / "driver.log").read_text())  # which is printed after that
     assert "because" in run("status", tmp_path / "run").stdout
     assert not (tmp_path / "m").exists()
 
