@@ -18,6 +18,7 @@ from tests.helpers.toys import SMALL, example
 
 # Made again, or nobody's, when the power fails.
 SCRATCH = (
+    "driver.json",
     "scratch-",
     ".spool",
     ".nfs-",

@@ -128,11 +128,9 @@ def test_is_kept_without_outputs(path):
     assert not [cell.id for cell in code if cell.outputs or cell.execution_count is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, marks=pytest.mark.slow if i else (), id=path.stem) for i, path in enumerate(NOTEBOOKS)],
-)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_without_complaint_and_finds_what_is_there(path, tmp_path):
     notebook = read(path)
     notebook.cells.append(nbformat.v4.new_code_cell(textwrap.dedent(FOUND[path.stem])))
