@@ -223,7 +223,7 @@ def test_an_interrupted_ingest_leaves_no_store(tmp_path):
     assert os.listdir(tmp_path) == ["many.svmlight"]
 
 
-@pytest.mark.parametrize("working", [False, True])
+@pytest.mark.parametrize("working", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_ctrl_c_in_a_terminal_goes_to_the_workers_too(tmp_path, working):
     arguments = ("demo", "--documents", "3000000", "--workers", "2", "--keep", str(tmp_path / "kept"))
     process = start(*arguments, start_new_session=True)

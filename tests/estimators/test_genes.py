@@ -69,7 +69,7 @@ class Genes:
         return np.sort(sorted(range(self.X.shape[1]), key=lambda i: (-self.gain[i], i))[:k])
 
 
-@pytest.fixture(scope="module", params=["chowdary", "singh"])
+@pytest.fixture(scope="module", params=["chowdary", pytest.param("singh", marks=pytest.mark.slow)])
 def genes(request):
     """A set from NFS_DASK_DATA, or from ../shared/data beside the checkout."""
     with np.load(data_file(f"{request.param}.npz")) as arrays:

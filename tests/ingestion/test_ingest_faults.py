@@ -125,7 +125,10 @@ def test_every_task_run_twice_at_once(
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("forgetful", [False, True], ids=["one after another", "as if it had not finished"])
+@pytest.mark.parametrize(
+    "forgetful",
+    [pytest.param(False, id="one after another", marks=pytest.mark.slow), pytest.param(True, id="as if not finished")],
+)
 def test_every_task_run_twice(
     mail: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgetful: bool
 ) -> None:

@@ -83,7 +83,7 @@ def test_names_and_columns_are_kept(tmp_path, form):
     assert anndata.read_zarr(tmp_path / "s")[got["doublet"].to_numpy() & (got["n_genes"] > 5000).to_numpy()].n_obs == 14
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [FORMS[0], *(pytest.param(form, marks=pytest.mark.slow) for form in FORMS[1:])])
 def test_appended_rows_bring_theirs(tmp_path, form):
     parts = [data_of(45), data_of(30, 45), data_of(60, 75)]
     for i, part in enumerate(parts):

@@ -14,7 +14,7 @@ from tests.helpers import mutating
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("seed", "count"), [(1, 40), *(pytest.param(n, 1000, marks=pytest.mark.slow) for n in range(2, 6))]
+    ("seed", "count"), [(1, 20), *(pytest.param(n, 1000, marks=pytest.mark.slow) for n in range(2, 6))]
 )
 def test_mutations_end_well(seed: int, count: int, tmp_path: Path) -> None:
     command = [sys.executable, mutating.__file__, str(tmp_path), str(seed), str(count)]
