@@ -162,20 +162,23 @@ def about_sum(data):
     return about
 
 
-@kernel
-def first_refused(data, non_negative):
+def first_refused(data: Any, non_negative: bool) -> int:
     """Position of the first value that is not finite, or negative where that is refused; -1 if none."""
-    for first in range(0, len(data), 1024):
-        stop = min(len(data), first + 1024)
-        refused = 0
-        for j in range(first, stop):  # a loop without branches takes several values at a time
-            v = data[j]
-            refused |= (not (v - v == 0)) | (non_negative & (v < 0))
-        if refused:
-            for j in range(first, stop):
-                v = data[j]
-                if not (v - v == 0) or (non_negative and v < 0):
-                    return j
+    if not len(data) or data.dtype.kind in "bu":
+        return -1
+    # numpy takes more values at a time than compiled loops do; to it a NaN is both the smallest and the largest.
+    with np.errstate(invalid="ignore"):
+        low, high = data.min(), 0 if data.dtype.kind == "i" else data.max()
+    finite = np.isfinite(low) and np.isfinite(high)
+    return -1 if finite and not (non_negative and low < 0) else _first_refused(read_only(data), non_negative)
+
+
+@kernel
+def _first_refused(data, non_negative):
+    for j in range(len(data)):
+        v = data[j]
+        if not (v - v == 0) or (non_negative and v < 0):
+            return j
     return -1
 
 
