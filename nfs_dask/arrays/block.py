@@ -187,9 +187,7 @@ def check_labels(block: Block, n_classes: int) -> None:
 
 def check_values(block: Block, kind: Kind) -> None:
     """Refuse values the method cannot take: NaN and infinities always, negative ones unless ``kind`` is signed."""
-    if block.data.dtype.kind in "ub":
-        return
-    bad = kernels.first_refused(kernels.read_only(block.data), kind != "signed")
+    bad = kernels.first_refused(block.data, kind != "signed")
     if bad >= 0:
         value = block.data[bad]
         what = "NaN" if value != value else "infinite" if np.isinf(value) else "negative"

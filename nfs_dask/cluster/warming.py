@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import psutil
 
-from nfs_dask.arrays import kernels
 from nfs_dask.arrays.block import Block, distinct, integers_as_integers
 from nfs_dask.files.folder import PROBE, Folder
 from nfs_dask.files.spool import SpooledEntries, SpoolWriter, Tiling, as_block
@@ -56,7 +55,6 @@ def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[
         block = Block(np.array([0, 2, 3]), np.array([0, 2, 1], np.int32), data, np.array([0, 1], np.int32), 4)
         distinct(block)
         integers_as_integers(block)
-        kernels.first_refused(block.data, True)
         statistic = warming.statistic or ClassCounts(2, True, True)
         statistic.update(statistic.zero(), block)
         if isinstance(statistic, EntrywiseStatistic):
