@@ -95,12 +95,15 @@ class RowChoice:
         """The chosen rows of a piece, ascending. Neighbouring blocks need the same one."""
         last = self._last
         if last is None or last[0] != piece:
-            start, stop = piece * _PIECE, min((piece + 1) * _PIECE, self._n_rows)
-            chosen = np.ones(stop - start, bool)
-            for one in self.wanted:
-                chosen &= one.holds(self.table.read(one.column, start, stop))
-            self._last = last = piece, start + np.flatnonzero(chosen)
+            self._last = last = piece, self._chosen(piece * _PIECE)[0]
         return last[1]
+
+    def _chosen(self, start: int) -> tuple[Array, list[Array]]:
+        """The chosen rows of the piece that begins there, and the values that each condition looked at."""
+        stop = min(start + _PIECE, self._n_rows)
+        values = [self.table.read(one.column, start, stop) for one in self.wanted]
+        held = [one.holds(seen) for one, seen in zip(self.wanted, values, strict=True)]
+        return start + np.flatnonzero(np.logical_and.reduce(held)), values
 
     def _looked_at(self) -> tuple[list[int], bytes]:
         """How many rows of each piece are chosen, and a digest of their numbers."""
@@ -108,16 +111,12 @@ class RowChoice:
         counts, digest = [], hashlib.blake2b(digest_size=16)
         with Progress(self._n_rows, "looking for rows", "rows") as progress:
             for start in range(0, self._n_rows, _PIECE):
-                stop = min(start + _PIECE, self._n_rows)
-                chosen = np.ones(stop - start, bool)
-                for one, found in zip(self.wanted, there, strict=True):
-                    values = self.table.read(one.column, start, stop)
-                    chosen &= one.holds(values)
-                    found.update(one.found(values))
-                rows = start + np.flatnonzero(chosen)
+                rows, values = self._chosen(start)
+                for one, found, seen in zip(self.wanted, there, values, strict=True):
+                    found.update(one.found(seen))
                 counts.append(len(rows))
                 digest.update(rows.astype("<i8").tobytes())
-                progress.advance(stop - start)
+                progress.advance(min(_PIECE, self._n_rows - start))
         for one, found in zip(self.wanted, there, strict=True):
             one.check(one.bounded(found), "the data")
         return counts, digest.digest()
