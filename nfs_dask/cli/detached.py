@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import psutil
 
-from nfs_dask.files.redaction import redacted
+from nfs_dask.redaction import redacted
 
 if TYPE_CHECKING:
     from nfs_dask.engine.driver import Command

@@ -42,7 +42,7 @@ TICK_SECONDS = 0.5  # between two messages of one task
 STOP_SECONDS = 10.0  # that running tasks are waited for when they were cancelled
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DaskEngine(Engine):
     """Runs passes on a Dask cluster.
 
