@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from nfs_dask.cluster.finding import is_loopback, scheduler_info
+from nfs_dask.cluster.addresses import is_loopback
+from nfs_dask.cluster.finding import scheduler_info
 from nfs_dask.errors import ClusterError, NfsDaskError, StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.units import format_bytes

@@ -17,7 +17,7 @@ from dask.system import cpu_count
 
 from nfs_dask.cli.options import ClusterOptions
 from nfs_dask.cluster.examine import MAY_DIFFER, MUST_AGREE, Machine, Report, compare_versions, examine, judge_versions
-from nfs_dask.cluster.finding import connect, is_loopback
+from nfs_dask.cluster.finding import connect
 from nfs_dask.cluster.tls import ROLES, make_certificates
 from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.sources.matrix_source import MatrixSource
@@ -200,24 +200,6 @@ def test_nobody_answers():
         pass
 
 
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        ("tcp://127.0.0.1:8786", True),
-        ("127.0.0.1:8786", True),
-        ("tls://localhost:1", True),
-        ("tcp://[::1]:8786", True),
-        ("inproc://192.168.0.1/12/1", True),
-        ("tcp://10.0.0.1:8786", False),
-        ("scheduler.example.org:8786", False),
-        ("127.example.org:8786", False),
-        ("127.0.0.1.example.org:8786", False),
-    ],
-)
-def test_loopback(address, expected):
-    assert is_loopback(address) is expected
-
-
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
     folder = tmp_path_factory.mktemp("certificates")
@@ -302,5 +284,5 @@ def test_certificates_of_another_authority_do_not(encrypted, certificates):
 
 
 def test_nor_does_none_at_all(encrypted):
-    with pytest.raises(ClusterError, match="both sides use TLS"), connect(encrypted, seconds=2):
+    with pytest.raises(InputError, match="takes certificates, and there are none"), connect(encrypted, seconds=2):
         pass
