@@ -19,7 +19,7 @@ ENCRYPTED = frozenset({"tls", "wss", "gateway"})  # the last is Dask Gateway's, 
 INSECURE = "nfs-dask.insecure"  # a key of Dask's configuration
 
 # What else an address may hold, users, paths, queries, scopes, is not of an address on loopback.
-_HOST = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+))(?::\d{1,5})?", re.ASCII)
+_HOST = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+))(?::(?P<port>\d{1,5}))?", re.ASCII)
 _SCHEMES = frozenset({"", "tcp", "tls", "ws", "wss", "ucx"})
 
 _warned: set[str] = set()
@@ -75,6 +75,16 @@ def warn_unless_encrypted(address: str, insecure: bool = False) -> None:
         f"start the cluster with certificates, or, if nobody else reaches it, set {INSECURE} in Dask's configuration"
     )
     _warned.add(address)
+
+
+def host_and_port(address: str) -> tuple[str, int] | None:
+    """Where a connection goes; None of an address that is not a host and a port.
+
+    >>> host_and_port("tls://10.0.0.1:8786"), host_and_port("inproc://10.0.0.1/12/1")
+    (('10.0.0.1', 8786), None)
+    """
+    found = _HOST.fullmatch(address.rpartition("://")[2])
+    return None if found is None or found["port"] is None else (found["six"] or found["host"], int(found["port"]))
 
 
 def _allowed() -> bool:

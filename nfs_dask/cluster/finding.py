@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from nfs_dask.cluster.addresses import check_encryption, is_encrypted, is_loopback, warn_unless_encrypted
+from nfs_dask.cluster.certificate_files import troubles_of
 from nfs_dask.cluster.given_address import GivenAddress, is_client
 from nfs_dask.cluster.local_cluster import start_cluster
 from nfs_dask.cluster.resources import Resources
@@ -87,13 +88,19 @@ def connect(
     try:
         client = distributed.Client(there, security=security, timeout=seconds, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
-        reason = redacted(str(error).partition("\n")[0], address) or type(error).__name__
         raise ClusterError(
-            f"the scheduler at {address} cannot be reached ({reason}); see that it is running, that this machine gets "
-            "to its port, and that both sides use TLS with the same authority, or neither"
-        ) from (error if reason in str(error) else None)
+            f"the scheduler at {address} cannot be reached ({_why(error, address, security)}); see that it is running, "
+            "that this machine gets to its port, and that both sides use TLS with the same authority, or neither"
+        ) from (error if redacted(str(error), address) == str(error) else None)
     with client:
         yield client
+
+
+def _why(error: Exception, address: str, security: Any) -> str:
+    """What went wrong, and what is wrong with the certificates, of which TLS says little."""
+    reason = redacted(str(error).partition("\n")[0], address) or type(error).__name__
+    encrypted = security is not None and is_encrypted(address)
+    return "; ".join([reason, *(one.text for one in troubles_of(security) if one.grave)] if encrypted else [reason])
 
 
 def _check_certificates(address: str, security: Any) -> None:

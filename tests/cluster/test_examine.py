@@ -204,7 +204,6 @@ def test_nobody_answers():
 def certificates(tmp_path_factory):
     folder = tmp_path_factory.mktemp("certificates")
     make_certificates(folder / "ours")
-    make_certificates(folder / "foreign", days=1)
     return folder
 
 
@@ -234,55 +233,3 @@ def test_certificates_are_good_for_the_hosts_named(tmp_path):
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.7"]
     context = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
     context.load_cert_chain(tmp_path / "client.pem", tmp_path / "client-key.pem")
-
-
-def security(folder, role, of="ours"):
-    return {
-        "tls_ca_file": str(folder / "ours" / "ca.pem"),
-        f"tls_{role}_cert": str(folder / of / f"{role}.pem"),
-        f"tls_{role}_key": str(folder / of / f"{role}-key.pem"),
-    }
-
-
-@pytest.fixture(scope="module")
-def encrypted(certificates):
-    settings = security(certificates, "scheduler") | security(certificates, "worker") | security(certificates, "client")
-    with distributed.LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tls://",
-        host="127.0.0.1",
-        security=distributed.Security(require_encryption=True, **settings),
-        dashboard_address=None,
-        silence_logs=50,
-    ) as cluster:
-        yield cluster.scheduler_address
-
-
-def as_client(certificates, of):
-    return {
-        "tls_ca": str(certificates / "ours" / "ca.pem"),
-        "tls_cert": str(certificates / of / "client.pem"),
-        "tls_key": str(certificates / of / "client-key.pem"),
-    }
-
-
-def test_the_certificates_open_an_encrypted_cluster(encrypted, certificates):
-    with connect(encrypted, **as_client(certificates, "ours")) as client:
-        report = examine(client)
-    assert report.encrypted is True
-    assert report.problems == []
-
-
-def test_certificates_of_another_authority_do_not(encrypted, certificates):
-    with (
-        pytest.raises(ClusterError, match="cannot be reached"),
-        connect(encrypted, **as_client(certificates, "foreign"), seconds=2),
-    ):
-        pass
-
-
-def test_nor_does_none_at_all(encrypted):
-    with pytest.raises(InputError, match="takes certificates, and there are none"), connect(encrypted, seconds=2):
-        pass
