@@ -21,8 +21,12 @@ class Certificates:
     folder: Path
 
     @classmethod
-    def made(cls, folder: Path) -> Certificates:
-        make_certificates(folder / "ours")
+    def made(cls, folder: Path, ours: Path | None = None) -> Certificates:
+        """All kinds; ours are made, or those of another folder."""
+        if ours is None:
+            make_certificates(folder / "ours")
+        else:
+            shutil.copytree(ours, folder / "ours")
         make_certificates(folder / "foreign")
         _make_expired(folder / "ours", folder / "expired")
         return cls(folder)
