@@ -6,9 +6,11 @@ Importing this package is cheap: a public name loads the module that defines it 
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from nfs_dask._version import __version__
+from nfs_dask.redaction import HidingSecrets
 
 if TYPE_CHECKING:
     from nfs_dask import plots as plots
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from nfs_dask.reports.make_report import report
     from nfs_dask.selection.cross_validate import cross_validate
     from nfs_dask.selection.make_path import path
+
+logging.getLogger("nfs_dask").addFilter(HidingSecrets())
 
 _HOME = {
     "ClusterError": "nfs_dask.errors",

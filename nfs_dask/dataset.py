@@ -15,6 +15,7 @@ from nfs_dask.engine.schedule import Schedule
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.markup import facts_list, fragment, shortened_name
+from nfs_dask.redaction import redacted
 from nfs_dask.sources.chosen_rows import rows_where
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
@@ -98,7 +99,7 @@ class Dataset:
     def __repr__(self) -> str:
         entries = "" if self.nnz is None else f", {self.nnz:,} entries"
         classes = "no labels" if self.classes is None else f"{len(self.classes)} classes"
-        where = "" if self.location is None else f" at {self.location}"
+        where = "" if self.location is None else f" at {redacted(self.location)}"
         rows = f"{self.n_rows:,}" if self.n_rows >= 0 else "unknown"
         return f"<Dataset{where}: {rows} rows x {self.n_features:,} features{entries}, {classes}>"
 
@@ -108,7 +109,7 @@ class Dataset:
         named = "none" if classes is None else ", ".join(shortened_name(label, 40) for label in classes[:MOST_NAMED])
         more = f" and {len(classes) - MOST_NAMED:,} more" if classes is not None and len(classes) > MOST_NAMED else ""
         facts = {
-            "at": self.location,
+            "at": None if self.location is None else redacted(self.location),
             "rows": f"{self.n_rows:,}" if self.n_rows >= 0 else "unknown",
             "features": f"{self.n_features:,}",
             "entries": None if self.nnz is None else f"{self.nnz:,}",

@@ -1,4 +1,4 @@
-"""Exceptions and warnings. Every message says what was given, what is allowed, and what to do next."""
+"""Exceptions and warnings. Every message says what was given, but for secrets, what is allowed, and what to do next."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
+from nfs_dask.redaction import redacted
+
 _PACKAGE = str(Path(__file__).parent)
 
 
@@ -14,6 +16,9 @@ class NfsDaskError(Exception):
     """Base of everything this package raises on purpose. ``exit_code`` is what the command line returns."""
 
     exit_code = 1
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redacted(given) if isinstance(given, str) else given for given in args))
 
 
 class InputError(NfsDaskError, ValueError):
@@ -71,4 +76,4 @@ def warn(message: str, category: type[NfsDaskWarning] = NfsDaskWarning) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(redacted(message), category, stacklevel=level)

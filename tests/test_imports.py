@@ -31,9 +31,12 @@ def rows_of(heading):
 
 LAYERS = [set(re.findall(r"`(\w+)`", parts)) for _, parts, _ in rows_of("| layer |")]
 DASK = {
+    "cluster/addresses.py",
     "cluster/examine.py",
     "cluster/finding.py",
     "cluster/given_address.py",
+    "cluster/local_cluster.py",
+    "cluster/loopback_worker.py",
     "documents/dask_documents.py",
     "engine/distributed.py",
     "graphs.py",

@@ -24,7 +24,7 @@ from numba.extending import intrinsic
 
 from nfs_dask.progress import PATIENCE, say
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("nfs_dask")
 
 # What reading a file of the cache may raise; numba's own errors, such as those of types, are none of these.
 _UNREADABLE = (

@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,17 +64,17 @@ def demo(
     with _folder(keep) as folder, cluster.engine(corpus) as engine:
         say(f"generating {documents:,} documents over {features:,} words")
         clock = _Clock()
-        dataset = ingest(corpus, folder / "demo.zarr", overwrite=overwrite, engine=engine)
+        dataset = ingest(corpus, f"{folder}/demo.zarr", overwrite=overwrite, engine=engine)
         clock.lap("write")
         model = SparseMultinomialNB(words, engine=engine).fit(dataset)
         clock.lap("fit")
         verdict = evaluate(model.model_, Dataset(others), engine)
         clock.lap("evaluate")
         if keep:
-            model.save(folder / "demo.model")
+            model.save(f"{folder}/demo.model")
         values = {
             "store": dataset.location if keep else None,
-            "model": str(folder / "demo.model") if keep else None,
+            "model": f"{folder}/demo.model" if keep else None,
             "documents": dataset.n_rows,
             "features": dataset.n_features,
             "entries": dataset.nnz,
@@ -107,15 +106,15 @@ class _Clock:
 
 
 @contextmanager
-def _folder(keep: str | None) -> Iterator[Path]:
+def _folder(keep: str | None) -> Iterator[str]:
     """The folder to work in, which is deleted afterwards unless it is to be kept."""
     if keep is not None:
         keeps(f"what was written so far is in {keep}")
-        yield Path(keep)
+        yield keep
         return
     keeps("the temporary folder was deleted")
     with tempfile.TemporaryDirectory(prefix="nfs-dask-demo-") as folder:
-        yield Path(folder)
+        yield folder
 
 
 def _chosen(model: Model, dataset: Dataset, engine: Engine) -> list[dict[str, Any]]:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import psutil
 
-from nfs_dask.files.redaction import redacted
+from nfs_dask.redaction import redacted
 
 if TYPE_CHECKING:
     from nfs_dask.engine.driver import Command
 
 _TYPED = "nfs_dask.typed"  # key of what travels with the click context
 LOG_OF = "NFS_DASK_DRIVER_LOG"  # tells a detached driver the file that its output goes to
-_PROGRAM = "import sys; from nfs_dask.cli.main import cli; cli(sys.argv[1:], prog_name='nfs-dask')"
+# Its arguments come by standard input: those of a process can be seen by all users of its machine.
+_PROGRAM = "import json, sys; from nfs_dask.cli.main import cli; cli(json.load(sys.stdin), prog_name='nfs-dask')"
 
 
 class RememberingCommand(click.Command):
@@ -61,16 +64,19 @@ def start_detached(run: str) -> dict[str, Any]:
     refuse_second_driver(folder)
     folder.delete(DRIVER)
     log = _new_log(folder.location, LOG, folder.remote)
-    words = [word for word in context.meta[_TYPED] if word != "--detach"]
+    words = [str(context.info_name), *(word for word in context.meta[_TYPED] if word != "--detach")]
     with open(log, "ab") as out:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(context.info_name), *words],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-c", _PROGRAM, *map(redacted, words)],  # which only people read
+            stdin=subprocess.PIPE,
             stdout=out,
             stderr=out,
             start_new_session=True,
             env=os.environ | {LOG_OF: str(log)},
         )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as pipe:  # what it wrote says why it has died
+        pipe.write(json.dumps(words).encode())
     here = Holder.this()
     try:
         begun = psutil.Process(process.pid).create_time()

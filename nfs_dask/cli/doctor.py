@@ -26,23 +26,29 @@ if TYPE_CHECKING:
 def doctor(store: str | None, certificates: str | None, hosts: tuple[str, ...], cluster: ClusterOptions) -> None:
     """Compare versions, memory, encryption and access to data.
 
-    Without --scheduler it looks at this machine only. Exit code 4 means that something stands in the way of a pass;
-    the message names it.
+    Without --scheduler it looks at this machine only. With it, it also knocks from outside: who gets in without
+    encryption or without a certificate, what certificates are worth, and who sees the dashboard. Exit code 4 means that
+    something stands in the way of a pass; the message names it.
 
     \b
     nfs-dask doctor
     nfs-dask doctor --scheduler tcp://127.0.0.1:8786 --store s3://bucket/mail.zarr
     nfs-dask doctor --make-certificates certs --host scheduler.example.org
+    nfs-dask doctor --scheduler tls://scheduler.example.org:8786 \\
+        --tls-ca certs/ca.pem --tls-cert certs/client.pem --tls-key certs/client-key.pem
     """
     if certificates is not None:
         _make_certificates(certificates, hosts)
         return
     if hosts:
         raise click.UsageError("--host names machines for certificates; it goes with --make-certificates DIR")
+    from nfs_dask.cluster.doors import judge_doors
     from nfs_dask.cluster.examine import examine
 
     with cluster.client() as client:
         report = examine(client, store)
+        if client is not None:
+            judge_doors(report, client)
     answer(report.to_json(), lambda console: _show(report, console))
     if not report.healthy:
         raise ClusterError("; ".join(report.problems))

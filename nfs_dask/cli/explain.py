@@ -12,6 +12,7 @@ from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import document_options
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import InputError
+from nfs_dask.redaction import redacted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -156,7 +157,7 @@ def _write_page(explanation: Explanation, place: str, top: int, model: str) -> N
     from nfs_dask.prediction.explained_html import explanation_page
 
     with output_file(place) as file:
-        file.write(explanation_page(explanation.first(), f"What speaks for what, by {model}", top).encode())
+        file.write(explanation_page(explanation.first(), f"What speaks for what, by {redacted(model)}", top).encode())
 
 
 def _show(explanation: Explanation, top: int, page: str | None, console: Console) -> None:

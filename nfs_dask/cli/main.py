@@ -13,7 +13,7 @@ from nfs_dask.cli.fit import fit
 from nfs_dask.cli.info import info
 from nfs_dask.cli.ingest import ingest
 from nfs_dask.cli.list_features import features
-from nfs_dask.cli.output import reporting
+from nfs_dask.cli.output import remember_secrets, reporting
 from nfs_dask.cli.path import path
 from nfs_dask.cli.plan import plan
 from nfs_dask.cli.predict import evaluate, predict
@@ -24,6 +24,10 @@ from nfs_dask.cli.status import status
 
 class _Commands(click.Group):
     """A group whose commands report errors in one way, whichever program they were called from."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        remember_secrets(ctx, args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         with reporting(ctx):

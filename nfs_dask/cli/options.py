@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfs_dask.cli.shell_words import in_shell_words
 from nfs_dask.errors import ClusterError, InputError, did_you_mean
 from nfs_dask.registry import METHODS, K, Option, methods_of_paths, options_of_all, takers
 from nfs_dask.units import parse_bytes
@@ -146,16 +147,12 @@ class ClusterOptions:
         self._check_encryption(self.scheduler, any(tls))
 
     def _check_encryption(self, address: str, tls: bool) -> None:
-        from nfs_dask.cluster.finding import is_loopback
+        from nfs_dask.cluster.addresses import check_encryption
 
-        if address.startswith("tls://") or is_loopback(address) or self.insecure:
-            return
-        if tls:
-            raise click.UsageError(f"certificates were given, but {address} is not encrypted; write tls://...")
-        raise click.UsageError(
-            f"{address} is not encrypted, and whoever reaches it can run code on its workers; use tls:// with "
-            "--tls-ca, --tls-cert and --tls-key (nfs-dask doctor --make-certificates makes them), or add --insecure"
-        )
+        try:
+            check_encryption(address, self.insecure, tls)
+        except InputError as error:
+            raise click.UsageError(in_shell_words(str(error), click.get_current_context().command)) from None
 
     def starts_workers(self, data: Source | DocumentSource) -> bool:
         """Whether `engine` starts workers on this machine."""
@@ -174,7 +171,8 @@ class ClusterOptions:
         from nfs_dask.cluster.finding import connect
 
         warnings.filterwarnings("ignore", "Mismatched versions found")  # the doctor says which of them matter
-        with connect(self.scheduler, tls_ca=self.tls_ca, tls_cert=self.tls_cert, tls_key=self.tls_key) as client:
+        tls = (self.tls_ca, self.tls_cert, self.tls_key)
+        with connect(self.scheduler, *tls, insecure=self.insecure) as client:
             yield client
 
     @contextmanager
@@ -191,7 +189,7 @@ class ClusterOptions:
             yield SerialEngine(run=run)
             return
         with self._checked_client() as client, client.as_current():
-            yield DaskEngine(workers=self.workers, run=run)
+            yield DaskEngine(workers=self.workers, run=run, insecure=self.insecure)
 
     @contextmanager
     def _checked_client(self) -> Iterator[Any]:

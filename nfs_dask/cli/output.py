@@ -9,6 +9,7 @@ import math
 import shutil
 import sys
 import textwrap
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ import click
 from nfs_dask.cli.interrupts import Terminated, announced, exit_code_of
 from nfs_dask.cli.shell_words import in_shell_words
 from nfs_dask.errors import NfsDaskError, NfsDaskWarning
+from nfs_dask.redaction import redacted, secrets_of
 from nfs_dask.text.printable import printable
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ _JSON = "nfs_dask.json"  # keys of what travels with the click context
 _ANSWERED = "nfs_dask.answered"
 _KEPT = "nfs_dask.kept"
 _WATCHES = "nfs_dask.watches"
+_SECRETS = "nfs_dask.secrets"
 
 _NUMBERS = {  # how click calls numbers that may not be any
     "is not a valid float range.": "is not a number; give one such as 0.5",
@@ -35,6 +38,19 @@ _NUMBERS = {  # how click calls numbers that may not be any
 }
 _MOST_ROWS = 40  # shown as a table; --json has all
 _PIPE_WIDTH = 200  # columns where no terminal says how many there are; tables take what they need
+
+
+def remember_secrets(ctx: click.Context, typed: Iterable[str]) -> None:
+    """Show nothing of what commands answer with the secrets of the places that were typed."""
+    ctx.meta[_SECRETS] = secrets_of(typed)
+
+
+def _public(text: str) -> str:
+    """A text that may hold data, without the secrets that were typed."""
+    context = click.get_current_context(silent=True)
+    for secret, shown in ({} if context is None else context.meta.get(_SECRETS, {})).items():
+        text = text.replace(secret, shown)
+    return text
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,7 +78,7 @@ def answer(values: Mapping[str, Any], show: Callable[[Console], None]) -> None:
 def show_line(text: str, console: Console, indent: int = 0) -> None:
     """A line for people, on as many lines of a terminal as it takes, which are cut between words only."""
     for line in text.split("\n"):
-        console.print(fitted(printable(line), console.width, indent), soft_wrap=True)
+        console.print(fitted(printable(_public(line)), console.width, indent), soft_wrap=True)
 
 
 def show_lines(lines: Iterable[tuple[str, str]], console: Console) -> None:
@@ -142,7 +158,7 @@ def only_watches() -> None:
 
 def say(text: str) -> None:
     """A line for people about what is going on, on standard error."""
-    click.echo(fitted(printable(text), error_width()), err=True)
+    click.echo(fitted(printable(redacted(text)), error_width()), err=True)
 
 
 def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: bool = False) -> Any:
@@ -158,7 +174,7 @@ def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any
     numbers = [
         right or (bool(rows) and all(isinstance(row[i], (int, float)) for row in rows)) for i in range(len(columns))
     ]
-    cells = [[f"{cell:,}" if isinstance(cell, int) else printable(str(cell)) for cell in row] for row in rows]
+    cells = [[f"{cell:,}" if isinstance(cell, int) else printable(_public(str(cell))) for cell in row] for row in rows]
     made = FittedTable([printable(column) for column in columns], cells, numbers)
     return made if title is None else Group(Text(title), made)
 
@@ -173,7 +189,7 @@ def reporting(ctx: click.Context) -> Iterator[None]:
         said = error.format_message()
         for type_of_click, plain in _NUMBERS.items():
             said = said.replace(type_of_click, plain)
-        message = fitted(f"Error: {said}", error_width()).removeprefix("Error: ")
+        message = fitted(f"Error: {_public(redacted(said))}", error_width()).removeprefix("Error: ")
         raise click.UsageError(message, error.ctx) from None
     except NfsDaskError as error:
         _fail(ctx, in_shell_words(str(error), _command(ctx)), type(error).__name__, error.exit_code)
@@ -185,6 +201,19 @@ def reporting(ctx: click.Context) -> Iterator[None]:
         kept = ctx.meta.get(_KEPT, "nothing was written")
         how = "ended by SIGTERM" if isinstance(error, Terminated) else "interrupted"
         _fail(ctx, f"{how}; {kept}", type(error).__name__, exit_code_of(error))
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        _show_bug(error)
+        raise
+
+
+def _show_bug(error: Exception) -> None:
+    """End with a traceback without secrets, where Python would show one that has some."""
+    told = "".join(traceback.format_exception(error))
+    if (shown := _public(redacted(told))) != told:
+        click.echo(printable(shown), err=True)
+        raise click.exceptions.Exit(1) from None
 
 
 def _command(ctx: click.Context) -> click.Command | None:
@@ -202,6 +231,7 @@ def _described(error: OSError) -> str:
 
 
 def _fail(ctx: click.Context, message: str, kind: str, exit_code: int) -> None:
+    message = _public(redacted(message))
     click.echo(fitted(f"Error: {printable(message)}", error_width()), err=True)
     if ctx.meta.get(_JSON) and not ctx.meta.get(_ANSWERED):
         _print_json({"error": message, "kind": kind, "exit_code": exit_code})
@@ -220,6 +250,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
+    if isinstance(value, str):
+        return _public(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from nfs_dask.cluster.finding import is_loopback, scheduler_info
+from nfs_dask.cluster.addresses import is_encrypted, is_loopback
+from nfs_dask.cluster.finding import scheduler_info
 from nfs_dask.errors import ClusterError, NfsDaskError, StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.units import format_bytes
@@ -108,7 +109,7 @@ def examine(client: Any = None, store: str | None = None) -> Report:
             _judge_sight(report, {"client": _sight(store)})
         return report
     nodes, address = _ask(client)
-    report = Report(nodes, encrypted=address.startswith("tls://"), store=store)
+    report = Report(nodes, encrypted=is_encrypted(address), store=store)
     judge_versions(report)
     _judge_workers(report)
     _judge_encryption(report, address)
@@ -187,6 +188,9 @@ def _judge_workers(report: Report) -> None:
 
 
 def _judge_encryption(report: Report, address: str) -> None:
+    plain = [node.address for node in report.nodes if node.role == "worker" and not is_encrypted(node.address)]
+    if report.encrypted and plain:
+        report.problems.append(f"traffic with workers at {_some(plain)} is not encrypted; start them with tls://...")
     if not report.encrypted and not is_loopback(address):
         report.notes.append(
             "traffic is not encrypted, and whoever reaches the scheduler can run code on its workers; "

@@ -1,52 +1,38 @@
-"""Finding, starting and asking clusters: which client, how many workers, what they have, what they reach."""
+"""Finding and asking clusters: which client, how many workers, what they have, what they reach."""
 
 from __future__ import annotations
 
-import ipaddress
 import logging
-import signal
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from multiprocessing import resource_tracker
+from contextlib import contextmanager
 from typing import Any
 
+from nfs_dask.cluster.addresses import check_encryption, is_encrypted, is_loopback, warn_unless_encrypted
+from nfs_dask.cluster.certificate_files import troubles_of
 from nfs_dask.cluster.given_address import GivenAddress, is_client
+from nfs_dask.cluster.local_cluster import start_cluster
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import COUNTING, Warming, warm_up
-from nfs_dask.errors import ClusterError, PlanError
+from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.files.claims import sign, sweep
 from nfs_dask.files.folder import PROBE, Folder
-from nfs_dask.units import MiB, format_bytes
+from nfs_dask.redaction import redacted
+from nfs_dask.units import format_bytes
 
 logger = logging.getLogger("nfs_dask")
 
 FIRST_WORKER_SECONDS = 300
-LEAST_WORKER = 256 * MiB  # Dask ends and restarts a smaller one before it has loaded what it needs
 CONNECT_SECONDS = 30.0
 LOOK_SECONDS = 1.0  # between two looks at which workers are there
 WARM_SECONDS = 300
 
 
-def is_loopback(address: str) -> bool:
-    """Whether an address such as ``tcp://127.0.0.1:8786`` stays on this machine.
-
-    >>> is_loopback("tcp://127.0.0.1:8786"), is_loopback("tcp://[::1]:8786"), is_loopback("scheduler:8786")
-    (True, True, False)
-    """
-    scheme, _, rest = address.rpartition("://")
-    host = rest.rsplit(":", 1)[0].strip("[]")
-    if scheme == "inproc" or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, which may lead anywhere
-        return False
-
-
 @contextmanager
-def find_client(address: str | None, workers: int | None, memory_limit: int | None) -> Iterator[Any]:
+def find_client(
+    address: str | None, workers: int | None, memory_limit: int | None, *, insecure: bool = False
+) -> Iterator[Any]:
     """The client at ``address``, else the current one, else one of a cluster made for the occasion.
 
     What was opened here is closed at the end; a client that was there stays open. Without workers or a memory limit
@@ -54,15 +40,17 @@ def find_client(address: str | None, workers: int | None, memory_limit: int | No
     """
     if isinstance(address, GivenAddress):
         address.check()
+        warn_unless_encrypted(address, insecure)
         if is_client(address.given):
             yield address.given
             return
     if address is not None:
-        with connect(address, seconds=CONNECT_SECONDS) as client:
+        with connect(address, seconds=CONNECT_SECONDS, insecure=insecure) as client:
             yield client
         return
     current = current_client()
     if current is not None:
+        warn_unless_encrypted(current.scheduler.address, insecure)
         yield current
         return
     processes = workers is not None or memory_limit is not None
@@ -73,83 +61,66 @@ def find_client(address: str | None, workers: int | None, memory_limit: int | No
 @contextmanager
 def connect(
     address: str,
-    *,
     tls_ca: str | None = None,
     tls_cert: str | None = None,
     tls_key: str | None = None,
+    *,
     seconds: float = CONNECT_SECONDS,
+    insecure: bool = False,
 ) -> Iterator[Any]:
     """A client of the scheduler at ``address``, closed at the end.
 
-    Files of certificates that are not given are those of Dask's configuration, if it has any.
+    Files of certificates that are not given are those of Dask's configuration, if it has any. A scheduler elsewhere
+    without encryption is refused, unless that is ``insecure`` on purpose.
     """
     import distributed
 
     files = {"tls_ca_file": tls_ca, "tls_client_cert": tls_cert, "tls_client_key": tls_key}
     given = {name: file for name, file in files.items() if file is not None}
-    security = distributed.Security(require_encryption=True, **given) if given else None
+    there: Any = address
+    security = None
+    if isinstance(address, GivenAddress):  # a cluster brings its certificates
+        there = address.given
+    else:
+        check_encryption(address, insecure, bool(given))
+        security = distributed.Security(**({"require_encryption": True} if given else {}), **given)
+        _check_certificates(address, security)
     try:
-        there = address.given if isinstance(address, GivenAddress) else address  # a cluster brings its certificates
         client = distributed.Client(there, security=security, timeout=seconds, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
         raise ClusterError(
-            f"the scheduler at {address} cannot be reached ({reason}); see that it is running, that this machine gets "
-            "to its port, and that both sides use TLS with the same authority, or neither"
-        ) from error
+            f"the scheduler at {address} cannot be reached ({_why(error, address, security)}); see that it is running, "
+            "that this machine gets to its port, and that both sides use TLS with the same authority, or neither"
+        ) from (error if redacted(str(error), address) == str(error) else None)
     with client:
         yield client
 
 
-@contextmanager
-def start_cluster(
-    workers: int | None = None,
-    threads: int | None = None,
-    memory_limit: int | None = None,
-    *,
-    processes: bool = True,
-) -> Iterator[Any]:
-    """A client of a cluster on this machine, both closed at the end.
-
-    Processes have a thread each, unless ``threads`` says otherwise; without processes one worker has all the threads.
-    """
-    import distributed
-    from dask.system import CPU_COUNT
-
-    if memory_limit is not None and memory_limit < LEAST_WORKER:
-        raise PlanError(
-            f"workers of {format_bytes(memory_limit)} cannot even start: with the libraries loaded one takes about "
-            f"{format_bytes(LEAST_WORKER)}; give each {format_bytes(2 * LEAST_WORKER)} or more"
-        )
-    with ExitStack() as stack:
-        with _interrupts_held_back():
-            cluster = distributed.LocalCluster(
-                n_workers=(workers or max(1, CPU_COUNT // (threads or 1))) if processes else 1,
-                threads_per_worker=threads or (1 if processes else CPU_COUNT),
-                processes=processes,
-                memory_limit=memory_limit if memory_limit is not None else "auto",
-                # No dashboard, but distributed serves its health page all the same: on a free port of this machine.
-                dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False},
-                silence_logs=logging.CRITICAL,  # what goes wrong in a task comes back with its result
-            )
-            stack.enter_context(cluster)
-        yield stack.enter_context(distributed.Client(cluster, set_as_default=False))
+def _why(error: Exception, address: str, security: Any) -> str:
+    """What went wrong, and what is wrong with the certificates, of which TLS says little."""
+    reason = redacted(str(error).partition("\n")[0], address) or type(error).__name__
+    encrypted = security is not None and is_encrypted(address)
+    return "; ".join([reason, *(one.text for one in troubles_of(security) if one.grave)] if encrypted else [reason])
 
 
-@contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait for the end of this, and never reach threads and processes that start meanwhile.
-
-    A terminal or a batch system sends them to all processes of a command. The client is to end the workers, when they
-    have put away what they have, and they are not to die first. What Dask itself ends it asks to, and then kills.
-    """
-    resource_tracker.ensure_running()  # its start, if it came later, would let interrupts through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+def _check_certificates(address: str, security: Any) -> None:
+    """Refuse an encrypted address for which there are no certificates, or none that can be used."""
+    if not is_encrypted(address):
+        return
     try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        context = security.get_connection_args("client")["ssl_context"]
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InputError(
+            f"the certificates for {address} cannot be used ({reason}); give the authority, and a certificate with "
+            "the key that belongs to it, as nfs-dask doctor --make-certificates writes them"
+        ) from error
+    if context is None:
+        raise InputError(
+            f"{address} is encrypted, which takes certificates, and there are none; name them in Dask's configuration "
+            "(distributed.comm.tls), give a distributed.Client that has them, or --tls-ca, --tls-cert and --tls-key to "
+            "a command"
+        )
 
 
 def current_client() -> Any | None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nfs_dask.redaction import PlacesHidden
 from nfs_dask.units import MiB
 
 USABLE = 0.6  # of a worker's memory limit; beyond it Dask writes to disk
 SLACK = 12 * MiB  # of each thread: what the allocator keeps, messages, small objects
 
 
-@dataclass(frozen=True)
-class Resources:
+@dataclass(frozen=True, repr=False)
+class Resources(PlacesHidden):
     """What a plan may count on."""
 
     workers: int = 1

@@ -21,7 +21,7 @@ from nfs_dask.documents.decoding import check_encoding, to_utf8
 from nfs_dask.documents.document_source import PIECE_NBYTES, Batch, ListedPieces, TextColumns
 from nfs_dask.documents.listing import DOCUMENT_NBYTES, FOLDER, LeftOut, documents_in, label_of, printable, too_large
 from nfs_dask.errors import DataWarning, InputError, warn
-from nfs_dask.files.folder import is_url
+from nfs_dask.files.remote import is_url
 
 PIECE_FILES = 2_000
 READ_NBYTES = 8 << 20  # of remote files asked for at once

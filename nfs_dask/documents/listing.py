@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nfs_dask.errors import StoreError
-from nfs_dask.files.folder import is_url
+from nfs_dask.files.remote import file_system_of, is_url
 from nfs_dask.units import MiB, format_bytes
 
 DOCUMENT_NBYTES = 256 * MiB  # a file of more is no document
@@ -133,10 +133,9 @@ def _leads_to_file_in(root: str, link: str) -> bool:
 
 
 def _remote(folder: str) -> Iterator[Entry]:
-    import fsspec
-
-    fs, inside = fsspec.core.url_to_fs(folder, use_listings_cache=False)
-    for info in fs.ls(inside, detail=True):
+    with file_system_of(folder) as (fs, inside):
+        found = fs.ls(inside, detail=True)
+    for info in found:
         name = info["name"].rstrip("/")
         base = name.rsplit("/", 1)[-1]
         if base.startswith(".") or name == inside.rstrip("/"):  # an object can stand for the folder itself

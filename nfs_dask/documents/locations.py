@@ -17,7 +17,8 @@ from nfs_dask.documents.lines import LineDocuments
 from nfs_dask.documents.listing import LeftOut, documents_in, printable
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import PathLike, expand
-from nfs_dask.files.folder import Folder, is_url
+from nfs_dask.files.folder import Folder
+from nfs_dask.files.remote import file_system_of, is_url
 from nfs_dask.sources.open_source import SVMLIGHT
 from nfs_dask.store.header import MODEL
 
@@ -100,8 +101,8 @@ def _expanded(path: PathLike) -> Iterator[str]:
 
 def _matches(text: str) -> Sequence[str]:
     if is_url(text) and "*" in text:
-        fs, inside = _file_system(text)
-        found = [fs.unstrip_protocol(name).rstrip("/") for name in sorted(fs.glob(inside))]
+        with file_system_of(text) as (fs, inside):
+            found = [fs.unstrip_protocol(name).rstrip("/") for name in sorted(fs.glob(inside))]
         if not found:
             raise StoreError(f"no file matches {text}")
         return found
@@ -139,25 +140,15 @@ def _is_model(folder: Folder) -> bool:
 def _is_folder(place: str) -> bool:
     if not is_url(place):
         return os.path.isdir(place)
-    fs, inside = _file_system(place)
-    return bool(fs.isdir(inside))
+    with file_system_of(place) as (fs, inside):
+        return bool(fs.isdir(inside))
 
 
 def _exists(place: str) -> bool:
     if not is_url(place):
         return os.path.exists(place)
-    fs, inside = _file_system(place)
-    return bool(fs.exists(inside))
-
-
-def _file_system(url: str) -> tuple[Any, str]:
-    import fsspec
-
-    try:
-        fs, inside = fsspec.core.url_to_fs(url, use_listings_cache=False)
-    except (ImportError, ValueError) as error:
-        raise InputError(f"{_shown(url)} cannot be used: {error}") from error
-    return fs, inside
+    with file_system_of(place) as (fs, inside):
+        return bool(fs.exists(inside))
 
 
 def _open_files(paths: Sequence[str], columns: TextColumns) -> DocumentSource:

@@ -42,7 +42,7 @@ TICK_SECONDS = 0.5  # between two messages of one task
 STOP_SECONDS = 10.0  # that running tasks are waited for when they were cancelled
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DaskEngine(Engine):
     """Runs passes on a Dask cluster.
 
@@ -62,6 +62,10 @@ class DaskEngine(Engine):
         A folder in which the pass leaves what it finished, so that it can be resumed.
     spool : str, optional
         A folder for temporary files that all workers reach.
+    insecure : bool, default False
+        Talk to a scheduler on another machine without encryption. Refused otherwise where ``address`` is a string; of
+        a client or cluster that is there, and the current client, it is warned. ``nfs-dask.insecure`` of Dask's
+        configuration says it for all engines.
     """
 
     address: Any = None
@@ -70,6 +74,7 @@ class DaskEngine(Engine):
     panels: int | None = None
     run: str | None = None
     spool: str | None = None
+    insecure: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "address", checked_address(self.address))
@@ -86,7 +91,8 @@ class DaskEngine(Engine):
     @contextmanager
     def executor(self) -> Iterator[ClusterExecutor]:
         limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
-        with find_client(self.address, self.workers, limit) as client, ExitStack() as stack:
+        found = find_client(self.address, self.workers, limit, insecure=self.insecure)
+        with found as client, ExitStack() as stack:
             executor = ClusterExecutor(client, self.workers)
             stack.callback(executor.close)
             try:

@@ -26,8 +26,8 @@ from nfs_dask.engine.run_folder import kept_blocks
 from nfs_dask.errors import NfsDaskError, ResumeError
 from nfs_dask.files import claims
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.redaction import redacted
 from nfs_dask.progress import Progress, watched_by
+from nfs_dask.redaction import redacted
 
 logger = logging.getLogger("nfs_dask")
 

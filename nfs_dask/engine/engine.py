@@ -24,6 +24,7 @@ from nfs_dask.engine.reduction import Reduction
 from nfs_dask.engine.tasks import Job, fold_panel
 from nfs_dask.engine.workplace import Workplace, open_workplace
 from nfs_dask.files.folder import Folder
+from nfs_dask.redaction import PlacesHidden
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.panels import MemoryPanels, Panels
 from nfs_dask.statistics.statistic import State, Statistic
@@ -79,7 +80,7 @@ class Executor(Protocol):
         ...
 
 
-class Engine(ABC):
+class Engine(PlacesHidden, ABC):
     """Runs passes over data. Engines are frozen values: they hold settings, never connections."""
 
     panels: int | None

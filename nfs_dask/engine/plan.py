@@ -26,6 +26,7 @@ from typing import Any, Literal
 from nfs_dask.arrays.block import Array
 from nfs_dask.cluster.resources import SLACK, USABLE, Resources
 from nfs_dask.errors import InputError, PlanError
+from nfs_dask.redaction import redacted
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.units import MiB, format_at_least, format_bytes, format_seconds
@@ -132,7 +133,10 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values, with what follows from it."""
         derived = {name: getattr(self, name) for name in ("panels", "tasks", "peak_nbytes", "client_nbytes", "fits")}
-        return {**json.loads(json.dumps(dataclasses.asdict(self))), **derived}
+        values = {**json.loads(json.dumps(dataclasses.asdict(self))), **derived}
+        if self.resources.spool is not None:  # models and run folders keep this
+            values["resources"]["spool"] = redacted(self.resources.spool)
+        return values
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Plan:

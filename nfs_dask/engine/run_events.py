@@ -19,7 +19,7 @@ from typing import Any
 
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.redaction import redacted
+from nfs_dask.redaction import redacted
 
 EVENTS = "events.jsonl"
 MOST_NBYTES = 1 << 20  # of the file; beyond it, it is thinned out

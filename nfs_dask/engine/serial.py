@@ -82,7 +82,7 @@ def _counted(result: Any, progress: Progress) -> Any:
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SerialEngine(Engine):
     """Runs passes in the calling thread, one task after another.
 

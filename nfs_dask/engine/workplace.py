@@ -26,7 +26,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nfs_dask.cluster.resources import Resources
@@ -77,13 +77,14 @@ class Workplace:
 
     def plan(self) -> Plan | None:
         """The plan an earlier process began with; a resumed pass keeps it."""
-        if self._pass is None or not self._pass.exists(PLAN):
+        if self.run is None or self._pass is None or not self._pass.exists(PLAN):
             return None
         with reading(self._pass, PLAN) as content:
             plan = Plan.from_json(content)
             then = dict(plan.statistic)
         _refuse_difference(self._pass, then, self.statistic, "settings")
-        return plan
+        # The note has no secrets, so of a URL maybe not all; and the folder may have been moved since.
+        return replace(plan, resources=replace(plan.resources, spool=self.run.location))
 
     def begin(self, plan: Plan) -> None:
         """Note the plan, so that the pass can be resumed."""

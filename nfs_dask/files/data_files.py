@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, TypeAlias
 
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.files.folder import is_url
+from nfs_dask.files.remote import file_system_of, is_url, remote_errors
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -50,7 +50,8 @@ def open_binary(path: str) -> IO[bytes]:
             return open(path, "rb")
         import fsspec
 
-        return fsspec.open(path, "rb").open()
+        with remote_errors(path):
+            return fsspec.open(path, "rb").open()
     except FileNotFoundError:
         raise StoreError(f"{path} is missing") from None
     except IsADirectoryError:
@@ -88,10 +89,8 @@ def _stamp(path: str) -> list[Any]:
         if not is_url(path):
             status = os.stat(path)
             return [path, status.st_size, status.st_mtime_ns]
-        import fsspec
-
-        fs, name = fsspec.core.url_to_fs(path, use_listings_cache=False)
-        info = fs.info(name)
+        with file_system_of(path) as (fs, name):
+            info = fs.info(name)
     except FileNotFoundError:
         raise StoreError(f"{path} is missing") from None
     version = [info.get(key) for key in ("ETag", "etag", "LastModified", "mtime", "created") if info.get(key)]

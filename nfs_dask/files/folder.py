@@ -19,17 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from nfs_dask.errors import InputError, NfsDaskError, StoreError
+from nfs_dask.errors import InputError, StoreError
+from nfs_dask.files.remote import file_system_of, is_url
+from nfs_dask.redaction import PlacesHidden
 
 PROBE = ".nfs-probe-"  # begins the names of files that show where one can write
 
 
-def is_url(location: str) -> bool:
-    return "://" in location and not location.startswith("file://")
-
-
-@dataclass(frozen=True)
-class Folder:
+@dataclass(frozen=True, repr=False)
+class Folder(PlacesHidden):
     """``location`` is a local path or an fsspec URL such as ``s3://bucket/prefix``."""
 
     location: str
@@ -61,22 +59,9 @@ class Folder:
 
     @contextmanager
     def _fs(self) -> Iterator[Any]:
-        """The remote file system. What goes wrong with it is an OSError, whichever library it comes from."""
-        import fsspec
-
-        try:
-            fs = fsspec.core.url_to_fs(self.location, use_listings_cache=False)[0]
-        except (ImportError, ValueError) as error:
-            raise InputError(f"{self.location} cannot be used: {error}") from error
-        try:
+        """The remote file system."""
+        with file_system_of(self.location) as (fs, _):
             yield fs
-        except (NfsDaskError, FileNotFoundError, FileExistsError):
-            raise
-        except Exception as error:
-            if getattr(error, "filename", None) is not None:  # it says which place it is about
-                raise
-            kind = PermissionError if isinstance(error, PermissionError) else OSError
-            raise kind(f"{self.location}: {str(error) or 'it cannot do that'} ({type(error).__name__})") from error
 
     def exists(self, name: str) -> bool:
         if not self.remote:

@@ -14,7 +14,7 @@ import numpy as np
 from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import expand, fingerprint, open_binary, size_of
-from nfs_dask.files.folder import is_url
+from nfs_dask.files.remote import is_url
 from nfs_dask.sources.anndata_memory import RAW
 from nfs_dask.sources.anndata_tables import TableColumn, names_at
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly

@@ -12,7 +12,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, is_collection, is_frame, split_off, unwrapped
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import expand
-from nfs_dask.files.folder import is_url
+from nfs_dask.files.remote import is_url
 from nfs_dask.sources.anndata_memory import column_of, is_anndata, matrix_of, names_of_columns
 from nfs_dask.sources.dask_matrices import CollectionSource
 from nfs_dask.sources.labelled import Labelled

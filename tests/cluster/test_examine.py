@@ -17,7 +17,7 @@ from dask.system import cpu_count
 
 from nfs_dask.cli.options import ClusterOptions
 from nfs_dask.cluster.examine import MAY_DIFFER, MUST_AGREE, Machine, Report, compare_versions, examine, judge_versions
-from nfs_dask.cluster.finding import connect, is_loopback
+from nfs_dask.cluster.finding import connect
 from nfs_dask.cluster.tls import ROLES, make_certificates
 from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.sources.matrix_source import MatrixSource
@@ -200,29 +200,10 @@ def test_nobody_answers():
         pass
 
 
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        ("tcp://127.0.0.1:8786", True),
-        ("127.0.0.1:8786", True),
-        ("tls://localhost:1", True),
-        ("tcp://[::1]:8786", True),
-        ("inproc://192.168.0.1/12/1", True),
-        ("tcp://10.0.0.1:8786", False),
-        ("scheduler.example.org:8786", False),
-        ("127.example.org:8786", False),
-        ("127.0.0.1.example.org:8786", False),
-    ],
-)
-def test_loopback(address, expected):
-    assert is_loopback(address) is expected
-
-
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
     folder = tmp_path_factory.mktemp("certificates")
     make_certificates(folder / "ours")
-    make_certificates(folder / "foreign", days=1)
     return folder
 
 
@@ -252,55 +233,3 @@ def test_certificates_are_good_for_the_hosts_named(tmp_path):
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.7"]
     context = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
     context.load_cert_chain(tmp_path / "client.pem", tmp_path / "client-key.pem")
-
-
-def security(folder, role, of="ours"):
-    return {
-        "tls_ca_file": str(folder / "ours" / "ca.pem"),
-        f"tls_{role}_cert": str(folder / of / f"{role}.pem"),
-        f"tls_{role}_key": str(folder / of / f"{role}-key.pem"),
-    }
-
-
-@pytest.fixture(scope="module")
-def encrypted(certificates):
-    settings = security(certificates, "scheduler") | security(certificates, "worker") | security(certificates, "client")
-    with distributed.LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tls://",
-        host="127.0.0.1",
-        security=distributed.Security(require_encryption=True, **settings),
-        dashboard_address=None,
-        silence_logs=50,
-    ) as cluster:
-        yield cluster.scheduler_address
-
-
-def as_client(certificates, of):
-    return {
-        "tls_ca": str(certificates / "ours" / "ca.pem"),
-        "tls_cert": str(certificates / of / "client.pem"),
-        "tls_key": str(certificates / of / "client-key.pem"),
-    }
-
-
-def test_the_certificates_open_an_encrypted_cluster(encrypted, certificates):
-    with connect(encrypted, **as_client(certificates, "ours")) as client:
-        report = examine(client)
-    assert report.encrypted is True
-    assert report.problems == []
-
-
-def test_certificates_of_another_authority_do_not(encrypted, certificates):
-    with (
-        pytest.raises(ClusterError, match="cannot be reached"),
-        connect(encrypted, **as_client(certificates, "foreign"), seconds=2),
-    ):
-        pass
-
-
-def test_nor_does_none_at_all(encrypted):
-    with pytest.raises(ClusterError, match="both sides use TLS"), connect(encrypted, seconds=2):
-        pass

@@ -273,5 +273,5 @@ def test_threads_as_asked() -> None:
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://somewhere", "tcp://no-such-host.invalid:8786"])
 def test_no_scheduler_there(address: str) -> None:
     complaint = f"the scheduler at {re.escape(address)} cannot be reached"
-    with pytest.raises(ClusterError, match=complaint), connect(address, seconds=0.5):
+    with pytest.raises(ClusterError, match=complaint), connect(address, seconds=0.5, insecure=True):
         pass

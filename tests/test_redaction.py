@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfs_dask.files.redaction import redacted
+from nfs_dask.redaction import redacted
 
 
 @pytest.mark.parametrize(
