@@ -36,6 +36,7 @@ DASK = {
     "cluster/given_address.py",
     "documents/dask_documents.py",
     "engine/distributed.py",
+    "engine/scheduler_metrics.py",
     "graphs.py",
     "prediction/column_selection.py",
     "prediction/lazy_frames.py",
