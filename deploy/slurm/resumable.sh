@@ -36,3 +36,14 @@ queue_again() {
     echo "queued again, $(date --iso-8601=seconds)"
     scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
 }
+
+# encrypted FOLDER
+# Has Dask use the certificates in the folder, and nothing that is not encrypted. Not as options: Dask's scheduler does
+# not take certificates together with --interface.
+encrypted() {
+    local role tls=DASK_DISTRIBUTED__COMM__TLS__
+    export DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION=true "${tls}CA_FILE=$1/ca.pem"
+    for role in scheduler worker client; do
+        export "$tls${role^^}__CERT=$1/$role.pem" "$tls${role^^}__KEY=$1/$role-key.pem"
+    done
+}

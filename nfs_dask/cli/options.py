@@ -192,11 +192,11 @@ class ClusterOptions:
         if self == ClusterOptions() and not isinstance(choose_engine(None, data), DaskEngine):
             yield SerialEngine(run=run)
             return
-        with self._checked_client() as client, client.as_current():
+        with self.checked_client() as client, client.as_current():
             yield DaskEngine(workers=self.workers, run=run)
 
     @contextmanager
-    def _checked_client(self) -> Iterator[Any]:
+    def checked_client(self) -> Iterator[Any]:
         """A client of the scheduler that was named, if nothing stands in the way; else of workers started here."""
         if self.scheduler is None:
             from nfs_dask.cluster.finding import start_cluster

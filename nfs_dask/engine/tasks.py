@@ -60,8 +60,12 @@ class Job:
 
 def _blocks(job: Job, start: int, stop: int, shipped: Block | None) -> Iterable[Block]:
     """The blocks of a range: the one that came with the task, or those the source reads here."""
-    assert shipped is not None or job.source is not None
-    for block in [shipped] if shipped is not None else job.source.blocks(start, stop):
+    if shipped is None:
+        assert job.source is not None
+        blocks: Iterable[Block] = job.source.blocks(start, stop)
+    else:
+        blocks = [shipped]
+    for block in blocks:
         count(blocks=1, rows=block.n_rows, entries=block.nnz, read_bytes=block.nbytes)
         yield block
 

@@ -37,7 +37,7 @@ class Scheduler:
 
 @contextmanager
 def scheduler_of_its_own(folder: Path, environment: Mapping[str, str], workers: int = 2) -> Iterator[Scheduler]:
-    """Start them, and end those that are left; what they say is in files of the folder."""
+    """Start them, and kill those that are left; what they say is in files of the folder."""
     file = folder / "scheduler.json"
     options = ["--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0"]
     found = Scheduler(file, _started("scheduler", [*options, "--scheduler-file", str(file)], folder, environment), [])
@@ -53,13 +53,8 @@ def scheduler_of_its_own(folder: Path, environment: Mapping[str, str], workers: 
         yield found
     finally:
         for process in [*found.workers, found.process]:
-            process.terminate()
-        for process in [*found.workers, found.process]:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.kill()
+            process.wait()
 
 
 def _started(what: str, words: list[str], folder: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
