@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.detached import RememberingCommand, start_detached, typed_command
+from nfs_dask.cli.detached import RememberingCommand, show_detached, start_detached, typed_command, typed_words
 from nfs_dask.cli.options import ClusterOptions, cluster_options, method_options
 from nfs_dask.cli.output import (
     all_features_option,
@@ -22,7 +22,7 @@ from nfs_dask.cli.output import (
 )
 from nfs_dask.cli.places import check_model, check_output_file, output_file, overwrite_option
 from nfs_dask.cli.texts import where_option
-from nfs_dask.errors import DataWarning, ResumeError
+from nfs_dask.errors import DataWarning, InputError, ResumeError
 from nfs_dask.units import format_seconds
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--run", metavar="RUN", help="A new folder that all workers reach, from which --resume can go on.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option("--detach", is_flag=True, help="Go on without this terminal; the run folder tells how it stands.")
+@click.option("--on-cluster", is_flag=True, help="With --detach: go on as a task of the scheduler's workers.")
 @all_features_option
 @overwrite_option
 @cluster_options
@@ -58,6 +59,7 @@ def fit(
     run: str | None,
     resume: str | None,
     detach: bool,
+    on_cluster: bool,
     all_features: bool,
     overwrite: bool,
     cluster: ClusterOptions,
@@ -68,7 +70,9 @@ def fit(
     find is kept: another k or alpha reads no documents, of a hybrid all of them once.
 
     With --run, what is finished outlives this process: Ctrl-C and SIGTERM end it with the command that goes on with it,
-    and nfs-dask status tells how it stands. With --detach, the run goes on by itself; kill ends it as Ctrl-C would.
+    and nfs-dask status tells how it stands. With --detach, the run goes on by itself: as a process of this machine, or
+    with --on-cluster as a task of the scheduler, which another worker takes over if its worker dies. nfs-dask stop ends
+    it as Ctrl-C would.
 
     \b
     nfs-dask fit mail.zarr spam.model --method multinomial -k 100
@@ -78,6 +82,8 @@ def fit(
     nfs-dask fit letters.zarr letters.model --method hybrid --report letters.html
     nfs-dask fit s3://bucket/mail.zarr s3://bucket/spam.model -k 1000 --run s3://bucket/run
     nfs-dask fit mail.zarr spam.model -k 1000 --workers 4 --run run --detach
+    nfs-dask fit s3://bucket/mail.zarr s3://bucket/spam.model --run s3://bucket/run \
+      --scheduler tls://10.0.0.1:8786 --detach --on-cluster
     nfs-dask status run --watch
     """
     if run is not None and resume is not None:
@@ -85,6 +91,8 @@ def fit(
     folder = run or resume
     if detach and folder is None:
         raise click.UsageError("--detach needs a folder to report to; name one with --run RUN")
+    if on_cluster and not (detach and cluster.scheduler):
+        raise click.UsageError("--on-cluster goes with --detach, and with --scheduler ADDRESS, which says on which one")
     _check_run(run, resume)
     check_model(model, overwrite)
     check_output_file(page, overwrite)
@@ -94,7 +102,8 @@ def fit(
         check_libraries()
     if detach:
         assert folder is not None
-        begun = start_detached(folder)
+        places = [place for place in (store, model, page) if place]
+        begun = _submitted(cluster, folder, places) if on_cluster else start_detached(folder)
         answer(begun, lambda console: show_detached(begun, console))
         return
     started = time.perf_counter()
@@ -136,6 +145,32 @@ def fit(
         names = estimator.get_feature_names_out().tolist()
         values["chosen"] = chosen_features(estimator.model_, names)
     answer(values, lambda console: show_fit(values, console))
+
+
+def _submitted(cluster: ClusterOptions, run: str, places: list[str]) -> dict[str, Any]:
+    """Hand the command over to a worker."""
+    from nfs_dask.cli.on_cluster import submit_driver
+
+    with cluster.checked_client() as client:
+        return submit_driver(client, typed_words(), run, places, typed_command(False))
+
+
+def submit_fit(client: Any, *words: str) -> dict[str, Any]:
+    """Have a worker of the client's cluster drive ``nfs-dask fit`` with these words; where to look, and how to stop it.
+
+    What a program, or a notebook, does to leave a fit behind: ``submit_fit(client, "s3://bucket/mail.zarr",
+    "s3://bucket/spam.model", "-k", "1000", "--run", "s3://bucket/run")``.
+    """
+    from nfs_dask.cli.on_cluster import submit_driver
+
+    with fit.make_context("nfs-dask fit", list(words)) as context:
+        asked = context.params
+        run = asked["run"] or asked["resume"]
+        if run is None:
+            raise InputError("a fit that is left behind needs a folder to report to; add '--run', RUN")
+        _check_run(asked["run"], asked["resume"])
+        places = [asked[name] for name in ("store", "model", "page") if asked[name]]
+        return submit_driver(client, typed_words(), run, places, typed_command(False))
 
 
 def _opened(
@@ -181,13 +216,6 @@ def _check_run(run: str | None, resume: str | None) -> None:
         check_writable(Folder.of(run))
     if resume is not None and not has_status(resume):
         raise ResumeError(f"{resume} holds no run to go on with; begin one with --run {resume}")
-
-
-def show_detached(begun: dict[str, Any], console: Console) -> None:
-    """Where a run goes on, and how to look at it and end it."""
-    show_line(f"process {begun['pid']} on {begun['host']} goes on by itself, and writes to {begun['log']}", console)
-    show_line(f"look         {begun['look']} --watch", console, indent=13)
-    show_line(f"stop         {begun['stop']}", console, indent=13)
 
 
 def show_fit(values: dict[str, Any], console: Console) -> None:

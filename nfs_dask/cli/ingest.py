@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfs_dask.cli.detached import RepeatedCommand, show_detached, start_detached, typed_command
 from nfs_dask.cli.options import ClusterOptions, Size, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, show_line
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from nfs_dask.ingestion.text_options import TermParameters
 
 
-@click.command()
+@click.command(cls=RepeatedCommand)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.argument("store")
 @click.option("--labels", type=click.Path(), metavar="FILE", help="One label for each row: .npy, or a line each.")
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 @click.option("--rejects", metavar="FILE", help="Leave out bad documents, and list them in this CSV file, and why.")
 @click.option("--check", is_flag=True, help="Look at arguments and first documents, say what would be done, no more.")
 @click.option("--clean-up", is_flag=True, help="First remove what an ingest that died left at STORE.")
+@click.option("--run", metavar="RUN", help="A folder for signs of life, which nfs-dask status reads.")
+@click.option("--detach", is_flag=True, help="Go on without this terminal; the folder RUN tells how it stands.")
 @cluster_options
 @json_option
 def ingest(
@@ -58,6 +61,8 @@ def ingest(
     rejects: str | None,
     check: bool,
     clean_up: bool,
+    run: str | None,
+    detach: bool,
     cluster: ClusterOptions,
 ) -> None:
     """Write documents or matrices into STORE, from which every pass reads fastest.
@@ -75,9 +80,12 @@ def ingest(
     nfs-dask ingest kritiken.xlsx --label-column sterne --stop-words german --stem german kritiken.zarr
     nfs-dask ingest news.csv --label-column topic --keep split --keep date news.zarr
     nfs-dask ingest matrix.npz --labels labels.npy mail.zarr
+    nfs-dask ingest 'mail-*.jsonl.zst' mail.zarr --workers 4 --run ingesting --detach
     """
     if append and overwrite:
         raise click.UsageError("--append adds rows to a store and --overwrite replaces it; give one of them")
+    if detach and run is None:
+        raise click.UsageError("--detach needs a folder to report to; name one with --run RUN")
     if columns.label_column is not None and labels is not None:
         raise click.UsageError("--labels and --label-column both say what the labels are; give one of them")
     source = sources[0] if len(sources) == 1 else [Location(one) for one in sources]
@@ -113,7 +121,14 @@ def ingest(
 
         answer_check(asked)
         return
-    with cluster.engine(asked.data) as engine:
+    if detach:
+        assert run is not None
+        begun = start_detached(run)
+        answer(begun, lambda console: show_detached(begun, console))
+        return
+    from nfs_dask.engine.driver import driving
+
+    with driving(run, None if run is None else typed_command(False)), cluster.engine(asked.data) as engine:
         asked.write(engine)
     dataset = open_dataset(asked.store.location)
     seconds = time.perf_counter() - started

@@ -20,6 +20,7 @@ from nfs_dask.cli.predict import evaluate, predict
 from nfs_dask.cli.report import report
 from nfs_dask.cli.sql import sql
 from nfs_dask.cli.status import status
+from nfs_dask.cli.stop import stop
 
 
 class _Commands(click.Group):
@@ -60,6 +61,7 @@ def cli() -> None:
     nfs-dask path mail.zarr                           what each number of features is worth
     nfs-dask fit mail.zarr spam.model -k 100          a classifier over the best 100 features
     nfs-dask status run                               how a fit with --run run stands
+    nfs-dask stop run                                 end it; what was counted is kept
     nfs-dask evaluate spam.model test.csv --label-column folder
     nfs-dask predict spam.model new.csv               the class of each document
     nfs-dask explain spam.model 'Win a cheap watch'   which words speak for it, and how much
@@ -72,5 +74,21 @@ def cli() -> None:
     """
 
 
-for command in (demo, ingest, info, plan, path, fit, status, predict, evaluate, explain, report, features, sql, doctor):
+for command in (
+    demo,
+    ingest,
+    info,
+    plan,
+    path,
+    fit,
+    status,
+    stop,
+    predict,
+    evaluate,
+    explain,
+    report,
+    features,
+    sql,
+    doctor,
+):
     cli.add_command(command)

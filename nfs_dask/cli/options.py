@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -188,11 +190,11 @@ class ClusterOptions:
         if self == ClusterOptions() and not isinstance(choose_engine(None, data), DaskEngine):
             yield SerialEngine(run=run)
             return
-        with self._checked_client() as client, client.as_current():
+        with self.checked_client() as client, client.as_current():
             yield DaskEngine(workers=self.workers, run=run, insecure=self.insecure)
 
     @contextmanager
-    def _checked_client(self) -> Iterator[Any]:
+    def checked_client(self) -> Iterator[Any]:
         """A client of the scheduler that was named, if nothing stands in the way; else of workers started here."""
         if self.scheduler is None:
             from nfs_dask.cluster.finding import start_cluster
@@ -208,10 +210,27 @@ class ClusterOptions:
             yield client
 
 
+def _address(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """The address of a scheduler, also where the file was given that ``dask scheduler --scheduler-file`` writes."""
+    if value is None or "://" in value or not value.endswith(".json"):
+        return value
+    try:
+        return str(json.loads(Path(value).read_text())["address"])
+    except (OSError, LookupError, TypeError, ValueError) as error:
+        raise click.BadParameter(
+            f"{value} is not a file that dask scheduler --scheduler-file has written ({error}); is the scheduler there?"
+        ) from error
+
+
 _FILE = click.Path(exists=True, dir_okay=False)
 
 _CLUSTER = (
-    click.option("--scheduler", metavar="ADDRESS", help="A running scheduler, such as tls://10.0.0.1:8786."),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        callback=_address,
+        help="A running scheduler, such as tls://10.0.0.1:8786, or its scheduler file.",
+    ),
     click.option("--workers", type=click.IntRange(1), metavar="N", help="Workers to start, or to plan for."),
     click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of each worker started here."),
     click.option("--memory-limit", type=Size(), metavar="SIZE", help="Of each worker started here, such as 2GiB."),

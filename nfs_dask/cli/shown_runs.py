@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_EVENTS = 10
 _STATES = {
-    "starting": "starting: its driver has been started, and has not reported yet",
+    "starting": "starting: its driver has been started or submitted, and has not reported yet",
     "running": "running",
     "finished": "finished",
     "failed": "failed",
@@ -83,7 +84,7 @@ def show_status(status: RunStatus, console: Console) -> None:
     if status.run is not None:
         show_passes(status.run, console)
     else:
-        show_line("No pass has begun.", console)
+        show_line("No pass over a store has begun.", console)
     if status.events:
         rows = [(_clock(event["time"]), *_in_words(event)) for event in status.events[-_MOST_EVENTS:]]
         show_table("Last events", ["time", "event", "what"], rows, console)
@@ -129,13 +130,22 @@ def _ago(moment: float, status: RunStatus) -> str:
 
 def _show_next(status: RunStatus, console: Console) -> None:
     """The command that does what is likely to come next."""
-    if status.live and status.driver is not None:
-        where = "" if status.driver.here else f", on {status.driver.host}"
-        show_line(f"stop         kill {status.driver.pid}{where}", console, indent=13)
+    if status.live:
+        show_line(f"stop         {_stopping(status)}", console, indent=13)
     elif status.state != "finished":
         told = status.resume or "give the same run folder to the same engine and fit again"
         where = f", in {status.folder}" if status.resume and status.folder else ""
         show_line(f"resume       {told}{where}", console, indent=13)
+
+
+def _stopping(status: RunStatus) -> str:
+    """What ends the driver: a signal to a process of this machine, or a word in the folder of the run."""
+    driver = status.driver
+    if driver is not None and driver.here:
+        return f"kill {driver.pid}"
+    if driver is not None and not status.seen.get("command"):
+        return f"kill {driver.pid}, on {driver.host}"
+    return f"nfs-dask stop {shlex.quote(status.location)}"
 
 
 def _clock(moment: float) -> str:
@@ -146,7 +156,9 @@ def _in_words(event: Mapping[str, Any]) -> tuple[str, str]:
     """An event and its numbers."""
     name, about = str(event["event"]), str(event.get("pass") or "")
     what = about
-    if name in ("started", "resumed"):
+    if name == "submitted":
+        what = f"to {event.get('scheduler')}"
+    elif name in ("started", "resumed"):
         what = f"process {event.get('pid')} on {event.get('host')}"
     elif name in ("pass_planned", "pass_resumed"):
         what = f"{about}: {event.get('blocks'):,} blocks, {event.get('tasks'):,} tasks, {event.get('strategy')}"
@@ -160,6 +172,8 @@ def _in_words(event: Mapping[str, Any]) -> tuple[str, str]:
         what = f"{about} in {format_seconds(float(event.get('seconds') or 0))}"
     elif name == "failed":
         what = str(event.get("message"))
+    elif name == "left":
+        what = "to another driver, as its worker is gone"
     elif name == "interrupted":
         what = f"by {event.get('by')}"
     return name.replace("_", " "), what

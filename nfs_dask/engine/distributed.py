@@ -25,6 +25,7 @@ from nfs_dask.cluster.warming import Warming
 from nfs_dask.engine.engine import Engine, label_of
 from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.plan import merge_tree
+from nfs_dask.engine.task_tally import TOPIC, count, tallied
 from nfs_dask.engine.tasks import Job, Tick, fold_run, merge_folds, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.folder import Folder
@@ -115,11 +116,13 @@ def run_task(function: Callable[..., Any], job: Job, args: tuple[Any, ...], topi
     failures = [given for given in (shipped, *args) if isinstance(given, Failure)]
     if failures:
         return failures[0]
-    keywords = {"tick": worker_tick(topic)} | ({} if shipped is None else {"shipped": shipped})
-    try:
-        return function(job, *args, **keywords)
-    except NfsDaskError as error:
-        return Failure(error)
+    with worker_tick(topic) as tick:
+        keywords = {"tick": tick} | ({} if shipped is None else {"shipped": shipped})
+        try:
+            return function(job, *args, **keywords)
+        except NfsDaskError as error:
+            count(refused_tasks=not isinstance(error, ClusterError))
+            return Failure(error)
 
 
 def run_item(function: Callable[[Any], Any], item: Any) -> Any:
@@ -157,25 +160,38 @@ def _lazy(function: Callable[..., Any]) -> Callable[..., Any]:
     return dask.delayed(function, pure=False)
 
 
-def worker_tick(topic: str) -> Tick:
-    """Progress from inside a task to the client, now and then; also notices that the task was cancelled."""
+@contextmanager
+def worker_tick(topic: str) -> Iterator[Tick]:
+    """Progress from inside a task to client and scheduler, now and then; also notices that the task was cancelled.
+
+    What was done since the last message is told at the end.
+    """
     from distributed import get_worker
 
     worker = get_worker()
     key = worker.get_current_task()
-    pending, last = 0, time.monotonic()
+    last = time.monotonic()
+
+    def tell() -> None:
+        if done := {name: int(n) for name, n in tally.items() if n}:
+            worker.log_event(topic, done)
+        tally.clear()
 
     def tick(blocks: int) -> None:
-        nonlocal pending, last
-        pending += blocks
+        nonlocal last
+        tally["done"] += blocks
         if time.monotonic() - last > TICK_SECONDS:
-            worker.log_event(topic, pending)
-            pending, last = 0, time.monotonic()
+            tell()
+            last = time.monotonic()
             task = worker.state.tasks.get(key)
             if task is None or task.state in ("cancelled", "resumed"):
                 raise ClusterError("the pass was cancelled")
 
-    return tick
+    with tallied() as tally:
+        try:
+            yield tick
+        finally:
+            tell()
 
 
 async def until_stopped(seconds: float, dask_worker: Any) -> None:
@@ -199,7 +215,7 @@ class ClusterExecutor:
     def __init__(self, client: Any, workers: int | None) -> None:
         self._client = client
         self._workers = workers
-        self._topic = f"nfs-pass-{uuid.uuid4().hex[:12]}"
+        self._topic = f"{TOPIC}{uuid.uuid4().hex[:12]}"
         self._futures: list[Any] = []
 
     def close(self) -> None:
@@ -223,6 +239,12 @@ class ClusterExecutor:
 
     def memory(self) -> dict[str, tuple[int, int]]:
         return memory_of_workers(self._client, ANSWER_SECONDS) if self._client.status == "running" else {}
+
+    def report(self, **done: int) -> None:
+        from nfs_dask.engine.scheduler_metrics import count_on_scheduler
+
+        count_on_scheduler(self._client)
+        self._client.log_event(self._topic, done)
 
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
@@ -346,7 +368,7 @@ class ClusterExecutor:
     def _watched(self, total: int, label: str, unit: str = "blocks") -> Iterator[Progress]:
         """Progress, by what tasks report of themselves."""
         with Progress(total, label, unit) as progress:
-            self._client.subscribe_topic(self._topic, lambda event: progress.advance(event[1]))
+            self._client.subscribe_topic(self._topic, lambda event: progress.advance(event[1].get("done", 0)))
             try:
                 yield progress
             finally:

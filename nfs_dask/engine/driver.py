@@ -2,6 +2,7 @@
 
     driver.json      who drives: machine, process, last sign of life, and how far it was then; replaced at each sign
     events.jsonl     what has happened
+    stop             somebody, anywhere, asks the driver to end as SIGTERM would
 
 Both are for people who look, from another terminal or on another day. Nothing of a result depends on them, so a disk
 that is full or a store that cannot be reached for a while costs a warning, and not the run.
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
 import threading
 import time
 from collections import deque
@@ -32,6 +35,7 @@ from nfs_dask.redaction import redacted
 logger = logging.getLogger("nfs_dask")
 
 DRIVER = "driver.json"
+STOP = "stop"
 LOG = "driver.log"  # what a detached driver says
 BEAT_SECONDS = 2.0  # between two signs of life
 REMOTE_BEAT_SECONDS = 10.0  # where each is a request
@@ -120,6 +124,9 @@ class Driver:
     # Signs of life
 
     def begin(self) -> None:
+        if self._command is None or self._command.log is None:  # a detached one may have been asked already
+            with self._harmless():
+                self._folder.delete(STOP)
         if self._command is not None:
             event = "resumed" if self._command.resumed else "started"
             self.note(event, host=self._holder.host, pid=self._holder.pid, resume=self._command.resume)
@@ -127,7 +134,7 @@ class Driver:
         self._thread.start()
 
     def end(self, how: str, **facts: Any) -> None:
-        """``how`` is finished, idle, interrupted or failed."""
+        """``how`` is finished, idle, interrupted, failed or left, to another process that drives on."""
         self._over.set()
         self._memory = None
         self._thread.join(2 * BEAT_SECONDS)  # it may wait for a scheduler that is gone
@@ -139,11 +146,19 @@ class Driver:
         noted = time.monotonic()
         while not self._over.wait(REMOTE_BEAT_SECONDS if self._folder.remote else BEAT_SECONDS):
             self._look_at_workers()
+            self._obey()
             if not self._over.is_set():
                 self._beat(None)
             if time.monotonic() - noted >= PROGRESS_SECONDS:
                 noted = time.monotonic()
                 self._note_progress()
+
+    def _obey(self) -> None:
+        """End the command that drives the run, if that was asked for; other programs are not ours to end."""
+        with self._harmless():
+            if self._command is not None and self._folder.exists(STOP):
+                self._folder.delete(STOP)
+                os.kill(os.getpid(), signal.SIGTERM)
 
     def _beat(self, ended: str | None) -> None:
         command = None if self._command is None else {"resume": self._command.resume, "folder": self._command.folder}
@@ -256,6 +271,14 @@ class _Nobody(Driver):
     def pass_finished(self, seconds: float) -> None: ...
 
 
+_leaving = threading.Event()
+
+
+def leave_to_others() -> None:
+    """From now on an end of this process is not the end of its runs: another one is about to drive them on."""
+    _leaving.set()
+
+
 _driven: dict[str, Driver] = {}  # by location, of this process
 _guard = threading.Lock()
 
@@ -286,7 +309,7 @@ def driving(run: str | None, command: Command | None = None) -> Iterator[Driver]
         mine.end("failed", message=str(error) or type(error).__name__, kind=type(error).__name__)
         raise
     except BaseException as error:
-        mine.end("interrupted", by=str(error) or "SIGINT")
+        mine.end("left" if _leaving.is_set() else "interrupted", by=str(error) or "SIGINT")
         raise
     else:
         mine.end("idle" if command is None else "finished")

@@ -57,6 +57,10 @@ class Executor(Protocol):
         """Bytes that each worker takes now, and may take (0: unlimited); nothing where that is not known."""
         ...
 
+    def report(self, **done: int) -> None:
+        """Tell what has happened to whoever watches the cluster, as `engine.scheduler_metrics` has it."""
+        ...
+
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
     ) -> list[Any]:
@@ -139,12 +143,14 @@ class Engine(PlacesHidden, ABC):
                 plan.check(source)
                 place.begin(plan)
                 driver.pass_begins(place.name, plan, begun is not None, executor.memory)
+                executor.report(passes=1, planned_blocks=plan.n_blocks)
                 logger.debug("%s", plan)
                 shipped = plan.resources.remote and source.is_shipped
                 trusted = source.trusted_for(statistic.accepts)
                 job = Job(statistic, None if shipped else source, plan, trusted, checkpoints=place.checkpoints)
                 carry_out = _dense if plan.strategy == "dense" else _scatter
                 panels = carry_out(job, source, executor, place, kept)
+                executor.report(passes_finished=1)
                 driver.pass_ends()
             place.complete()
             driver.pass_finished(time.perf_counter() - started)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from nfs_dask.engine.driver import DRIVER, LOG, read_driver
 from nfs_dask.engine.run_events import EVENTS, read_events
 from nfs_dask.engine.run_folder import Run, is_run, read_run
 from nfs_dask.errors import StoreError
-from nfs_dask.files.claims import Holder
+from nfs_dask.files.claims import GONE_SECONDS, Holder
 from nfs_dask.files.folder import Folder
 
 LIVE = ("starting", "running")
@@ -100,13 +100,17 @@ def read_status(location: str | os.PathLike[str], most_events: int = 100) -> Run
     run = read_run(location, size=False) if is_run(location) else None
     events = tuple(read_events(folder)[-most_events:])
     log = folder.path(LOG) if folder.exists(LOG) else None
-    return RunStatus(folder.location, _state(driver, seen, run), run, driver, seen, events, log, time.time())
+    return RunStatus(folder.location, _state(driver, seen, run, events), run, driver, seen, events, log, time.time())
 
 
-def _state(driver: Holder | None, seen: Mapping[str, Any], run: Run | None) -> str:
+def _state(driver: Holder | None, seen: Mapping[str, Any], run: Run | None, events: Sequence[Mapping[str, Any]]) -> str:
     ended = seen.get("ended")
     if ended in ENDED:
         return str(ended)
+    if ended == "left" and driver is not None:
+        return "lost" if time.time() - driver.alive > GONE_SECONDS else "starting"
+    if driver is None and events and events[-1]["event"] == "submitted":  # to a cluster, of which no worker has begun
+        return "starting"
     if driver is None or ended is not None:  # nobody drives it now, and nothing has gone wrong
         return "finished" if run is not None and run.finished else "stopped"
     if driver.gone:

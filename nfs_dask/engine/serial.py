@@ -41,6 +41,9 @@ class SerialExecutor:
     def memory(self) -> dict[str, tuple[int, int]]:
         return {"this process": (psutil.Process().memory_info().rss, self._memory_limit or 0)}
 
+    def report(self, **done: int) -> None:
+        """Nobody could scrape it."""
+
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
     ) -> list[Any]:

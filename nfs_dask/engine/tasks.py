@@ -18,6 +18,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, empty_block
 from nfs_dask.engine.folding import Fold, fold_blocks, prepare
 from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
+from nfs_dask.engine.task_tally import count
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.arrayfile import ArrayFile, intact, write_arrays
 from nfs_dask.files.folder import Folder
@@ -59,15 +60,20 @@ class Job:
 
 def _blocks(job: Job, start: int, stop: int, shipped: Block | None) -> Iterable[Block]:
     """The blocks of a range: the one that came with the task, or those the source reads here."""
-    if shipped is not None:
-        return [shipped]
-    assert job.source is not None
-    return job.source.blocks(start, stop)
+    if shipped is None:
+        assert job.source is not None
+        blocks: Iterable[Block] = job.source.blocks(start, stop)
+    else:
+        blocks = [shipped]
+    for block in blocks:
+        count(blocks=1, rows=block.n_rows, entries=block.nnz, read_bytes=block.nbytes)
+        yield block
 
 
 def fold_run(job: Job, run: int, tick: Tick, shipped: Block | None = None) -> Fold:
     """Fold the blocks of a run, from its last checkpoint on."""
     fold = _restore(job, run) or Fold(job.statistic.zero())
+    count(kept_blocks=fold.coverage.count)
     tick(fold.coverage.count)
     saved = time.monotonic()
     for start, stop in job.batches(run):
@@ -98,6 +104,7 @@ def _save(job: Job, run: int, fold: Fold) -> None:
     arrays = {f"{part}/{name}": a for part in ("arrays", "totals") for name, a in getattr(fold.state, part).items()}
     facts = {"coverage": fold.coverage.ranges, "mended": fold.mended}
     write_arrays(job.checkpoints, checkpoint_name(run), arrays, facts)
+    count(checkpoints=1)
 
 
 def _restore(job: Job, run: int) -> Fold | None:
@@ -151,6 +158,7 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
     name = batch_name(start, stop)
     finished = intact(job.spool, name)
     if finished is not None:
+        count(kept_blocks=stop - start)
         return _fold_of(finished.facts)
     fold = Fold(job.statistic.zero(), Coverage.of(start, stop))
     with job.spool.scratch.create(name) as file:
@@ -162,6 +170,7 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
             fold.mended += mended
         fold.tiles = writer.tiles
         writer.close(_facts_of(fold))
+        count(spooled_bytes=file.tell())
     return fold
 
 
@@ -191,6 +200,7 @@ def fold_panel(job: Job, panel: int, tick: Tick) -> states.Checksums:
     rest = as_block(parts, job.tiling, last - first) if parts else empty_block(last - first)
     job.statistic.update_arrays(arrays, rest)
     checksums = states.write_panel(job.out, panel, dict(sorted(arrays.items())))
+    count(panels=1)
     tick(1)
     return checksums
 

@@ -1,0 +1,256 @@
+"""What is in deploy/slurm, on a real SLURM of one node: jobs that end at any moment, and go on later, to the bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfs_dask as nfs
+from nfs_dask.cli.corpus import GeneratedCorpus
+from nfs_dask.engine.run_status import has_status, read_status
+from tests.helpers.commands import run
+from tests.helpers.slow_blocks import slow_environment
+from tests.helpers.slurm import Slurm, missing, running_slurm, wait_for
+
+SCRIPTS = Path(__file__).parents[2] / "deploy" / "slurm"
+CORPUS = GeneratedCorpus(20_000, 300, 3, words_per_document=10, block_rows=100)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(bool(missing()), reason=f"needs SLURM: {missing()}"),
+]
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    with running_slurm(tmp_path_factory.mktemp("slurm")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "mail.zarr"
+    assert nfs.ingest(CORPUS, path, block_bytes=8000).source.n_blocks >= 100
+    return path
+
+
+@pytest.fixture(scope="module")
+def want(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The model of a fit that nothing happens to."""
+    model = tmp_path_factory.mktemp("whole") / "m"
+    run("fit", store, model, "-k", 20, "--no-cache")
+    return nfs.load_model(model)
+
+
+@pytest.fixture
+def project(tmp_path: Path, slurm: Slurm) -> Iterator[Path]:
+    """A folder as its user has it: the scripts and nothing else. Afterwards no job is left."""
+    for script in SCRIPTS.iterdir():
+        (tmp_path / script.name).write_bytes(script.read_bytes())
+    yield tmp_path
+    slurm("scancel", "--user=root")
+    wait_for(lambda: not slurm.jobs(), 60, "jobs are left in the queue")
+
+
+def environment(folder: Path, seconds: float) -> dict[str, str]:
+    """As after ``activate``; each block takes its time."""
+    slow = slow_environment(folder / "slow", seconds)
+    slow["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), slow["PATH"], "/usr/sbin"])
+    return {name: slow[name] for name in ("PATH", "PYTHONPATH")} | {"TMPDIR": str(folder), "INTERFACE": "lo"}
+
+
+def in_mid_pass(folder: Path, blocks: int = 5) -> int:
+    """How many blocks are done, once it is so many."""
+
+    def done() -> int:
+        if not has_status(folder):
+            return 0
+        found = read_status(folder)
+        assert found.state in ("starting", "running", "interrupted", "lost", "stopped"), found
+        work = found.seen.get("work") or {}
+        return work["done"] if found.live and work.get("label") == "class counts" and work["done"] >= blocks else 0
+
+    return wait_for(done, 240, f"it does not get into the pass\n{log_of(folder.parent)}")
+
+
+def assert_same_model(got: Any, want: Any) -> None:
+    assert got.objective_ == want.objective_
+    assert got.get_support(indices=True).tolist() == want.get_support(indices=True).tolist()
+    for name in ("feature_log_prob_", "class_log_prior_"):
+        assert np.array_equal(getattr(got, name), getattr(want, name)), name
+
+
+def assert_clean(project: Path) -> None:
+    """Of what jobs had on the disk of the node, and of certificates, nothing is left."""
+    mine = {script.name for script in SCRIPTS.iterdir()} | {"m", "run", "slow", "urgent.sh", "logs"}
+    left = {path.name for path in project.iterdir() if path.suffix != ".log"} - mine
+    if "dask-scratch-space" in left and not list(project.glob("dask-scratch-space/*worker*")):
+        left.remove("dask-scratch-space")  # of Dask, which keeps it for the next worker
+    assert not left, left
+
+
+def log_of(project: Path) -> str:
+    return "\n".join(f"{path.name}:\n{path.read_text()}" for path in sorted(project.glob("*.log")))
+
+
+def ended(slurm: Slurm, job: str, state: str, project: Path, seconds: float = 300) -> None:
+    over = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
+    got = wait_for(lambda: (found := slurm.state(job)) in over and found, seconds, f"{job} goes on\n{log_of(project)}")
+    assert got == state, log_of(project)
+
+
+def events_of(folder: Path) -> list[str]:
+    return [event["event"] for event in read_status(folder, 1000).events]
+
+
+FIT = ("--cpus-per-task=2", "--mem=3G", "fit.sbatch")
+
+
+def test_a_fit_is_a_job(slurm: Slurm, project: Path, store: Path, want: Any) -> None:
+    words = (*FIT, store, "m", "run", "-k", 20, "--no-cache")
+    job = slurm.submit(*words, environment=environment(project, 0.0), cwd=project)
+    ended(slurm, job, "COMPLETED", project)
+    assert_same_model(nfs.load_model(project / "m"), want)
+    assert read_status(project / "run").state == "finished"
+    assert_clean(project)
+
+
+def test_the_time_limit_puts_a_job_back_into_the_queue(slurm: Slurm, project: Path, store: Path, want: Any) -> None:
+    words = ("--time=1", "--signal=B:USR1@40", *FIT, store, "m", "run", "-k", 20, "--no-cache")
+    job = slurm.submit(*words, environment=environment(project, 0.6), cwd=project)
+    in_mid_pass(project / "run")
+    wait_for(lambda: slurm.facts(job)["Restarts"] == "1", 100, "it was not queued again")
+    status = read_status(project / "run")
+    assert (status.state, status.events[-1]["by"]) == ("interrupted", "SIGTERM")
+    done = status.run.passes[0].blocks_done
+    assert 0 < done < status.run.passes[0].plan.n_blocks
+    slurm("scontrol", "update", f"JobId={job}", "TimeLimit=5")
+    slurm.release(job)
+    ended(slurm, job, "COMPLETED", project)
+    assert_same_model(nfs.load_model(project / "m"), want)
+    assert "resumed" in events_of(project / "run") and "queued again" in log_of(project)
+
+
+@pytest.mark.parametrize("how", ["signal", "requeue", "preempt"])
+def test_a_job_that_is_told_to_go_goes_on_later(slurm: Slurm, project: Path, store: Path, want: Any, how: str) -> None:
+    words = (*FIT, store, "m", "run", "-k", 20, "--no-cache")
+    job = slurm.submit(*words, environment=environment(project, 0.5), cwd=project)
+    in_mid_pass(project / "run")
+    if how == "signal":
+        slurm("scancel", "--signal=TERM", "--batch", job)
+        ended(slurm, job, "FAILED", project)
+        assert slurm.facts(job)["ExitCode"] == "143:0"
+        environment(project, 0.0)
+        job = slurm.submit(*words, environment=environment(project, 0.0), cwd=project)
+    else:
+        if how == "requeue":
+            slurm("scontrol", "requeue", job)
+        else:
+            (project / "urgent.sh").write_text("#!/bin/bash\nsleep 1\n")
+            urgent = ("--partition=urgent", "--output=urgent.log", "--cpus-per-task=8", "--mem=1G", "urgent.sh")
+            slurm.submit(*urgent, cwd=project)
+        wait_for(lambda: slurm.state(job) == "PENDING", 60, "it is not queued again")
+        environment(project, 0.0)
+        slurm.release(job)
+    assert not (project / "m").exists(), "it was met in mid-pass"
+    ended(slurm, job, "COMPLETED", project)
+    assert_same_model(nfs.load_model(project / "m"), want)
+    events = events_of(project / "run")
+    assert "resumed" in events and events[-1] == "finished"
+    status = read_status(project / "run")
+    assert status.run is not None and status.run.passes[0].finished
+    assert_clean(project)
+
+
+# Workers as jobs of their own
+
+
+def running_workers(slurm: Slurm, name: str) -> list[str]:
+    lines = slurm("squeue", "--noheader", "--array", "--states=RUNNING", "--format=%A %F_%K %j").splitlines()
+    return [line.split()[0] for line in lines if line.split()[-1] == name]
+
+
+def test_a_scheduler_is_a_job_and_each_worker_another(slurm: Slurm, project: Path, store: Path, want: Any) -> None:
+    """A worker is cancelled in mid-pass, the others retire before their time and come back; all of it with TLS."""
+    there = environment(project, 0.5) | {"LIFETIME": "25s", "LIFETIME_STAGGER": "2s"}
+    words = ("--mem=2G", "driver.sbatch", store, "m", "run", 3, "-k", 20, "--no-cache")
+    driver = slurm.submit(*words, environment=there, cwd=project)
+    workers = slurm.submit("--array=1-3", "--mem=2G", "workers.sbatch", "run", environment=there, cwd=project)
+    in_mid_pass(project / "run")
+    address = json.loads((project / "run.cluster" / "scheduler.json").read_text())["address"]
+    assert address.startswith("tls://127.0.0.1:")
+    assert stat.S_IMODE((project / "run.cluster").stat().st_mode) == 0o700
+    assert not (project / "run.cluster" / "ca-key.pem").exists()
+    slurm("scancel", f"{workers}_1")
+    again = wait_for(lambda: in_queue(slurm), 90, "no worker has retired and is queued again")
+    assert f"{workers}_1" not in again, "who was cancelled does not come back"
+    assert slurm.state(driver) == "RUNNING" and not (project / "m").exists()
+    environment(project, 0.02)
+    slurm.release(again[0])
+    ended(slurm, driver, "COMPLETED", project)
+    assert_same_model(nfs.load_model(project / "m"), want)
+    assert events_of(project / "run").count("worker_lost") >= 1
+    for job in in_queue(slurm):  # they find that there is nothing left to do
+        slurm.release(job)
+    wait_for(lambda: not slurm.jobs(), 60, f"workers are left\n{log_of(project)}")
+    assert_clean(project)
+
+
+def in_queue(slurm: Slurm) -> list[str]:
+    """The tasks of arrays that wait."""
+    return slurm("squeue", "--noheader", "--array", "--states=PENDING", "--format=%F_%K").split()
+
+
+def test_dask_jobqueue_starts_workers_and_ends_them(slurm: Slurm, project: Path, store: Path, want: Any) -> None:
+    words = [store, "m", "run", "-k", "20", "--queue", "debug", "--interface", "lo", "--most-workers", "2"]
+    words += ["--memory", "1GiB", "--walltime", "00:10:00", "--scratch", project]
+    fit = subprocess.Popen(
+        [sys.executable, "jobqueue_fit.py", *map(str, words)],
+        cwd=project,
+        env=slurm.environment | environment(project, 0.3),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        in_mid_pass(project / "run")
+        wait_for(lambda: len(running_workers(slurm, "dask-worker")) == 2, 60, "there are not two workers")
+        slurm("scancel", running_workers(slurm, "dask-worker")[0])
+        out, err = fit.communicate(timeout=200)
+    finally:
+        fit.kill()
+        fit.communicate()
+    assert fit.returncode == 0, err
+    assert "m written" in out
+    assert_same_model(nfs.load_model(project / "m"), want)
+    wait_for(lambda: not slurm.jobs(), 30, "workers are left")
+    assert_clean(project)
+
+
+def test_sigterm_ends_the_jobs_of_dask_jobqueue(slurm: Slurm, project: Path, store: Path, want: Any) -> None:
+    words = [store, "m", "run", "-k", "20", "--queue", "debug", "--interface", "lo", "--most-workers", "2"]
+    words += ["--memory", "1GiB", "--walltime", "00:10:00", "--scratch", project]
+    command = [sys.executable, "jobqueue_fit.py", *map(str, words)]
+    there = {"cwd": project, "env": slurm.environment | environment(project, 0.5)}
+    fit = subprocess.Popen(command, **there)
+    try:
+        in_mid_pass(project / "run")
+        fit.terminate()
+        assert fit.wait(60) == 143
+    finally:
+        fit.kill()
+        fit.wait()
+    wait_for(lambda: not slurm.jobs(), 30, "workers are left")
+    environment(project, 0.0)
+    subprocess.run(command, **there, check=True, timeout=120)
+    assert_same_model(nfs.load_model(project / "m"), want)

@@ -1,0 +1,166 @@
+"""A real SLURM of one node on loopback, with a munge of its own: nothing outside its folder is read or written."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "scancel")
+PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"])  # where Debian has the daemons
+CPUS = 8  # that it believes to have: jobs of these tests sleep more than they compute
+
+CONF = """
+ClusterName=local
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+CredType=cred/munge
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SlurmdParameters=config_overrides
+ReturnToService=2
+MpiDefault=none
+SwitchType=switch/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+KillWait=15
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=16000 State=UNKNOWN
+PartitionName=debug Nodes={host} Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=15
+PartitionName=urgent Nodes={host} MaxTime=INFINITE State=UP PriorityTier=9 PreemptMode=OFF
+"""
+
+
+def missing() -> str:
+    """Why there can be no SLURM here; empty if there can."""
+    absent = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
+    if absent:
+        return f"{', '.join(absent)} not installed (apt-get install slurm-wlm munge)"
+    return "" if os.geteuid() == 0 else "slurmd runs jobs as root only"
+
+
+class Slurm:
+    """Commands of one SLURM, and what its queue holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = os.environ | {"SLURM_CONF": str(folder / "slurm.conf"), "PATH": PATH}
+
+    def __call__(self, *words: object, check: bool = True, **more: Any) -> str:
+        """What a command prints."""
+        more = {"env": self.environment, "timeout": 60, **more}
+        done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False, **more)
+        assert not check or done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    def submit(self, *words: object, environment: Mapping[str, str] = {}, cwd: Path) -> str:
+        """Submit a job; its number."""
+        told = self("sbatch", "--parsable", *words, env={**self.environment, **environment}, cwd=cwd)
+        return told.strip().partition(";")[0]
+
+    def jobs(self) -> dict[str, str]:
+        """The state of each job in the queue, by its number."""
+        lines = self("squeue", "--noheader", "--format=%A %T").split("\n")
+        return {number: state for number, _, state in (line.partition(" ") for line in lines) if number}
+
+    def facts(self, job: str) -> dict[str, str]:
+        """What is known of a job, which may have ended some minutes ago."""
+        words = self("scontrol", "--oneliner", "show", "job", job).split()
+        return dict(word.partition("=")[::2] for word in words if "=" in word)
+
+    def state(self, job: str) -> str:
+        return self.facts(job)["JobState"]
+
+    def release(self, job: str) -> None:
+        """Let a job that was put back into the queue start now; SLURM would wait for two minutes."""
+        wait_for(lambda: self.state(job) == "PENDING", 60, f"{job} is not queued again")
+        self("scontrol", "update", f"JobId={job}", "StartTime=now")
+
+
+@contextmanager
+def running_slurm(folder: Path) -> Iterator[Slurm]:
+    """Start its daemons, and end them and all jobs."""
+    for name in ("state", "spool", "munge"):
+        (folder / name).mkdir(parents=True, mode=0o755)
+    host = platform.node().partition(".")[0]
+    conf = CONF.format(host=host, folder=folder, ports=_free_ports(2), cpus=CPUS)
+    (folder / "slurm.conf").write_text(conf)
+    slurm, daemons = Slurm(folder), []
+    try:
+        daemons.append(_munged(folder / "munge"))
+        daemons += [_daemon(slurm, name) for name in ("slurmctld", "slurmd")]
+        wait_for(lambda: "idle" in slurm("sinfo", "--noheader", "--format=%T", check=False), 60, "no node is idle")
+        yield slurm
+    finally:
+        with suppress(Exception):
+            slurm("scancel", "--user=root", check=False)
+            wait_for(lambda: not slurm.jobs(), 60, "jobs are left")
+        for daemon in reversed(daemons):
+            daemon.terminate()
+            try:
+                daemon.wait(20)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+
+
+def wait_for(there: Callable[[], Any], seconds: float, otherwise: str) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := there()):
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.2)
+    return found
+
+
+def _munged(folder: Path) -> subprocess.Popen[bytes]:
+    folder.chmod(0o711)
+    (folder / "key").touch(mode=0o600)
+    (folder / "key").write_bytes(os.urandom(128))
+    files = {"socket": "socket", "key-file": "key", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
+    words = [f"--{option}={folder / name}" for option, name in files.items()]
+    process = subprocess.Popen(
+        [str(shutil.which("munged", path=PATH)), "--foreground", "--force", *words],
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for((folder / "socket").exists, 20, "munged does not start")
+    return process
+
+
+def _daemon(slurm: Slurm, name: str) -> subprocess.Popen[bytes]:
+    """In the foreground, so that it is a child of ours; what it says is in its log."""
+    with open(slurm.folder / f"{name}.out", "wb") as out:
+        return subprocess.Popen(
+            [str(shutil.which(name, path=PATH)), "-D"], env=slurm.environment, stdout=out, stderr=out
+        )
+
+
+def _free_ports(n: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(n)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
