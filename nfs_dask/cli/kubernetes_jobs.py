@@ -40,8 +40,8 @@ class JobOptions:
             raise click.UsageError(f"{' and '.join(given)} describe a job; add --kubernetes")
         if self.kubernetes and (self.model is None or self.run is None):
             raise click.UsageError(
-                "a job needs places that outlive it: --model s3://bucket/model for the model, and --run s3://bucket/run "
-                "for what lets it go on after a failure"
+                "a job needs places that outlive it: --model s3://bucket/model for the model, and --run "
+                "s3://bucket/run for what lets it go on after a failure"
             )
 
 

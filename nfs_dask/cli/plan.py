@@ -78,10 +78,10 @@ def plan(
     dataset = data.open_dataset(store, labels=label_column, where=where)
     what = dataset.class_counts() if estimator is None else estimator
     if job.kubernetes:
-        found = plan_of_job(dataset, estimator, cluster)
-        found.check()
+        needed = plan_of_job(dataset, estimator, cluster)
+        needed.check()
         words = fit_words(method, parameters, label_column, where)
-        _answer_manifest(found, job_of(found, store, words, cluster, job))
+        _answer_manifest(needed, job_of(needed, store, words, cluster, job))
         return
     if cluster.starts_workers(dataset.source):
         say("starting workers, to see how much memory they have; no document is read")
@@ -114,7 +114,7 @@ def _answer_manifest(plan: Plan | Schedule, job: FitJob) -> None:
         f"{job.workers} worker(s) x {size.threads} thread(s) with {format_bytes(size.memory_limit)} each, of which the "
         f"plan takes {format_bytes(plan.peak_nbytes)}; containers have {format_bytes(size.container)}"
     )
-    answer(values, lambda console: click.echo(to_yaml(manifests), nl=False))
+    answer(values, lambda _console: click.echo(to_yaml(manifests), nl=False))
 
 
 def _show(plan: Plan | Schedule, values: dict[str, Any], n_features: int, console: Console) -> None:

@@ -110,7 +110,7 @@ class _WithoutAnchors(yaml.SafeDumper):
 
 def _read(kind: str) -> dict[str, Any]:
     text = (files("nfs_dask.cluster") / "kubernetes" / f"{kind}.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)  # type: ignore[no-any-return]
+    return yaml.safe_load(text)
 
 
 def _set_variables(container: dict[str, Any], **values: object) -> None:

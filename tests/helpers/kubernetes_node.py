@@ -134,6 +134,7 @@ def operator() -> Iterator[None]:
 def store() -> Iterator[None]:
     """An S3 server on the bridge of the pods, with a bucket of the name ``bucket``."""
     import boto3
+    from botocore.exceptions import BotoCoreError
 
     run = FOLDER / "run"
     (run / "weed").mkdir(exist_ok=True)
@@ -143,7 +144,7 @@ def store() -> Iterator[None]:
         json.dumps({"identities": [{"name": "test", "credentials": keys, "actions": actions}]})
     )
     words = f"server -dir={run}/weed -ip={GATEWAY} -ip.bind={GATEWAY} -master.port=26910 -volume.port=26911"
-    words += f" -filer.port=26912 -master.volumeSizeLimitMB=128 -volume.max=40 -master.telemetry=false -s3"
+    words += " -filer.port=26912 -master.volumeSizeLimitMB=128 -volume.max=40 -master.telemetry=false -s3"
     words += f" -s3.port={S3_PORT} -s3.ip.bind={GATEWAY} -s3.port.iceberg=0 -s3.config={run}/s3.json"
     with _process([str(FOLDER / "bin" / "weed"), *words.split()], "weed"):
         client = boto3.client(
@@ -159,7 +160,7 @@ def store() -> Iterator[None]:
                 client.create_bucket(Bucket="bucket")
             except client.exceptions.ClientError as error:
                 return "Exist" in str(error) or "Owned" in str(error)
-            except OSError:
+            except (OSError, BotoCoreError):
                 return False
             return True
 
