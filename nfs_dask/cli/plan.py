@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfs_dask.cli.kubernetes_jobs import JobOptions, check_job, fit_words, job_of, job_options, plan_of_job
 from nfs_dask.cli.options import ClusterOptions, OneOf, cluster_options, estimator_of, parameters_of
 from nfs_dask.cli.output import answer, json_option, say, show_line
 from nfs_dask.cli.texts import where_option
 from nfs_dask.errors import DataWarning
 from nfs_dask.registry import METHODS, K, options_of_all
+from nfs_dask.units import format_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from nfs_dask.cluster.manifests import FitJob
     from nfs_dask.engine.plan import Plan
     from nfs_dask.engine.schedule import Schedule
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 @parameters_of([K, *(option for option in options_of_all() if option.counts)])
 @click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
 @where_option
+@job_options
 @cluster_options
 @json_option
 def plan(
@@ -40,6 +44,7 @@ def plan(
     parameters: dict[str, Any],
     label_column: str | None,
     where: dict[str, list[str]] | None,
+    job: JobOptions,
     cluster: ClusterOptions,
 ) -> None:
     """Tasks, bytes read, memory of each worker and time of a fit to STORE. No document is read.
@@ -54,14 +59,30 @@ def plan(
     nfs-dask plan s3://bucket/mail.zarr --workers 8 --memory-limit 2GiB
     nfs-dask plan mail.zarr --scheduler tcp://127.0.0.1:8786 --json
     nfs-dask plan genes.h5ad --label-column tissue --method l1 --workers 2 --memory-limit 1GiB
+
+    With --kubernetes it prints the manifest of a job that fits, for the Dask operator: --workers of them (4), each with
+    --threads (2) and the memory that the plan takes, or a --memory-limit that it has to fit into.
+
+    \b
+    nfs-dask plan s3://bucket/mail.zarr --method multinomial -k 1000 --kubernetes \\
+      --model s3://bucket/spam.model --run s3://bucket/run > spam.yaml
+    kubectl apply --filename spam.yaml
     """
     estimator = None if method == "counts" else estimator_of(method, **parameters)
     if estimator is None and parameters:
         raise click.UsageError("-k and parameters are for a model; say which with --method multinomial or another")
+    if job.kubernetes:
+        check_job(method, (store, str(job.model), str(job.run)), cluster)
     from nfs_dask import dataset as data
 
     dataset = data.open_dataset(store, labels=label_column, where=where)
     what = dataset.class_counts() if estimator is None else estimator
+    if job.kubernetes:
+        needed = plan_of_job(dataset, estimator, cluster)
+        needed.check()
+        words = fit_words(method, parameters, label_column, where)
+        _answer_manifest(needed, job_of(needed, store, words, cluster, job))
+        return
     if cluster.starts_workers(dataset.source):
         say("starting workers, to see how much memory they have; no document is read")
     with cluster.engine(dataset.source) as engine:
@@ -74,6 +95,26 @@ def plan(
     values = {**plan.to_json(), "method": method, "k": chosen, "kept": found}
     answer(values, lambda console: _show(plan, values, dataset.n_features, console))
     plan.check()
+
+
+def _answer_manifest(plan: Plan | Schedule, job: FitJob) -> None:
+    """The manifest alone on standard output, and what it comes to beside it."""
+    from nfs_dask.cluster.manifests import to_yaml
+
+    manifests, size = job.manifests(), job.size
+    values = {
+        "manifests": manifests,
+        "plan": plan.to_json(),
+        "workers": job.workers,
+        "threads": size.threads,
+        "memory_limit": size.memory_limit,
+        "container": size.container,
+    }
+    say(
+        f"{job.workers} worker(s) x {size.threads} thread(s) with {format_bytes(size.memory_limit)} each, of which the "
+        f"plan takes {format_bytes(plan.peak_nbytes)}; containers have {format_bytes(size.container)}"
+    )
+    answer(values, lambda _console: click.echo(to_yaml(manifests), nl=False))
 
 
 def _show(plan: Plan | Schedule, values: dict[str, Any], n_features: int, console: Console) -> None:

@@ -1,0 +1,364 @@
+"""Fits on a node of Kubernetes: a real API server, kubelet and operator make the pods, of the image and the manifests.
+
+tests/deploy/kubernetes/build.sh FOLDER
+NFS_DASK_KUBERNETES=FOLDER python -m pytest -m slow -s tests/deploy/test_kubernetes_node.py
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from distributed import Client, Security
+
+import nfs_dask as nfs
+from nfs_dask.cli.corpus import GeneratedCorpus
+from nfs_dask.cluster.tls import make_certificates
+from nfs_dask.engine.run_status import read_status
+from nfs_dask.errors import NfsDaskError
+from nfs_dask.files.folder import Folder
+from nfs_dask.units import parse_bytes
+from tests.helpers import kubernetes_node as node
+from tests.helpers.commands import run
+from tests.helpers.kubernetes_node import apply, eventually, found, kubectl, pods
+from tests.helpers.kustomize import kustomized
+from tests.helpers.places import ROOT
+from tests.helpers.slow_blocks import CUSTOM
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+OVERLAYS = ROOT / "deploy" / "kubernetes" / "overlays"
+CORPUS = GeneratedCorpus(40000, 3000, 3, words_per_document=30, block_rows=1000)
+PLACE = f"s3://bucket/{uuid.uuid4().hex[:8]}"  # a node that stays up has a bucket that does
+STORE, K = f"{PLACE}/mail.zarr", 100
+PAIRS = [f"{role}{part}.pem" for role in ("scheduler", "worker", "client") for part in ("", "-key")]
+TIMES: dict[str, float] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A node with operator, store, data and secrets; the folder of the certificates."""
+    node.skip_unless_possible()
+    certificates = tmp_path_factory.mktemp("tls")
+    make_certificates(certificates)
+    with pytest.MonkeyPatch.context() as patch, node.node(), node.operator(), node.store():
+        for name, value in node.S3_VARIABLES.items():
+            patch.setenv(name, value)
+        kubectl("delete", "secret", "nfs-dask-tls", "nfs-dask-storage", "--ignore-not-found")
+        secret = ["create", "secret", "generic"]
+        kubectl(*secret, "nfs-dask-tls", *[f"--from-file={certificates}/{name}" for name in ("ca.pem", *PAIRS)])
+        kubectl(*secret, "nfs-dask-storage", *[f"--from-literal={k}={v}" for k, v in node.S3_VARIABLES.items()])
+        slowly = {"sitecustomize.py": CUSTOM.format(seconds=0.25)}
+        apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "slow"}, "data": slowly}])
+        nfs.ingest(CORPUS, STORE, block_bytes=60_000)
+        yield certificates
+        print("\n" + transcript())
+
+
+def transcript() -> str:
+    """Versions and seconds, for deploy/kubernetes/README.md."""
+    versions = {
+        "kubernetes": json.loads(kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"],
+        "containerd": subprocess.check_output(["containerd", "--version"], text=True).split()[2],
+        "etcd": subprocess.check_output(["etcd", "--version"], text=True).split()[2],
+        "runc": subprocess.check_output(["runc", "--version"], text=True).split()[2],
+        "seaweedfs": subprocess.check_output([node.FOLDER / "bin" / "weed", "version"], text=True).split()[2],
+    }
+    lines = [f"{name:<44} {value}" for name, value in versions.items()]
+    return "\n".join([*lines, *(f"{name:<44} {seconds:6.1f} s" for name, seconds in TIMES.items())])
+
+
+@pytest.fixture(scope="module")
+def want() -> Any:
+    """The model of a fit on this machine, in this process."""
+    dataset = nfs.open_dataset(STORE, reuse=False)
+    return nfs.SparseMultinomialNB(k=K, engine=nfs.SerialEngine()).fit(dataset)
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A folder in the bucket for the model and the run of a test; what the test started is gone when it ends."""
+    yield f"{PLACE}/{request.node.name}"
+    kubectl("delete", "daskjobs,daskclusters,jobs,networkpolicies", "--all", "--wait=false")
+    eventually(lambda: not pods("dask.org/cluster-name"), 120, "no pods")
+
+
+def assert_same_model(place: str, want: Any) -> None:
+    got = nfs.load_model(f"{place}/model")
+    assert got.objective_ == want.objective_
+    assert got.get_support(indices=True).tolist() == want.get_support(indices=True).tolist()
+    for name in ("feature_log_prob_", "class_log_prior_"):
+        assert np.array_equal(getattr(got, name), getattr(want, name)), f"{name}, to the bit"
+
+
+# What is applied: the manifests as they come, on a node of two processors.
+
+
+def fitted(manifests: list[dict[str, Any]], place: str, slow: bool = False) -> list[dict[str, Any]]:
+    """Manifests with the places of a test, two workers of a thread, and requests that fit on this node."""
+    found = copy.deepcopy(manifests)
+    for manifest in found:
+        if "worker" in manifest["spec"]:
+            manifest["spec"]["worker"]["replicas"] = min(2, manifest["spec"]["worker"]["replicas"])
+        if manifest["kind"] == "DaskJob":
+            manifest["spec"]["cluster"]["spec"]["worker"]["replicas"] = 2
+        for pod in pods_of(manifest):
+            (container,) = pod["containers"]
+            container["resources"]["requests"] |= {"cpu": "50m", "memory": "256Mi"}
+            places = {"STORE": STORE, "MODEL": f"{place}/model", "RUN": f"{place}/run", "WORKERS": "2"}
+            for entry in container["env"]:
+                entry["value"] = {**places, "WORKER_THREADS": "1"}.get(entry["name"], entry["value"])
+            container["args"] = [str(K) if word == "1000" else word for word in container["args"]]
+            if slow:
+                container["env"].append({"name": "PYTHONPATH", "value": "/slow"})
+                container["volumeMounts"] = [*container["volumeMounts"], {"name": "slow", "mountPath": "/slow"}]
+                pod["volumes"].append({"name": "slow", "configMap": {"name": "slow"}})
+    return found
+
+
+def pods_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    spec = manifest["spec"]
+    if manifest["kind"] == "Job":
+        return [spec["template"]["spec"]]
+    if manifest["kind"] == "DaskJob":
+        inner = spec["cluster"]["spec"]
+        return [spec["job"]["spec"], inner["scheduler"]["spec"], inner["worker"]["spec"]]
+    return [spec["scheduler"]["spec"], spec["worker"]["spec"]] if manifest["kind"] == "DaskCluster" else []
+
+
+def job_status(name: str) -> str:
+    return str(found("daskjob", name).get("status", {}).get("jobStatus"))
+
+
+def ended(name: str) -> bool:
+    status = job_status(name)
+    assert status != "Failed", kubectl("logs", f"{name}-runner")
+    return status == "Successful"
+
+
+def blocks_done(place: str) -> int:
+    """How many blocks of a run have been counted."""
+    try:
+        work = read_status(f"{place}/run").to_json()["work"]
+    except NfsDaskError:  # not begun
+        return 0
+    return int(work["done"]) if work else 0
+
+
+def events(place: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Folder.of(f"{place}/run").read("events.jsonl").splitlines()]
+
+
+def names_of(events: list[dict[str, Any]]) -> set[str]:
+    return {one["event"] for one in events}
+
+
+def peak_planned(place: str) -> int:
+    """Most memory of a worker that passes were planned for, with what workers took when they were warm there."""
+    return max(one["peak_nbytes"] for one in events(place) if one["event"] == "pass_planned")
+
+
+def test_the_server_takes_all_overlays() -> None:
+    for overlay in sorted(OVERLAYS.iterdir()):
+        said = kubectl("kustomize", overlay)
+        # A Job of this old server has no podFailurePolicy; kubernetes-validate has looked at that of newer ones.
+        told = kubectl("apply", "--dry-run=server", "--validate=false", "-f", "-", given=said)
+        assert told.count("(server dry run)") == said.count("\nkind: ") + said.startswith("kind: "), told
+    broken = kustomized(OVERLAYS / "small")[0] | {"spec": {"job": {}}}
+    words = ["apply", "--dry-run=server", "--validate=false", "-f", "-"]
+    assert "spec.cluster: Required value" in kubectl(*words, given=yaml.safe_dump(broken), code=1)
+
+
+def test_who_runs_fits_can_do_that_and_no_more() -> None:
+    kubectl("apply", "-k", ROOT / "deploy" / "kubernetes" / "access")
+    who = "--as=system:serviceaccount:default:nfs-dask-fits"
+
+    def may(*words: str) -> bool:
+        result = kubectl("auth", "can-i", *words, who, code=0 if words in allowed else 1)
+        return result.startswith("yes")
+
+    allowed = {
+        ("create", "daskjobs.kubernetes.dask.org"),
+        ("delete", "daskclusters.kubernetes.dask.org"),
+        ("create", "jobs.batch"),
+        ("patch", "networkpolicies.networking.k8s.io"),
+        ("get", "pods", "--subresource=log"),
+    }
+    refused = {
+        ("get", "secrets"),
+        ("list", "secrets"),
+        ("create", "pods"),
+        ("get", "pods", "--subresource=exec"),
+        ("create", "roles.rbac.authorization.k8s.io"),
+        ("create", "deployments.apps"),
+        ("create", "daskjobs.kubernetes.dask.org", "--namespace=kube-system"),
+    }
+    assert all(may(*words) for words in allowed)
+    assert not any(may(*words) for words in refused)
+    pod = "--as=system:serviceaccount:default:default"  # what pods of a fit would be, if they had a token
+    assert "no" in kubectl("auth", "can-i", "list", "pods", pod, code=1)
+
+
+def test_a_job_fits_from_s3_as_planned_and_ends(place: str, want: Any) -> None:
+    words = ["plan", STORE, "--method", "multinomial", "-k", K, "--workers", 2, "--threads", 1, "--kubernetes"]
+    text = run(*words, "--model", f"{place}/model", "--run", f"{place}/run", "--name", "spam-fit").stdout
+    manifests = [*yaml.safe_load_all(text)]
+    worker = manifests[0]["spec"]["cluster"]["spec"]["worker"]["spec"]["containers"][0]
+    (planned,) = [parse_bytes(entry["value"]) for entry in worker["env"] if entry["name"] == "WORKER_MEMORY"]
+    began = time.monotonic()
+    apply(fitted(manifests, place))
+    eventually(lambda: job_status("spam-fit") == "Running", 60, "a runner")
+    TIMES["DaskJob applied to runner running"] = time.monotonic() - began
+    eventually(lambda: ended("spam-fit"), 300, "the job")
+    TIMES["DaskJob applied to successful"] = time.monotonic() - began
+    assert_same_model(place, want)
+    eventually(lambda: not found("daskcluster", "spam-fit"), 60, "the cluster of the job is gone")
+    assert read_status(f"{place}/run").to_json()["state"] == "finished"
+    assert peak_planned(place) <= 0.6 * planned
+
+
+def test_a_worker_and_the_client_are_killed_and_the_model_is_the_same(place: str, want: Any) -> None:
+    began = time.monotonic()
+    apply(fitted(kustomized(OVERLAYS / "small"), place, slow=True))
+    eventually(lambda: blocks_done(place) > 10, 240, "a tenth of the blocks")
+    (worker, *_) = pods("dask.org/component=worker")
+    kubectl("delete", "pod", worker["metadata"]["name"], "--force", "--grace-period=0")
+    killed = time.monotonic()
+    left = worker["metadata"]["uid"]
+
+    def both_ready() -> bool:
+        return sum(ready(one) and one["metadata"]["uid"] != left for one in pods("dask.org/component=worker")) == 2
+
+    eventually(both_ready, 120, "a new worker")
+    TIMES["worker killed to its successor ready"] = time.monotonic() - killed
+    before = blocks_done(place)
+    eventually(lambda: blocks_done(place) > before, 120, "more blocks")
+    kubectl("exec", "nfs-dask-runner", "--", "python", "-c", KILL_CLIENT)
+    eventually(lambda: ended("nfs-dask"), 300, "the job")
+    TIMES["job with both killed, applied to successful"] = time.monotonic() - began
+    assert "begin-or-resume: exit code 137; attempt 2 of 6" in kubectl("logs", "nfs-dask-runner")
+    told = events(place)
+    assert {"started", "worker_lost", "resumed", "pass_resumed", "finished"} <= names_of(told)
+    assert_same_model(place, want)
+
+
+KILL_CLIENT = """
+import psutil
+(client,) = [p for p in psutil.process_iter() if "fit" in p.cmdline() and "python" in p.cmdline()[0]]
+client.kill()
+"""
+
+
+def ready(pod: dict[str, Any]) -> bool:
+    statuses = pod["status"].get("containerStatuses", [])
+    return bool(statuses) and all(one["ready"] for one in statuses) and "deletionTimestamp" not in pod["metadata"]
+
+
+def test_a_client_that_has_to_leave_its_node_goes_on_on_another(place: str, want: Any) -> None:
+    manifests = fitted(kustomized(OVERLAYS / "spot"), place, slow=True)
+    for manifest in manifests:
+        if manifest["kind"] == "DaskCluster":
+            manifest["spec"]["idleTimeout"] = 30
+    began = time.monotonic()
+    apply(manifests, "--validate=false")
+    eventually(lambda: blocks_done(place) > 10, 240, "a tenth of the blocks")
+    (first,) = pods("job-name=nfs-dask")
+    kubectl("delete", "pod", first["metadata"]["name"], "--wait=false")
+    eventually(lambda: found("job", "nfs-dask")["status"].get("succeeded") == 1, 400, "the job")
+    TIMES["Job whose pod was deleted, to complete"] = time.monotonic() - began
+    told = events(place)
+    assert {"started", "interrupted", "resumed", "finished"} <= names_of(told)
+    assert_same_model(place, want)
+    done = time.monotonic()
+    eventually(lambda: not found("daskcluster", "nfs-dask"), 120, "the idle cluster is gone")
+    TIMES["end of the Job to an idle cluster deleted (30)"] = time.monotonic() - done
+
+
+def test_a_cluster_takes_workers_for_work_and_gives_them_back(place: str, cluster: Path) -> None:
+    manifests = fitted(kustomized(OVERLAYS / "cluster"), place)
+    for manifest in manifests:
+        if manifest["kind"] == "DaskAutoscaler":
+            manifest["spec"]["maximum"] = 2
+        if manifest["kind"] == "DaskCluster":
+            manifest["spec"]["idleTimeout"] = 60
+    apply(manifests)
+    (scheduler,) = eventually(lambda: [p for p in pods("dask.org/component=scheduler") if ready(p)], 120, "a scheduler")
+    address = scheduler["status"]["podIP"]
+    assert_serves_little(address)
+    assert_turns_away_who_has_no_certificate(address, cluster)
+    assert replicas() == 1
+    with Client(f"tls://{address}:8786", security=security_of(cluster), timeout=60) as client:
+        tasks = client.map(time.sleep, [1.0 + i / 1000 for i in range(60)])
+        began = time.monotonic()
+        eventually(lambda: replicas() == 2, 90, "a second worker")
+        TIMES["work submitted to a second worker asked for"] = time.monotonic() - began
+        client.gather(tasks)
+    began = time.monotonic()
+    eventually(lambda: replicas() == 1, 120, "one worker")
+    TIMES["work done to one worker"] = time.monotonic() - began
+    eventually(lambda: not found("daskcluster", "nfs-dask"), 180, "the idle cluster is gone")
+
+
+def replicas() -> int:
+    return int(found("daskworkergroup", "nfs-dask-default")["spec"]["worker"]["replicas"])
+
+
+def security_of(certificates: Path, role: str = "client") -> Security:
+    files = {"tls_client_cert": f"{role}.pem", "tls_client_key": f"{role}-key.pem", "tls_ca_file": "ca.pem"}
+    return Security(require_encryption=True, **{name: str(certificates / file) for name, file in files.items()})
+
+
+def assert_serves_little(address: str) -> None:
+    """Health, metrics and what the operator asks; no pages about tasks, data and logs."""
+
+    def code(page: str) -> int:
+        try:
+            with urllib.request.urlopen(f"http://{address}:8787{page}", timeout=10) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return int(error.code)
+
+    assert [code(page) for page in ("/health", "/metrics", "/api/v1/check_idle")] == [200] * 3
+    assert [code(page) for page in ("/status", "/info/main/workers.html", "/json/counts.json", "/proxy/1/x")] == [
+        404
+    ] * 4
+
+
+def assert_turns_away_who_has_no_certificate(address: str, certificates: Path) -> None:
+    context = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
+    context.check_hostname = False  # Dask's certificates are for roles
+    with (
+        pytest.raises((ssl.SSLError, ConnectionResetError)),
+        socket.create_connection((address, 8786), 10) as plain,
+        context.wrap_socket(plain) as wrapped,
+    ):
+        wrapped.recv(1)  # TLS 1.3 tells at the first read
+    with socket.create_connection((address, 8786), 10) as plain:
+        plain.sendall(b"\x00" * 64)  # no TLS
+        assert not plain.recv(1000).strip(b"\x15\x03\x01\x00\x02F")  # an alert at most, and the end
+
+
+def test_a_container_beyond_its_memory_is_ended_and_the_job_fails(place: str) -> None:
+    manifests = fitted(kustomized(OVERLAYS / "small"), place)
+    job = manifests[0]["spec"]["job"]["spec"]["containers"][0]
+    job["resources"] = {"limits": {"memory": "48Mi"}, "requests": {"memory": "48Mi", "cpu": "50m"}}
+    job["env"].append({"name": "PAUSE", "value": "1"})
+    apply(manifests)
+    eventually(lambda: job_status("nfs-dask") == "Failed", 240, "a job that has failed")
+    (runner,) = pods("dask.org/component=job-runner")
+    last = runner["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (last["reason"], last["exitCode"]) == ("OOMKilled", 137)
+    eventually(lambda: not found("daskcluster", "nfs-dask"), 60, "its cluster is gone")
