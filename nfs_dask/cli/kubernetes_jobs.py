@@ -71,7 +71,7 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def check_job(method: str, places: Sequence[str], cluster: ClusterOptions) -> None:
     """Refuse what could not be run, or would write a secret into a manifest."""
-    from nfs_dask.files.redaction import redacted
+    from nfs_dask.redaction import redacted
 
     if method == "counts":
         raise click.UsageError("a job fits a model; say which with --method multinomial or another")
