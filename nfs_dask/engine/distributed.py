@@ -12,19 +12,21 @@ import logging
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
+from nfs_dask.cluster.crew import Crew
 from nfs_dask.cluster.finding import current_client, find_client, measure, memory_of_workers
 from nfs_dask.cluster.given_address import checked_address
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import Warming
 from nfs_dask.engine.engine import Engine, label_of
 from nfs_dask.engine.folding import Fold
-from nfs_dask.engine.plan import merge_tree
+from nfs_dask.engine.handing_out import Handout, Work, WorkerTooSmall
+from nfs_dask.engine.plan import Plan, merge_tree
 from nfs_dask.engine.task_tally import TOPIC, count, tallied
 from nfs_dask.engine.tasks import Job, Tick, fold_run, merge_folds, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
@@ -32,7 +34,7 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.progress import Progress
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Statistic
-from nfs_dask.units import parse_bytes
+from nfs_dask.units import format_bytes, parse_bytes
 
 logger = logging.getLogger("nfs_dask")
 
@@ -113,6 +115,7 @@ class Failure:
 
 def run_task(function: Callable[..., Any], job: Job, args: tuple[Any, ...], topic: str, shipped: Any = None) -> Any:
     """Run one task on a worker; what it was given may be the failure of an earlier one."""
+    refuse_small(job.plan)
     failures = [given for given in (shipped, *args) if isinstance(given, Failure)]
     if failures:
         return failures[0]
@@ -143,10 +146,24 @@ def run_value(function: Callable[[Any, Any], Any], value: Any, item: Any) -> Any
 
 def merge_task(job: Job, folds: Sequence[Fold | Failure]) -> Fold | Failure:
     """Merge the folds of neighbouring tasks."""
+    refuse_small(job.plan)
     for fold in folds:
         if isinstance(fold, Failure):
             return fold
     return merge_folds(job, folds)  # type: ignore[arg-type]
+
+
+def refuse_small(plan: Plan) -> None:
+    """Leave a task to other workers where it would not fit, rather than die of it."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    limit, threads = worker.memory_manager.memory_limit or 0, worker.state.nthreads
+    if not plan.suits(limit, threads):
+        raise WorkerTooSmall(
+            f"a worker of {format_bytes(limit)} and {threads} thread(s) has no room for a task of a pass that was "
+            f"planned for {format_bytes(plan.resources.memory_limit)} and {plan.resources.threads} thread(s)"
+        )
 
 
 def hand_on(value: Any) -> Any:
@@ -158,6 +175,11 @@ def _lazy(function: Callable[..., Any]) -> Callable[..., Any]:
     import dask
 
     return dask.delayed(function, pure=False)
+
+
+def _only(allowed: list[str] | None) -> dict[str, Any]:
+    """Options of Dask that keep tasks to some workers, unless none of them is left: then a task refuses itself."""
+    return {} if allowed is None else {"workers": allowed, "allow_other_workers": True}
 
 
 @contextmanager
@@ -217,10 +239,12 @@ class ClusterExecutor:
         self._workers = workers
         self._topic = f"{TOPIC}{uuid.uuid4().hex[:12]}"
         self._futures: list[Any] = []
+        self._handouts: list[Handout] = []
 
     def close(self) -> None:
         """Cancel what has not finished; what is running still writes, so wait until it has stopped."""
-        futures, self._futures = self._futures, []
+        futures = [*self._futures, *(future for handout in self._handouts for future in handout.futures)]
+        self._futures, self._handouts = [], []
         unfinished = not all(future.done() for future in futures)
         if futures and self._client.status == "running":
             self._client.cancel(futures, force=True)
@@ -250,12 +274,14 @@ class ClusterExecutor:
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
     ) -> list[Any]:
         with self._watched(len(arguments), label):
-            shared = self._share(job)
-            return self._collect([self._task(function, shared, args) for args in arguments])
+            crew = self._crew(job)
+            shared = self._share(job, crew)
+            works = [Work(run_task, (function, shared, args, self._topic)) for args in arguments]
+            return self._results(works, job, crew)
 
     def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         with self._watched(len(items), label_of(function), "tasks") as progress, self._all_or_none():
-            futures = [self._submit(run_item, function, item, name=function.__name__) for item in items]
+            futures = [self._wanted(self._submit(run_item, function, item, name=function.__name__)) for item in items]
             return self._collect(futures, progress)
 
     def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:
@@ -275,54 +301,74 @@ class ClusterExecutor:
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         with self._watched(source.n_blocks, label):
-            runs = self._runs(scatter_run, self._share(job), job, source)
-            return self._collect(self._compute(runs) if source.delayed is not None else list(runs))
+            crew = self._crew(job)
+            shared = self._share(job, crew)
+            if source.delayed is not None:
+                return self._collect(self._compute(self._lazy_runs(scatter_run, shared, source), crew))
+            return self._results(self._runs(scatter_run, shared, job, source), job, crew)
 
     def fold(self, job: Job, source: Source, label: str) -> Fold:
         with self._watched(source.n_blocks, label):
-            shared = self._share(job)
-            runs = self._runs(fold_run, shared, job, source)
+            crew = self._crew(job)
+            shared = self._share(job, crew)
+            fan_in = job.plan.fan_in
             if source.delayed is not None:
-                root = self._compute([merge_tree(runs, job.plan.fan_in, partial(_lazy(merge_task), shared))])[0]
-            else:
-                merge = partial(self._submit, merge_task, shared, name="merge")
-                root = merge_tree(runs, job.plan.fan_in, merge)
-            # The states in between are nobody's but the tree's: each goes as soon as it has been merged.
-            self._futures = [root]
-            fold: Fold = self._collect([root])[0]
-            return fold
+                runs = self._lazy_runs(fold_run, shared, source)
+                root = merge_tree(runs, fan_in, partial(_lazy(merge_task), shared))
+                return cast(Fold, self._collect(self._compute([root], crew))[0])
+            works = self._runs(fold_run, shared, job, source)
 
-    def _runs(self, function: Callable[..., Fold], shared: Any, job: Job, source: Source) -> Iterator[Any]:
-        """A future, or for blocks that are Dask tasks a lazy task, for each run of the plan."""
-        if job.source is not None:
-            for run in range(len(job.plan.runs)):
-                yield self._task(function, shared, (run,))
-        elif source.delayed is not None:
-            task = _lazy(run_task)
-            for run, block in enumerate(source.delayed):
-                yield task(function, shared, (run,), self._topic, block)
-        else:
-            yield from self._sent(function, shared, source, 2 * job.plan.resources.slots)
+            def merge(inputs: list[int]) -> int:
+                works.append(Work(merge_task, (shared,), tuple(inputs)))
+                return len(works) - 1
 
-    def _sent(self, function: Callable[..., Fold], shared: Any, source: Source, window: int) -> Iterator[Any]:
-        """A future for each block of the caller's memory; only so many are on the cluster at a time."""
-        from distributed import wait
+            last = merge_tree(range(len(works)), fan_in, merge)
+            return cast(Fold, self._results(works, job, crew, only=last)[0])
 
-        active: list[Any] = []
-        for run, block in enumerate(source.blocks(0, source.n_blocks)):
-            if len(active) >= window:
-                wait(active, return_when="FIRST_COMPLETED")
-                active = [future for future in active if not future.done()]
-            active.append(self._task(function, shared, (run,), self._client.scatter(block, hash=False)))
-            yield active[-1]
+    def _crew(self, job: Job) -> Crew:
+        """The workers that have room for the tasks of a pass."""
+        crew = Crew(self._client, job.plan.suits)
+        crew.look()
+        return crew
 
-    def _compute(self, lazy: Iterable[Any]) -> list[Any]:
+    def _runs(self, function: Callable[..., Fold], shared: Any, job: Job, source: Source) -> list[Work]:
+        """A work for each run of the plan. Blocks of the caller's memory are sent when it is the turn of theirs."""
+        blocks = None if job.source is not None else source.blocks(0, source.n_blocks)
+
+        def arguments(run: int) -> tuple[Any, ...]:
+            block = () if blocks is None else (self._client.scatter(next(blocks), hash=False),)
+            return (function, shared, (run,), self._topic, *block)
+
+        return [Work(run_task, partial(arguments, run)) for run in range(len(job.plan.runs))]
+
+    def _lazy_runs(self, function: Callable[..., Fold], shared: Any, source: Source) -> list[Any]:
+        """A lazy task for each block that is a Dask task."""
+        task = _lazy(run_task)
+        return [task(function, shared, (run,), self._topic, block) for run, block in enumerate(source.delayed or ())]
+
+    def _results(self, works: list[Work], job: Job, crew: Crew, only: int | None = None) -> list[Any]:
+        """Results of works in their order, or of one of them; or the first error."""
+        results: dict[int, Any] = {}
+        handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots)
+        self._handouts.append(handout)
+        try:
+            for number, future in handout:
+                if only in (None, number) or future.type is Failure:
+                    results[number] = result = future.result()
+                    if isinstance(result, Failure):
+                        raise result.error
+        except Exception as error:
+            raise self.explained(error) from error
+        return [results[number] for number in sorted(results)]
+
+    def _compute(self, lazy: Sequence[Any], crew: Crew | None = None) -> list[Any]:
         """Futures of lazy tasks, submitted as one graph, so that Dask finishes one block before it reads the next."""
-        futures: list[Any] = self._client.compute(list(lazy), retries=RETRIES)
+        where = _only(None if crew is None else crew.allowed)
+        futures: list[Any] = self._client.compute(list(lazy), retries=RETRIES, **where)
         self._futures.extend(futures)
         return futures
 
-    def _share(self, job: Job) -> Any:
+    def _share(self, job: Job, crew: Crew) -> Any:
         """The job as tasks take it: a small one travels with each task, a large one is shipped to each worker once.
 
         Dask sends tasks to where their inputs are, so a shared job has to be everywhere before they start.
@@ -333,16 +379,21 @@ class ClusterExecutor:
             return job
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # each worker gets it once, which is the point
-            shared = self._submit(hand_on, job, name="job")
-        self._client.replicate(shared)
+            shared = self._wanted(self._submit(hand_on, job, name="job"))
+        self._client.replicate(shared, workers=crew.allowed)
         return shared
 
-    def _task(self, function: Callable[..., Any], shared: Any, args: tuple[Any, ...], shipped: Any = None) -> Any:
-        return self._submit(run_task, function, shared, args, self._topic, shipped, name=function.__name__)
+    def _start(self, work: Work, arguments: tuple[Any, ...], allowed: list[str] | None) -> Any:
+        """Submit a work; merges go before runs, so that states do not wait."""
+        name = arguments[0].__name__ if work.function is run_task else "merge"
+        return self._submit(work.function, *arguments, name=name, priority=bool(work.inputs), **_only(allowed))
 
-    def _submit(self, function: Callable[..., Any], *args: Any, name: str) -> Any:
+    def _submit(self, function: Callable[..., Any], *args: Any, name: str, **options: Any) -> Any:
         key = f"nfs-{name.replace('_', '-')}-{uuid.uuid4().hex[:16]}"
-        future = self._client.submit(function, *args, key=key, pure=False, retries=RETRIES)
+        return self._client.submit(function, *args, key=key, pure=False, retries=RETRIES, **options)
+
+    def _wanted(self, future: Any) -> Any:
+        """A future that is taken back at the end, at the latest."""
         self._futures.append(future)
         return future
 
@@ -382,6 +433,10 @@ class ClusterExecutor:
 
         if isinstance(error, NfsDaskError):
             return error
+        if isinstance(error, WorkerTooSmall):
+            return ClusterError(
+                f"{error}; keep such workers away from the cluster, or restart the pass with them there"
+            )
         if isinstance(error, KilledWorker):
             return ClusterError(
                 f"workers died {error.allowed_failures + 1} times while they ran one task ({error.task}); most often "
