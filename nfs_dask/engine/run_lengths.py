@@ -16,7 +16,7 @@ RUNS_PER_SLOT = 12  # runs beyond these gain little: the shortest ones are some 
 
 
 def run_bounds(n_blocks: int, slots: int, per_slot: float, least: float) -> tuple[tuple[int, int], ...]:
-    """Ranges of blocks in their order: about ``per_slot`` for each slot, none of fewer than ``least`` blocks.
+    """Ranges of blocks in their order: about ``per_slot`` for each slot, none of many fewer than ``least`` blocks.
 
     One for each slot where there is not enough for more; equal ones where they are few.
     """
@@ -25,9 +25,10 @@ def run_bounds(n_blocks: int, slots: int, per_slot: float, least: float) -> tupl
     while left > SLOWER * slots * least:
         lengths.append(left // (SLOWER * slots))
         left -= lengths[-1]
-    count = min(left, slots * max(1, int(left / (least * slots))))
+    count = min(left, slots * max(1, round(left / (least * slots))))
     length, longer = divmod(left, count)
     lengths += [length + 1] * longer + [length] * (count - longer)
+    lengths.sort(reverse=True)  # they are, but for rounding
     return tuple(itertools.pairwise(itertools.accumulate(lengths, initial=0)))
 
 
