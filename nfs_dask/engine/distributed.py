@@ -211,7 +211,7 @@ class ClusterExecutor:
 
     def _crew(self, job: Job) -> Crew:
         """The workers that have room for the tasks of a pass."""
-        crew = Crew(self._client, job.plan.suits)
+        crew = Crew(self._client, job.plan.suits, job.plan.least_worker)
         crew.look()
         return crew
 
@@ -233,7 +233,8 @@ class ClusterExecutor:
     def _results(self, works: list[Work], job: Job, crew: Crew, only: int | None = None) -> list[Any]:
         """Results of works in their order, or of one of them; or the first error."""
         results: dict[int, Any] = {}
-        handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots)
+        each = 1 if job.source is not None else 2  # blocks are sent ahead
+        handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots, each)
         self._handouts.append(handout)
         try:
             for number, future in handout:

@@ -35,14 +35,17 @@ class Handout:
     """Works on their way to a cluster: iterate to carry them out, and be told of each that is finished, by its number.
 
     No work is an input of two others. What a work has taken in is forgotten, so that the cluster can let go of it.
+    ``slots`` are those planned for, which count where there are fewer: an adaptive cluster grows by what waits. For
+    each, ``each`` works are out at a time: one, or two where the next one is to be sent while the first one runs.
     """
 
-    def __init__(self, client: Any, works: Sequence[Work], submit: Submit, crew: Crew, at_least: int) -> None:
+    def __init__(self, client: Any, works: Sequence[Work], submit: Submit, crew: Crew, slots: int, each: int) -> None:
         self._client = client
         self._works = works
         self._submit = submit
         self._crew = crew
-        self._at_least = at_least  # so many are handed out in any case: an adaptive cluster grows by what waits
+        self._slots = slots
+        self._each = each
         self._ready = deque(number for number, work in enumerate(works) if not work.inputs)
         self._parents = {child: number for number, work in enumerate(works) for child in work.inputs}
         self._made: dict[int, tuple[Any, ...]] = {}  # arguments of works that are under way
@@ -74,7 +77,7 @@ class Handout:
         self._crew.look()
         if self._crew.allowed == []:  # those with room have left: wait for others
             return
-        room = max(self._crew.slots, self._at_least) - len(self._futures.keys() - self._finished)
+        room = self._each * max(self._crew.slots, self._slots) - len(self._futures.keys() - self._finished)
         for _ in range(min(room, len(self._ready))):
             self._start(self._ready.popleft())
 

@@ -92,6 +92,11 @@ class Plan:
         return int(self.resources.warm + self.resources.threads * (max(self.task_nbytes.values()) + SLACK))
 
     @property
+    def least_worker(self) -> int:
+        """Memory limit of the smallest worker of one thread that the largest task fits."""
+        return math.ceil((self.resources.warm + max(self.task_nbytes.values()) + SLACK) / USABLE)
+
+    @property
     def client_nbytes(self) -> int:
         """Most memory the client takes beside what it has now, and but for the features that are kept."""
         solving = CLIENT_COLUMN * self.n_features if self.n_features <= CLIENT_FEATURES else CLIENT_MOST
