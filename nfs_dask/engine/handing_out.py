@@ -70,8 +70,8 @@ class Handout:
                 continue
             if future.status != "finished":
                 future.result()  # raises what went wrong
-            yield number, future
             self._finish(number)
+            yield number, future
 
     def _hand_out(self) -> None:
         self._crew.look()
