@@ -39,6 +39,7 @@ DASK = {
     "cluster/loopback_worker.py",
     "documents/dask_documents.py",
     "engine/distributed.py",
+    "engine/on_workers.py",
     "engine/scheduler_metrics.py",
     "graphs.py",
     "prediction/column_selection.py",

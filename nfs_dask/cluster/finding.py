@@ -15,6 +15,7 @@ from nfs_dask.cluster.given_address import GivenAddress, is_client
 from nfs_dask.cluster.local_cluster import start_cluster
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import COUNTING, Warming, warm_up
+from nfs_dask.cluster.worker_sizes import resources_of
 from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.files.claims import sign, sweep
 from nfs_dask.files.folder import PROBE, Folder
@@ -192,14 +193,11 @@ def measure(client: Any, asked: int | None, places: Sequence[Folder], warming: W
         for place in probes:
             _unprobe(place, token)
     reached = [place for i, place in enumerate(probes) if all(report["reaches"][i] for report in reports)]
-    limits = [w["memory_limit"] for w in workers.values() if w["memory_limit"]]
-    resources = Resources(
-        workers=max(1, planned_workers(client, asked)),
-        threads=max(w["nthreads"] for w in workers.values()),
-        memory_limit=min(limits, default=0),
+    resources = resources_of(
+        workers,
+        planned=max(1, planned_workers(client, asked)),
         warm=max(report["rss"] for report in reports),
         spool=reached[0].location if reached else None,
-        remote=True,
     )
     logger.debug("%d worker(s), %s each, spool %s", len(workers), format_bytes(resources.memory_limit), resources.spool)
     return resources

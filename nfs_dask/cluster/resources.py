@@ -1,12 +1,15 @@
 """What a pass may count on: workers, their threads and their memory.
 
 The memory of a worker is its size when warm plus, for each of its threads, the largest task. Dask starts to spill at
-0.6 of a worker's limit, so that is where plans stop.
+0.6 of a worker's limit, so that is where plans stop. Where workers differ, it is the weakest that count: the one whose
+threads have the least for a task.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from nfs_dask.redaction import PlacesHidden
 from nfs_dask.units import MiB
@@ -15,24 +18,53 @@ USABLE = 0.6  # of a worker's memory limit; beyond it Dask writes to disk
 SLACK = 12 * MiB  # of each thread: what the allocator keeps, messages, small objects
 
 
+def budget_of_task(memory_limit: int, threads: int, warm: int) -> float:
+    """Bytes that a task may take on each thread of a worker."""
+    if not memory_limit:
+        return float("inf")
+    return (USABLE * memory_limit - warm) / threads - SLACK
+
+
 @dataclass(frozen=True, repr=False)
 class Resources(PlacesHidden):
     """What a plan may count on."""
 
     workers: int = 1
-    threads: int = 1  # task slots of each worker
-    memory_limit: int = 0  # bytes per worker; 0: unlimited
+    threads: int = 1  # task slots of each worker; where they differ, of the weakest
+    memory_limit: int = 0  # bytes of the weakest worker; 0: unlimited
     warm: int = 200 * MiB  # bytes a worker takes with the libraries loaded and the kernels compiled
     spool: str | None = None  # a folder that every worker reaches
     remote: bool = False  # tasks run elsewhere than the caller: what they cannot read is shipped to them
+    all_threads: int = 0  # task slots of all workers, where not each has as many
+    left_out: tuple[str, ...] = ()  # workers that are there, and are too small to be counted on
+    without_smallest: Resources | None = None  # what there is if those like the weakest worker are left out
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Resources:
+        return cls(**{**values, "left_out": tuple(values.get("left_out", ()))})
 
     @property
     def slots(self) -> int:
-        return self.workers * self.threads
+        return self.all_threads or self.workers * self.threads
 
     @property
     def task_budget(self) -> float:
         """Bytes that one task may take."""
-        if not self.memory_limit:
-            return float("inf")
-        return (USABLE * self.memory_limit - self.warm) / self.threads - SLACK
+        return budget_of_task(self.memory_limit, self.threads, self.warm)
+
+    def choices(self) -> Iterator[Resources]:
+        """All workers first; then each time those like the weakest of the rest are left out."""
+        one: Resources | None = self
+        while one is not None:
+            yield replace(one, without_smallest=None)
+            one = one.without_smallest
+
+
+def some_names(names: Sequence[str], most: int = 5) -> str:
+    """The first few names, and how many others there are.
+
+    >>> some_names(["a", "b", "c"], 2)
+    'a, b and 1 other(s)'
+    """
+    others = len(names) - most
+    return ", ".join(names[:most]) + (f" and {others} other(s)" if others > 0 else "")

@@ -7,26 +7,27 @@ of them. Errors of ours come back as values, because Dask would repeat a raised 
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
+from nfs_dask.cluster.crew import Crew
 from nfs_dask.cluster.finding import current_client, find_client, measure, memory_of_workers
 from nfs_dask.cluster.given_address import checked_address
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import Warming
 from nfs_dask.engine.engine import Engine, label_of
 from nfs_dask.engine.folding import Fold
+from nfs_dask.engine.handing_out import Handout, Work, WorkerTooSmall
+from nfs_dask.engine.on_workers import Failure, hand_on, merge_task, run_item, run_task, run_value, until_stopped
 from nfs_dask.engine.plan import merge_tree
-from nfs_dask.engine.task_tally import TOPIC, count, tallied
-from nfs_dask.engine.tasks import Job, Tick, fold_run, merge_folds, scatter_run
+from nfs_dask.engine.task_tally import TOPIC
+from nfs_dask.engine.tasks import Job, fold_run, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.folder import Folder
 from nfs_dask.progress import Progress
@@ -39,7 +40,6 @@ logger = logging.getLogger("nfs_dask")
 RETRIES = 3  # of a task that raised something unforeseen
 SMALL_JOB = 16 << 10  # bytes
 ANSWER_SECONDS = 5.0  # that a scheduler has to tell of its workers
-TICK_SECONDS = 0.5  # between two messages of one task
 STOP_SECONDS = 10.0  # that running tasks are waited for when they were cancelled
 
 
@@ -104,109 +104,15 @@ class DaskEngine(Engine):
                 raise told from error
 
 
-@dataclass(frozen=True)
-class Failure:
-    """An error of ours on its way from a task to the caller."""
-
-    error: NfsDaskError
-
-
-def run_task(function: Callable[..., Any], job: Job, args: tuple[Any, ...], topic: str, shipped: Any = None) -> Any:
-    """Run one task on a worker; what it was given may be the failure of an earlier one."""
-    failures = [given for given in (shipped, *args) if isinstance(given, Failure)]
-    if failures:
-        return failures[0]
-    with worker_tick(topic) as tick:
-        keywords = {"tick": tick} | ({} if shipped is None else {"shipped": shipped})
-        try:
-            return function(job, *args, **keywords)
-        except NfsDaskError as error:
-            count(refused_tasks=not isinstance(error, ClusterError))
-            return Failure(error)
-
-
-def run_item(function: Callable[[Any], Any], item: Any) -> Any:
-    """Run one item of `Executor.map_items` on a worker."""
-    try:
-        return function(item)
-    except NfsDaskError as error:
-        return Failure(error)
-
-
-def run_value(function: Callable[[Any, Any], Any], value: Any, item: Any) -> Any:
-    """Run one item of `Executor.map_values` on a worker."""
-    try:
-        return function(value, item)
-    except NfsDaskError as error:
-        return Failure(error)
-
-
-def merge_task(job: Job, folds: Sequence[Fold | Failure]) -> Fold | Failure:
-    """Merge the folds of neighbouring tasks."""
-    for fold in folds:
-        if isinstance(fold, Failure):
-            return fold
-    return merge_folds(job, folds)  # type: ignore[arg-type]
-
-
-def hand_on(value: Any) -> Any:
-    """A literal as a task: workers fetch it from each other, and Dask makes it anew if it is lost."""
-    return value
-
-
 def _lazy(function: Callable[..., Any]) -> Callable[..., Any]:
     import dask
 
     return dask.delayed(function, pure=False)
 
 
-@contextmanager
-def worker_tick(topic: str) -> Iterator[Tick]:
-    """Progress from inside a task to client and scheduler, now and then; also notices that the task was cancelled.
-
-    What was done since the last message is told at the end.
-    """
-    from distributed import get_worker
-
-    worker = get_worker()
-    key = worker.get_current_task()
-    last = time.monotonic()
-
-    def tell() -> None:
-        if done := {name: int(n) for name, n in tally.items() if n}:
-            worker.log_event(topic, done)
-        tally.clear()
-
-    def tick(blocks: int) -> None:
-        nonlocal last
-        tally["done"] += blocks
-        if time.monotonic() - last > TICK_SECONDS:
-            tell()
-            last = time.monotonic()
-            task = worker.state.tasks.get(key)
-            if task is None or task.state in ("cancelled", "resumed"):
-                raise ClusterError("the pass was cancelled")
-
-    with tallied() as tally:
-        try:
-            yield tick
-        finally:
-            tell()
-
-
-async def until_stopped(seconds: float, dask_worker: Any) -> None:
-    """Wait on a worker for cancelled tasks that are running there; Dask does not interrupt them."""
-    deadline = time.monotonic() + seconds
-    await asyncio.sleep(0.1)  # the cancellation is on its way
-    while time.monotonic() < deadline and _runs_cancelled(dask_worker):
-        await asyncio.sleep(0.05)
-
-
-def _runs_cancelled(worker: Any) -> bool:
-    with worker.active_threads_lock:
-        running = set(worker.active_threads.values())
-    tasks = [worker.state.tasks.get(key) for key in running]
-    return any(task is None or task.state in ("cancelled", "resumed") for task in tasks)
+def _only(allowed: list[str] | None) -> dict[str, Any]:
+    """Options of Dask that keep tasks to some workers, unless none of them is left: then a task refuses itself."""
+    return {} if allowed is None else {"workers": allowed, "allow_other_workers": True}
 
 
 class ClusterExecutor:
@@ -217,10 +123,12 @@ class ClusterExecutor:
         self._workers = workers
         self._topic = f"{TOPIC}{uuid.uuid4().hex[:12]}"
         self._futures: list[Any] = []
+        self._handouts: list[Handout] = []
 
     def close(self) -> None:
         """Cancel what has not finished; what is running still writes, so wait until it has stopped."""
-        futures, self._futures = self._futures, []
+        futures = [*self._futures, *(future for handout in self._handouts for future in handout.futures)]
+        self._futures, self._handouts = [], []
         unfinished = not all(future.done() for future in futures)
         if futures and self._client.status == "running":
             self._client.cancel(futures, force=True)
@@ -250,12 +158,14 @@ class ClusterExecutor:
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
     ) -> list[Any]:
         with self._watched(len(arguments), label):
-            shared = self._share(job)
-            return self._collect([self._task(function, shared, args) for args in arguments])
+            crew = self._crew(job)
+            shared = self._share(job, crew)
+            works = [Work(run_task, (function, shared, args, self._topic)) for args in arguments]
+            return self._results(works, job, crew)
 
     def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         with self._watched(len(items), label_of(function), "tasks") as progress, self._all_or_none():
-            futures = [self._submit(run_item, function, item, name=function.__name__) for item in items]
+            futures = [self._wanted(self._submit(run_item, function, item, name=function.__name__)) for item in items]
             return self._collect(futures, progress)
 
     def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:
@@ -275,54 +185,75 @@ class ClusterExecutor:
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
         with self._watched(source.n_blocks, label):
-            runs = self._runs(scatter_run, self._share(job), job, source)
-            return self._collect(self._compute(runs) if source.delayed is not None else list(runs))
+            crew = self._crew(job)
+            shared = self._share(job, crew)
+            if source.delayed is not None:
+                return self._collect(self._compute(self._lazy_runs(scatter_run, shared, source), crew))
+            return self._results(self._runs(scatter_run, shared, job, source), job, crew)
 
     def fold(self, job: Job, source: Source, label: str) -> Fold:
         with self._watched(source.n_blocks, label):
-            shared = self._share(job)
-            runs = self._runs(fold_run, shared, job, source)
+            crew = self._crew(job)
+            shared = self._share(job, crew)
+            fan_in = job.plan.fan_in
             if source.delayed is not None:
-                root = self._compute([merge_tree(runs, job.plan.fan_in, partial(_lazy(merge_task), shared))])[0]
-            else:
-                merge = partial(self._submit, merge_task, shared, name="merge")
-                root = merge_tree(runs, job.plan.fan_in, merge)
-            # The states in between are nobody's but the tree's: each goes as soon as it has been merged.
-            self._futures = [root]
-            fold: Fold = self._collect([root])[0]
-            return fold
+                runs = self._lazy_runs(fold_run, shared, source)
+                root = merge_tree(runs, fan_in, partial(_lazy(merge_task), shared))
+                return cast(Fold, self._collect(self._compute([root], crew))[0])
+            works = self._runs(fold_run, shared, job, source)
 
-    def _runs(self, function: Callable[..., Fold], shared: Any, job: Job, source: Source) -> Iterator[Any]:
-        """A future, or for blocks that are Dask tasks a lazy task, for each run of the plan."""
-        if job.source is not None:
-            for run in range(len(job.plan.runs)):
-                yield self._task(function, shared, (run,))
-        elif source.delayed is not None:
-            task = _lazy(run_task)
-            for run, block in enumerate(source.delayed):
-                yield task(function, shared, (run,), self._topic, block)
-        else:
-            yield from self._sent(function, shared, source, 2 * job.plan.resources.slots)
+            def merge(inputs: list[int]) -> int:
+                works.append(Work(merge_task, (shared,), tuple(inputs)))
+                return len(works) - 1
 
-    def _sent(self, function: Callable[..., Fold], shared: Any, source: Source, window: int) -> Iterator[Any]:
-        """A future for each block of the caller's memory; only so many are on the cluster at a time."""
-        from distributed import wait
+            last = merge_tree(range(len(works)), fan_in, merge)
+            return cast(Fold, self._results(works, job, crew, only=last)[0])
 
-        active: list[Any] = []
-        for run, block in enumerate(source.blocks(0, source.n_blocks)):
-            if len(active) >= window:
-                wait(active, return_when="FIRST_COMPLETED")
-                active = [future for future in active if not future.done()]
-            active.append(self._task(function, shared, (run,), self._client.scatter(block, hash=False)))
-            yield active[-1]
+    def _crew(self, job: Job) -> Crew:
+        """The workers that have room for the tasks of a pass."""
+        crew = Crew(self._client, job.plan.suits, job.plan.least_worker)
+        crew.look()
+        return crew
 
-    def _compute(self, lazy: Iterable[Any]) -> list[Any]:
+    def _runs(self, function: Callable[..., Fold], shared: Any, job: Job, source: Source) -> list[Work]:
+        """A work for each run of the plan. Blocks of the caller's memory are sent when it is the turn of theirs."""
+        blocks = None if job.source is not None else source.blocks(0, source.n_blocks)
+
+        def arguments(run: int) -> tuple[Any, ...]:
+            block = () if blocks is None else (self._client.scatter(next(blocks), hash=False),)
+            return (function, shared, (run,), self._topic, *block)
+
+        return [Work(run_task, partial(arguments, run)) for run in range(len(job.plan.runs))]
+
+    def _lazy_runs(self, function: Callable[..., Fold], shared: Any, source: Source) -> list[Any]:
+        """A lazy task for each block that is a Dask task."""
+        task = _lazy(run_task)
+        return [task(function, shared, (run,), self._topic, block) for run, block in enumerate(source.delayed or ())]
+
+    def _results(self, works: list[Work], job: Job, crew: Crew, only: int | None = None) -> list[Any]:
+        """Results of works in their order, or of one of them; or the first error."""
+        results: dict[int, Any] = {}
+        each = 1 if job.source is not None else 2  # blocks are sent ahead
+        handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots, each)
+        self._handouts.append(handout)
+        try:
+            for number, future in handout:
+                if only in (None, number) or future.type is Failure:
+                    results[number] = result = future.result()
+                    if isinstance(result, Failure):
+                        raise result.error
+        except Exception as error:
+            raise self.explained(error) from error
+        return [results[number] for number in sorted(results)]
+
+    def _compute(self, lazy: Sequence[Any], crew: Crew | None = None) -> list[Any]:
         """Futures of lazy tasks, submitted as one graph, so that Dask finishes one block before it reads the next."""
-        futures: list[Any] = self._client.compute(list(lazy), retries=RETRIES)
+        where = _only(None if crew is None else crew.allowed)
+        futures: list[Any] = self._client.compute(list(lazy), retries=RETRIES, **where)
         self._futures.extend(futures)
         return futures
 
-    def _share(self, job: Job) -> Any:
+    def _share(self, job: Job, crew: Crew) -> Any:
         """The job as tasks take it: a small one travels with each task, a large one is shipped to each worker once.
 
         Dask sends tasks to where their inputs are, so a shared job has to be everywhere before they start.
@@ -333,16 +264,21 @@ class ClusterExecutor:
             return job
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # each worker gets it once, which is the point
-            shared = self._submit(hand_on, job, name="job")
-        self._client.replicate(shared)
+            shared = self._wanted(self._submit(hand_on, job, name="job"))
+        self._client.replicate(shared, workers=crew.allowed)
         return shared
 
-    def _task(self, function: Callable[..., Any], shared: Any, args: tuple[Any, ...], shipped: Any = None) -> Any:
-        return self._submit(run_task, function, shared, args, self._topic, shipped, name=function.__name__)
+    def _start(self, work: Work, arguments: tuple[Any, ...], allowed: list[str] | None) -> Any:
+        """Submit a work; merges go before runs, so that states do not wait."""
+        name = arguments[0].__name__ if work.function is run_task else "merge"
+        return self._submit(work.function, *arguments, name=name, priority=bool(work.inputs), **_only(allowed))
 
-    def _submit(self, function: Callable[..., Any], *args: Any, name: str) -> Any:
+    def _submit(self, function: Callable[..., Any], *args: Any, name: str, **options: Any) -> Any:
         key = f"nfs-{name.replace('_', '-')}-{uuid.uuid4().hex[:16]}"
-        future = self._client.submit(function, *args, key=key, pure=False, retries=RETRIES)
+        return self._client.submit(function, *args, key=key, pure=False, retries=RETRIES, **options)
+
+    def _wanted(self, future: Any) -> Any:
+        """A future that is taken back at the end, at the latest."""
         self._futures.append(future)
         return future
 
@@ -382,6 +318,10 @@ class ClusterExecutor:
 
         if isinstance(error, NfsDaskError):
             return error
+        if isinstance(error, WorkerTooSmall):
+            return ClusterError(
+                f"{error}; keep such workers away from the cluster, or restart the pass with them there"
+            )
         if isinstance(error, KilledWorker):
             return ClusterError(
                 f"workers died {error.allowed_failures + 1} times while they ran one task ({error.task}); most often "

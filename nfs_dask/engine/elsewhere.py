@@ -20,5 +20,6 @@ class ElsewhereEngine(DaskEngine):
     def plan(self, statistic: Statistic, source: Source, *, beside: Folder | None = None) -> Plan:
         with open_workplace(None, self.spool, beside, statistic, source) as place, self.executor() as executor:
             here = executor.resources(place.candidates, statistic=statistic)
-            there = replace(here, memory_limit=0 if self.memory_limit is None else parse_bytes(self.memory_limit))
+            limit = 0 if self.memory_limit is None else parse_bytes(self.memory_limit)
+            there = replace(here, memory_limit=limit, without_smallest=None)
             return make_plan(statistic, source, there, self.panels)

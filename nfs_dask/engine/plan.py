@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +23,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.cluster.resources import SLACK, USABLE, Resources
+from nfs_dask.cluster.resources import SLACK, USABLE, Resources, budget_of_task, some_names
+from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, run_bounds
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.redaction import redacted
 from nfs_dask.sources.source import Source
@@ -41,7 +41,9 @@ FOLD_ENTRIES = 4 << 20  # spooled entries that a panel takes in at a time
 BATCH_NBYTES = 256 * MiB  # spooled bytes between two checkpoints
 BUCKET_NBYTES = 32  # sizes and borders of one bucket of entries, while they are sorted or put together
 RUN_SECONDS = 2.0  # shorter runs would cost more to schedule than they balance
-RUNS_PER_SLOT = 8
+MERGED_PER_SECOND = 1e9  # bytes of states
+MERGING = 0.05  # of the time of a pass, that states of more runs than one for each slot may take to merge
+LEAVING = 0.8  # of the time with all workers, that a pass may take without the small ones before they are left out
 ENTRY_SECONDS = 12e-9  # to read and count one entry, one thread, measured on the case of benchmarks/counting.py
 CLIENT_COLUMN = 48  # bytes that a client takes for each feature while it solves, at most
 CLIENT_MOST = 512 * MiB  # and for all of them, where they are more than a client holds vectors of
@@ -90,6 +92,11 @@ class Plan:
         return int(self.resources.warm + self.resources.threads * (max(self.task_nbytes.values()) + SLACK))
 
     @property
+    def least_worker(self) -> int:
+        """Memory limit of the smallest worker of one thread that the largest task fits."""
+        return math.ceil((self.resources.warm + max(self.task_nbytes.values()) + SLACK) / USABLE)
+
+    @property
     def client_nbytes(self) -> int:
         """Most memory the client takes beside what it has now, and but for the features that are kept."""
         solving = CLIENT_COLUMN * self.n_features if self.n_features <= CLIENT_FEATURES else CLIENT_MOST
@@ -98,7 +105,11 @@ class Plan:
     @property
     def fits(self) -> bool:
         """Whether the largest task fits into what workers have to give."""
-        return max(self.task_nbytes.values()) <= self.resources.task_budget
+        return self.suits(self.resources.memory_limit, self.resources.threads)
+
+    def suits(self, memory_limit: int, threads: int) -> bool:
+        """Whether the largest task fits into what a worker of this size has to give."""
+        return max(self.task_nbytes.values()) <= budget_of_task(memory_limit, threads, self.resources.warm)
 
     def check(self, source: Source | None = None) -> None:
         """Refuse a plan that does not fit, with the number that would, and what to do about chunks of the source."""
@@ -141,7 +152,7 @@ class Plan:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Plan:
         kept = {f.name: values[f.name] for f in dataclasses.fields(cls)}
-        kept["resources"] = Resources(**values["resources"])
+        kept["resources"] = Resources.from_json(values["resources"])
         kept["runs"] = tuple((int(a), int(b)) for a, b in values["runs"])
         return cls(**kept)
 
@@ -158,7 +169,7 @@ class Plan:
             f"Pass      {self.statistic['statistic']} over {rows} rows x {self.n_features:,} features",
             f"Strategy  {self.strategy}: {how[self.strategy]}",
             f"Tasks     {self.tasks}: {len(self.runs)} run(s) over {self.n_blocks:,} blocks, "
-            f"on {r.workers} worker(s) x {r.threads} thread(s)",
+            f"on {r.workers} worker(s) " + (f"with {r.slots} threads" if r.all_threads else f"x {r.threads} thread(s)"),
             f"Reads     {format_bytes(self.read_nbytes)} once"
             + (f", spools {format_bytes(self.spool_nbytes)}" if self.strategy == "scatter" else ""),
             f"Memory    at most {format_bytes(self.peak_nbytes)}{limit} a worker: {format_bytes(r.warm)} warm, then "
@@ -166,13 +177,22 @@ class Plan:
             f"Client    at most {format_bytes(self.client_nbytes)} more than it has now",
             f"Time      about {format_seconds(self.seconds)}",
         ]
+        if r.left_out:
+            lines.append(f"Left out  {some_names(r.left_out)}: too small for this pass")
         if not self.fits:
             lines.append("Refused   it does not fit these workers")
         return "\n".join(lines)
 
 
 def make_plan(statistic: Statistic, source: Source, resources: Resources, panels: int | None = None) -> Plan:
-    """The plan of one pass: whole states while they are cheap to merge, panels through a spool beyond."""
+    """The plan of one pass, on all workers, or without the small ones if these would prevent it or slow it down."""
+    _check_asked(source, panels)
+    plans = [_plan_for(statistic, source, choice, panels) for choice in resources.choices()]
+    fitting = [plan for plan in plans if plan.fits]
+    return min(fitting, key=lambda plan: plan.seconds * (LEAVING if plan is plans[0] else 1.0), default=plans[0])
+
+
+def _check_asked(source: Source, panels: int | None) -> None:
     if source.n_blocks < 1 or source.n_features < 1:
         raise InputError(
             f"the data have {source.n_blocks} block(s) and {source.n_features} column(s); give at least one document "
@@ -180,6 +200,10 @@ def make_plan(statistic: Statistic, source: Source, resources: Resources, panels
         )
     if panels is not None and panels < 1:
         raise InputError(f"panels={panels}; give 1 or more, or None to let the plan choose")
+
+
+def _plan_for(statistic: Statistic, source: Source, resources: Resources, panels: int | None) -> Plan:
+    """Whole states while they are cheap to merge, panels through a spool beyond."""
     candidates = []
     if panels in (None, 1):
         candidates.append(_dense(statistic, source, resources))
@@ -249,15 +273,13 @@ def _seconds(source: Source, resources: Resources) -> float:
     return entries * ENTRY_SECONDS / resources.slots
 
 
-def _runs(source: Source, resources: Resources, per_slot: int) -> tuple[tuple[int, int], ...]:
-    """Equal ranges of blocks, a few for each slot, as long as each is worth a task."""
+def _runs(source: Source, resources: Resources, per_slot: float) -> tuple[tuple[int, int], ...]:
+    """Ranges of blocks, long ones first, as long as each is worth a task."""
     if resources.remote and source.is_shipped:
-        n = source.n_blocks  # each block is the input of a task of its own
-    else:
-        worth = max(1, int(_seconds(source, resources) / RUN_SECONDS))
-        n = min(source.n_blocks, resources.slots * min(per_slot, worth))
-    edges = [source.n_blocks * i // n for i in range(n + 1)]
-    return tuple(itertools.pairwise(edges))
+        return tuple((block, block + 1) for block in range(source.n_blocks))  # each the input of a task of its own
+    one_thread = _seconds(source, resources) * resources.slots
+    least = source.n_blocks * RUN_SECONDS / one_thread if one_thread else source.n_blocks
+    return run_bounds(source.n_blocks, resources.slots, per_slot, least)
 
 
 def _batch(source: Source, runs: tuple[tuple[int, int], ...]) -> int:
@@ -283,8 +305,17 @@ def _common(
 
 
 def _dense(statistic: Statistic, source: Source, resources: Resources) -> Plan:
+    """With as many runs as are cheap to merge; where waiting states of so many do not fit, with fewer."""
     state = _state_nbytes(statistic, source)
-    runs = _runs(source, resources, RUNS_PER_SLOT if state <= CHEAP_STATE // 8 else 1)
+    cheap = MERGING * _seconds(source, resources) * MERGED_PER_SECOND / state if state else RUNS_PER_SLOT
+    for per_slot in (RUNS_PER_SLOT, 8, 4, 2):
+        if per_slot <= cheap and (plan := _folded(statistic, source, resources, state, per_slot)).fits:
+            return plan
+    return _folded(statistic, source, resources, state, 1)
+
+
+def _folded(statistic: Statistic, source: Source, resources: Resources, state: int, per_slot: int) -> Plan:
+    runs = _runs(source, resources, per_slot)
     run = state + _read_memory(source)
     tasks, fan_in = {"fold a run": run}, 2
     if len(runs) > 1:
@@ -301,7 +332,7 @@ def _dense(statistic: Statistic, source: Source, resources: Resources) -> Plan:
         tile_shift=0,
         task_nbytes=tasks,
         spool_nbytes=0,
-        seconds=_seconds(source, resources) + len(runs) * state / 1e9,
+        seconds=_seconds(source, resources) + len(runs) * state / MERGED_PER_SECOND,
     )
 
 

@@ -190,7 +190,7 @@ def resources_of_run(run: str | None, name: str, source: Source, measure: Callab
     if not folder.exists(noted):
         folder.write(noted, sealed(dataclasses.asdict(measure())))
     with reading(folder, noted) as content:
-        return Resources(**content)
+        return Resources.from_json(content)
 
 
 def _usual_places(beside: Folder | None) -> list[Folder | None]:

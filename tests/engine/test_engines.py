@@ -90,10 +90,11 @@ def test_workers_of_threads_and_of_processes_equal_numpy(workers: int, processes
 
 def test_many_runs_merge_in_a_tree(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "RUN_SECONDS", 1e-6)
+    monkeypatch.setattr(plans, "MERGING", 1e6)
     result = DaskEngine().reduce(COUNTS, CORPUS)
     assert result.plan is not None
-    assert len(result.plan.runs) == 16
-    assert result.plan.tasks > 17
+    assert len(result.plan.runs) == 19
+    assert result.plan.tasks > 20
     assert_same(result.state, TRUTH, exact=True)
 
 

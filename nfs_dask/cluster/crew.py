@@ -1,0 +1,56 @@
+"""The workers of a pass, while it runs: who joins and leaves, and who has room for its tasks."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nfs_dask.cluster.finding import workers_of
+from nfs_dask.cluster.resources import some_names
+from nfs_dask.cluster.worker_sizes import Worker, name_of
+from nfs_dask.errors import PlanError
+from nfs_dask.units import format_at_least
+
+logger = logging.getLogger("nfs_dask")
+
+LOOK_SECONDS = 1.0  # between two looks at who is there
+
+
+class Crew:
+    """The workers that have room for the tasks of a pass, as they were when last looked at."""
+
+    def __init__(self, client: Any, suits: Callable[[int, int], bool], needs: int) -> None:
+        self._client = client
+        self._suits = suits  # of a memory limit and a number of threads
+        self._needs = needs  # bytes that a worker should have for one thread
+        self._threads: dict[str, int] = {}
+        self._looked = 0.0
+        self._too_small: set[str] = set()
+        self.slots = 0
+        self.allowed: list[str] | None = None  # None: all, and whoever joins
+
+    def look(self, *, again: bool = False) -> None:
+        """See who has joined or left; not more often than once in a while, unless told to look again."""
+        if not again and time.monotonic() - self._looked < LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
+        threads = dict(self._client.nthreads())
+        if threads != self._threads:
+            self._threads = threads
+            self._sort(workers_of(self._client))
+
+    def _sort(self, workers: Mapping[str, Worker]) -> None:
+        small = {a for a, w in workers.items() if not self._suits(w["memory_limit"] or 0, w["nthreads"])}
+        names = [name_of(address, workers[address]) for address in sorted(small - self._too_small)]
+        if small and not self.slots and len(small) == len(workers):
+            raise PlanError(
+                f"this pass was planned for larger workers than there are: {some_names(names)}. Start workers of one "
+                f"thread with {format_at_least(self._needs)} each, or begin anew, in another run folder if there is one"
+            )
+        if names:
+            logger.warning("left out of this pass, as its tasks do not fit there: %s", some_names(names))
+        self._too_small |= small
+        self.slots = sum(w["nthreads"] for a, w in workers.items() if a not in small)
+        self.allowed = [address for address in workers if address not in small] if small else None

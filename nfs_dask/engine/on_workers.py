@@ -1,0 +1,134 @@
+"""What runs on workers: tasks with what they report, what they are given and when they stop or refuse themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from nfs_dask.engine.folding import Fold
+from nfs_dask.engine.handing_out import WorkerTooSmall
+from nfs_dask.engine.plan import Plan
+from nfs_dask.engine.task_tally import count, tallied
+from nfs_dask.engine.tasks import Job, Tick, merge_folds
+from nfs_dask.errors import ClusterError, NfsDaskError
+from nfs_dask.units import format_bytes
+
+TICK_SECONDS = 0.5  # between two messages of one task
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error of ours on its way from a task to the caller."""
+
+    error: NfsDaskError
+
+
+def run_task(function: Callable[..., Any], job: Job, args: tuple[Any, ...], topic: str, shipped: Any = None) -> Any:
+    """Run one task on a worker; what it was given may be the failure of an earlier one."""
+    refuse_small(job.plan)
+    failures = [given for given in (shipped, *args) if isinstance(given, Failure)]
+    if failures:
+        return failures[0]
+    with worker_tick(topic) as tick:
+        keywords = {"tick": tick} | ({} if shipped is None else {"shipped": shipped})
+        try:
+            return function(job, *args, **keywords)
+        except NfsDaskError as error:
+            count(refused_tasks=not isinstance(error, ClusterError))
+            return Failure(error)
+
+
+def run_item(function: Callable[[Any], Any], item: Any) -> Any:
+    """Run one item of `Executor.map_items` on a worker."""
+    try:
+        return function(item)
+    except NfsDaskError as error:
+        return Failure(error)
+
+
+def run_value(function: Callable[[Any, Any], Any], value: Any, item: Any) -> Any:
+    """Run one item of `Executor.map_values` on a worker."""
+    try:
+        return function(value, item)
+    except NfsDaskError as error:
+        return Failure(error)
+
+
+def merge_task(job: Job, folds: Sequence[Fold | Failure]) -> Fold | Failure:
+    """Merge the folds of neighbouring tasks."""
+    refuse_small(job.plan)
+    for fold in folds:
+        if isinstance(fold, Failure):
+            return fold
+    return merge_folds(job, folds)  # type: ignore[arg-type]
+
+
+def refuse_small(plan: Plan) -> None:
+    """Leave a task to other workers where it would not fit, rather than die of it."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    limit, threads = worker.memory_manager.memory_limit or 0, worker.state.nthreads
+    if not plan.suits(limit, threads):
+        raise WorkerTooSmall(
+            f"a worker of {format_bytes(limit)} and {threads} thread(s) has no room for a task of a pass that was "
+            f"planned for {format_bytes(plan.resources.memory_limit)} and {plan.resources.threads} thread(s)"
+        )
+
+
+def hand_on(value: Any) -> Any:
+    """A literal as a task: workers fetch it from each other, and Dask makes it anew if it is lost."""
+    return value
+
+
+@contextmanager
+def worker_tick(topic: str) -> Iterator[Tick]:
+    """Progress from inside a task to client and scheduler, now and then; also notices that the task was cancelled.
+
+    What was done since the last message is told at the end.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+    last = time.monotonic()
+
+    def tell() -> None:
+        if done := {name: int(n) for name, n in tally.items() if n}:
+            worker.log_event(topic, done)
+        tally.clear()
+
+    def tick(blocks: int) -> None:
+        nonlocal last
+        tally["done"] += blocks
+        if time.monotonic() - last > TICK_SECONDS:
+            tell()
+            last = time.monotonic()
+            task = worker.state.tasks.get(key)
+            if task is None or task.state in ("cancelled", "resumed"):
+                raise ClusterError("the pass was cancelled")
+
+    with tallied() as tally:
+        try:
+            yield tick
+        finally:
+            tell()
+
+
+async def until_stopped(seconds: float, dask_worker: Any) -> None:
+    """Wait on a worker for cancelled tasks that are running there; Dask does not interrupt them."""
+    deadline = time.monotonic() + seconds
+    await asyncio.sleep(0.1)  # the cancellation is on its way
+    while time.monotonic() < deadline and _runs_cancelled(dask_worker):
+        await asyncio.sleep(0.05)
+
+
+def _runs_cancelled(worker: Any) -> bool:
+    with worker.active_threads_lock:
+        running = set(worker.active_threads.values())
+    tasks = [worker.state.tasks.get(key) for key in running]
+    return any(task is None or task.state in ("cancelled", "resumed") for task in tasks)
