@@ -31,6 +31,7 @@ def rows_of(heading):
 
 LAYERS = [set(re.findall(r"`(\w+)`", parts)) for _, parts, _ in rows_of("| layer |")]
 DASK = {
+    "cli/on_cluster.py",
     "cluster/addresses.py",
     "cluster/examine.py",
     "cluster/finding.py",

@@ -8,8 +8,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import click
 import psutil
 
 from nfs_dask.cli.output import show_line
+from nfs_dask.errors import ClusterError
 from nfs_dask.redaction import redacted
 
 if TYPE_CHECKING:
@@ -65,6 +66,17 @@ def typed_words() -> list[str]:
     """The words behind the name of the command that is being carried out."""
     words: list[str] = click.get_current_context().meta[_TYPED]
     return words
+
+
+@contextmanager
+def told_how_to_go_on(command: Command | None) -> Iterator[None]:
+    """Where the cluster fails in the block, say the command that goes on with what was counted."""
+    try:
+        yield
+    except ClusterError as error:
+        if command is None:
+            raise
+        raise ClusterError(f"{error}; what was counted is kept, go on with {command.resume}") from error
 
 
 def _resuming(typed: Iterable[str], option: str) -> list[str]:

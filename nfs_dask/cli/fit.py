@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.detached import RememberingCommand, show_detached, start_detached, typed_command, typed_words
+from nfs_dask.cli.detached import (
+    RememberingCommand,
+    show_detached,
+    start_detached,
+    told_how_to_go_on,
+    typed_command,
+    typed_words,
+)
 from nfs_dask.cli.options import ClusterOptions, cluster_options, method_options
 from nfs_dask.cli.output import (
     all_features_option,
@@ -111,7 +118,7 @@ def fit(
     keeps("no model was written" if command is None else f"what was counted is kept, go on with {command.resume}")
     from nfs_dask.engine.driver import driving
 
-    with driving(folder, command):
+    with told_how_to_go_on(command), driving(folder, command):
         dataset = _opened(estimator, store, label_column, where, no_cache)
         with cluster.engine(dataset.source, folder) as engine:
             estimator.set_params(engine=engine).fit(dataset)

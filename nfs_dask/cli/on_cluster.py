@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -40,7 +41,13 @@ RETRIES = 3  # of a task that raised something unforeseen; those whose worker di
 
 _FLAGS = ("--detach", "--on-cluster")
 _OF_CLIENT = ("--scheduler", "--tls-ca", "--tls-cert", "--tls-key", "--run", "--resume")
-_PROGRAM = "import sys; from nfs_dask.cli.on_cluster import run_on_leash; run_on_leash(sys.argv[1:])"
+_PROGRAM = """
+import sys
+from nfs_dask.cli.main import cli
+from nfs_dask.cli.on_cluster import end_with_parent
+end_with_parent()
+cli(["fit", *sys.argv[1:]], prog_name="nfs-dask")
+"""
 
 
 def submit_driver(
@@ -53,14 +60,15 @@ def submit_driver(
     import distributed
 
     folder, words = Folder.of(run), _words_that_travel(typed)
-    if has_status(run) and (before := read_status(run)).live:
+    _refuse_secrets([*words, run])
+    if has_status(run) and (before := read_status(run)).live and before.driver is not None:
         raise ResumeError(f"{run} is being worked on by {before.driver}; end it with nfs-dask stop {run} first")
     for old in (DRIVER, STOP):
         folder.delete(old)
     here = None if all("://" in place for place in (run, *places)) else command.folder
     key = f"nfs-driver-{uuid.uuid4().hex[:16]}"
     EventLog(folder).write(SUBMITTED, {"scheduler": client.scheduler.address, "task": key, "resume": command.resume})
-    location = run if here is None else os.path.join(here, run)
+    location = run if here is None or "://" in run else os.path.join(here, run)
     future = client.submit(drive, words, location, here, command.to_json(), key=key, retries=RETRIES, pure=False)
     distributed.fire_and_forget(future)  # type: ignore[no-untyped-call]
     _wait_until_begun(future, folder)
@@ -71,13 +79,13 @@ def submit_driver(
         "scheduler": client.scheduler.address,
         "pid": None if begun is None else begun.pid,
         "host": None if begun is None else begun.host,
-        "look": f"nfs-dask status {run}",
-        "stop": f"nfs-dask stop {run}",
+        "look": f"nfs-dask status {shlex.quote(run)}",
+        "stop": f"nfs-dask stop {shlex.quote(run)}",
     }
 
 
 def _words_that_travel(typed: Sequence[str]) -> list[str]:
-    """What was typed, without what is the client's alone; secrets are refused."""
+    """What was typed, without what is the client's alone."""
     words, rest = [], iter(typed)
     for word in rest:
         name, _, value = word.partition("=")
@@ -86,12 +94,15 @@ def _words_that_travel(typed: Sequence[str]) -> list[str]:
                 next(rest, None)
         elif word not in _FLAGS:
             words.append(word)
-    if secret := [redacted(word) for word in words if redacted(word) != word]:
+    return words
+
+
+def _refuse_secrets(words: Sequence[str]) -> None:
+    if secrets := [hidden for word in words if (hidden := redacted(word)) != word]:
         raise InputError(
-            f"{secret[0]} holds a secret, and commands that are sent to a cluster can be read there; give the secret "
+            f"{secrets[0]} holds a secret, and commands that are sent to a cluster can be read there; give the secret "
             "to the workers instead, in their environment or configuration"
         )
-    return words
 
 
 def _wait_until_begun(future: Any, folder: Folder) -> None:
@@ -180,15 +191,12 @@ def _certificates(security: Any) -> dict[str, str]:
 # In the driver
 
 
-def run_on_leash(words: list[str]) -> None:
-    """``nfs-dask fit``, ended as by SIGTERM when the process that started it is gone."""
-    from nfs_dask.cli.main import cli
-
-    threading.Thread(target=_end_with_parent, name="nfs-dask-leash", daemon=True).start()
-    cli(["fit", *words], prog_name="nfs-dask")
+def end_with_parent() -> None:
+    """End this process as by SIGTERM when the one that started it is gone."""
+    threading.Thread(target=_watch_parent, name="nfs-dask-leash", daemon=True).start()
 
 
-def _end_with_parent() -> None:
+def _watch_parent() -> None:
     sys.stdin.buffer.read()  # nothing is ever written to it: it ends when the other end is closed, however that died
     click.echo("the worker that started this is gone; another one goes on with it", err=True)
     leave_to_others()

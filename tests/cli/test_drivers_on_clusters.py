@@ -17,14 +17,15 @@ from distributed import Client
 
 import nfs_dask as nfs
 from nfs_dask.cli.fit import submit_fit
-from nfs_dask.engine.driver import STOP
+from nfs_dask.cli.on_cluster import submit_driver
+from nfs_dask.engine.driver import STOP, Command
 from nfs_dask.engine.run_status import RunStatus, read_status
 from tests.cli.test_long_runs import CODE, CORPUS, assert_same_model, in_mid_pass, names_of, wait_for
 from tests.helpers.commands import as_json, run
 from tests.helpers.schedulers import Scheduler, scheduler_of_its_own
 from tests.helpers.slow_blocks import slow_environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +70,12 @@ def driver_of(scheduler: Scheduler) -> tuple[psutil.Process, subprocess.Popen[by
         (child, worker)
         for worker in scheduler.workers
         for child in psutil.Process(worker.pid).children()
-        if "run_on_leash" in " ".join(child.cmdline())
+        if "end_with_parent" in " ".join(child.cmdline())
     ]
     return found
 
 
-def ended(folder: Path, seconds: float = 90) -> RunStatus:
+def ended(folder: Path, seconds: float = 240) -> RunStatus:
     return wait_for(lambda: (found := read_status(folder)) and not found.live and found, seconds)
 
 
@@ -82,7 +83,7 @@ def test_it_goes_on_without_its_client(scheduler: Scheduler, store: Path, tmp_pa
     told = told_by(scheduler, store, tmp_path)
     process, _ = driver_of(scheduler)
     assert told["pid"] == process.pid and told["stop"] == "nfs-dask stop run"
-    status = in_mid_pass(tmp_path / "run")
+    status = in_mid_pass(tmp_path / "run", seconds=150)
     assert status.driver.pid == process.pid
     other = run("fit", store, tmp_path / "m", "-k", 20, "--resume", tmp_path / "run", code=3)
     assert "is being worked on" in other.stderr
@@ -96,7 +97,7 @@ def test_another_worker_drives_on_when_the_first_is_killed(
     scheduler: Scheduler, store: Path, tmp_path: Path, want: Any
 ) -> None:
     told_by(scheduler, store, tmp_path)
-    in_mid_pass(tmp_path / "run")
+    in_mid_pass(tmp_path / "run", seconds=150)
     process, worker = driver_of(scheduler)
     worker.kill()
     wait_for(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, 60)
@@ -110,7 +111,7 @@ def test_another_worker_drives_on_when_the_first_is_killed(
 
 def test_it_is_stopped_from_anywhere_and_resumed(scheduler: Scheduler, store: Path, tmp_path: Path, want: Any) -> None:
     told_by(scheduler, store, tmp_path)
-    in_mid_pass(tmp_path / "run")
+    in_mid_pass(tmp_path / "run", seconds=150)
     process, _ = driver_of(scheduler)
     assert as_json("stop", tmp_path / "run")["state"] == "interrupted"
     wait_for(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, 20)
@@ -141,6 +142,8 @@ def test_secrets_and_places_that_workers_do_not_reach_are_refused(
     with Client(scheduler.address, set_as_default=False) as client:
         with pytest.raises(nfs.InputError, match=r"s3://\*\*\*@bucket/x holds a secret"):
             submit_fit(client, "s3://me:hidden@bucket/x", "m", "--run", "run")
+        with pytest.raises(nfs.InputError, match=r"s3://\*\*\*@bucket/x holds a secret"):
+            submit_driver(client, ["a", "b"], "s3://me:hidden@bucket/x", ["a", "b"], Command("", ""))
         with pytest.raises(nfs.InputError, match="add '--run'"):
             submit_fit(client, str(store), "m")
         assert not (tmp_path / "run").exists()
@@ -155,7 +158,7 @@ def test_a_lost_scheduler_ends_a_fit_with_the_command_that_goes_on(
     with subprocess.Popen(
         [sys.executable, "-c", CODE, *words], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as client:
-        in_mid_pass(tmp_path / "run")
+        in_mid_pass(tmp_path / "run", seconds=150)
         scheduler.process.send_signal(signal.SIGKILL)
         out, err = client.communicate(timeout=100)
     assert (client.returncode, out) == (4, ""), err

@@ -78,7 +78,7 @@ def wait_for(there: Callable[[], Any], seconds: float = 60) -> Any:
     return found
 
 
-def in_mid_pass(folder: Path, blocks: int = 3) -> Any:
+def in_mid_pass(folder: Path, blocks: int = 3, seconds: float = 60) -> Any:
     """Its status, once it has counted some blocks."""
 
     def looked() -> Any:
@@ -89,7 +89,7 @@ def in_mid_pass(folder: Path, blocks: int = 3) -> Any:
         work = found.seen.get("work")
         return found if work and work["done"] >= blocks else None
 
-    return wait_for(looked)
+    return wait_for(looked, seconds)
 
 
 def assert_same_model(got: Any, want: Any) -> None:

@@ -139,6 +139,7 @@ def test_the_time_limit_puts_a_job_back_into_the_queue(slurm: Slurm, project: Pa
     ended(slurm, job, "COMPLETED", project)
     assert_same_model(nfs.load_model(project / "m"), want)
     assert "resumed" in events_of(project / "run") and "queued again" in log_of(project)
+    assert_clean(project)
 
 
 @pytest.mark.parametrize("how", ["signal", "requeue", "preempt"])
@@ -206,9 +207,32 @@ def test_a_scheduler_is_a_job_and_each_worker_another(slurm: Slurm, project: Pat
     assert_clean(project)
 
 
+def test_a_driver_at_its_time_limit_comes_back_and_so_do_its_workers(
+    slurm: Slurm, project: Path, store: Path, want: Any
+) -> None:
+    there = environment(project, 0.5)
+    words = ("--mem=2G", "driver.sbatch", store, "m", "run", 2, "-k", 20, "--no-cache")
+    driver = slurm.submit(*words, environment=there, cwd=project)
+    slurm.submit("--array=1-2", "--mem=2G", "workers.sbatch", "run", environment=there, cwd=project)
+    in_mid_pass(project / "run")
+    slurm("scancel", "--signal=USR1", "--batch", driver)
+    wait_for(lambda: slurm.state(driver) == "PENDING", 100, f"it is not queued again\n{log_of(project)}")
+    assert read_status(project / "run").state == "interrupted" and not (project / "m").exists()
+    assert not (project / "run.cluster" / "scheduler.json").exists()
+    wait_for(lambda: len(in_queue(slurm)) == 3, 100, f"the workers are not queued again\n{log_of(project)}")
+    environment(project, 0.02)
+    for job in in_queue(slurm):
+        slurm.release(job)
+    ended(slurm, driver, "COMPLETED", project)
+    assert_same_model(nfs.load_model(project / "m"), want)
+    assert "resumed" in events_of(project / "run")
+    wait_for(lambda: {*slurm.jobs().values()} <= {"PENDING"}, 60, f"workers are left\n{log_of(project)}")
+    assert_clean(project)
+
+
 def in_queue(slurm: Slurm) -> list[str]:
-    """The tasks of arrays that wait."""
-    return slurm("squeue", "--noheader", "--array", "--states=PENDING", "--format=%F_%K").split()
+    """Jobs, and tasks of arrays, that wait."""
+    return [name.removesuffix("_N/A") for name in slurm(*"squeue --noheader --array -t PD -o %F_%K".split()).split()]
 
 
 def test_dask_jobqueue_starts_workers_and_ends_them(slurm: Slurm, project: Path, store: Path, want: Any) -> None:
