@@ -47,8 +47,7 @@ class Crew:
         if small and len(small) == len(workers) and not self._had_room:
             raise PlanError(
                 f"this pass was planned for larger workers than there are: {_names(small, workers)}. Start workers of "
-                f"one thread with {format_at_least(self._needs)} each, or begin anew, in another run folder if there is "
-                "one"
+                f"one thread with {format_at_least(self._needs)} each, or begin anew, in a run folder of its own"
             )
         if new := small - self._too_small:
             logger.warning("left out of this pass, as its tasks do not fit there: %s", _names(new, workers))
