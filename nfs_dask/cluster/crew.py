@@ -28,6 +28,7 @@ class Crew:
         self._threads: dict[str, int] = {}
         self._looked = 0.0
         self._too_small: set[str] = set()
+        self._had_room = False
         self.slots = 0
         self.allowed: list[str] | None = None  # None: all, and whoever joins
 
@@ -43,14 +44,18 @@ class Crew:
 
     def _sort(self, workers: Mapping[str, Worker]) -> None:
         small = {a for a, w in workers.items() if not self._suits(w["memory_limit"] or 0, w["nthreads"])}
-        names = [name_of(address, workers[address]) for address in sorted(small - self._too_small)]
-        if small and not self.slots and len(small) == len(workers):
+        if small and len(small) == len(workers) and not self._had_room:
             raise PlanError(
-                f"this pass was planned for larger workers than there are: {some_names(names)}. Start workers of one "
-                f"thread with {format_at_least(self._needs)} each, or begin anew, in another run folder if there is one"
+                f"this pass was planned for larger workers than there are: {_names(small, workers)}. Start workers of "
+                f"one thread with {format_at_least(self._needs)} each, or begin anew, in a run folder of its own"
             )
-        if names:
-            logger.warning("left out of this pass, as its tasks do not fit there: %s", some_names(names))
+        if new := small - self._too_small:
+            logger.warning("left out of this pass, as its tasks do not fit there: %s", _names(new, workers))
         self._too_small |= small
+        self._had_room |= len(workers) > len(small)
         self.slots = sum(w["nthreads"] for a, w in workers.items() if a not in small)
         self.allowed = [address for address in workers if address not in small] if small else None
+
+
+def _names(addresses: set[str], workers: Mapping[str, Worker]) -> str:
+    return some_names([name_of(address, workers[address]) for address in sorted(addresses)])

@@ -7,12 +7,14 @@ could have begun, one that joins would find nothing left, and one that is too sm
 from __future__ import annotations
 
 import queue
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nfs_dask.cluster.crew import LOOK_SECONDS, Crew
+
+MOST_REFUSALS = 20  # of one work
 
 
 class WorkerTooSmall(RuntimeError):
@@ -50,6 +52,7 @@ class Handout:
         self._parents = {child: number for number, work in enumerate(works) for child in work.inputs}
         self._made: dict[int, tuple[Any, ...]] = {}  # arguments of works that are under way
         self._futures: dict[int, Any] = {}
+        self._refusals: Counter[int] = Counter()
         self._finished: set[int] = set()
         self._arrived: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
 
@@ -64,7 +67,7 @@ class Handout:
             number, future = self._arrival()
             if number not in self._futures or future is not self._futures[number]:
                 continue  # it was handed out again meanwhile
-            if future.status == "error" and isinstance(future.exception(), WorkerTooSmall):
+            if self._was_refused(number, future):
                 self._crew.look(again=True)
                 self._repeat(number)
                 continue
@@ -72,6 +75,13 @@ class Handout:
                 future.result()  # raises what went wrong
             self._finish(number)
             yield number, future
+
+    def _was_refused(self, number: int, future: Any) -> bool:
+        """Whether a worker was too small for it; not for ever, if nobody sees why."""
+        if future.status != "error" or not isinstance(future.exception(), WorkerTooSmall):
+            return False
+        self._refusals[number] += 1
+        return self._refusals[number] <= MOST_REFUSALS
 
     def _hand_out(self) -> None:
         self._crew.look()

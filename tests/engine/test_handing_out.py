@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nfs_dask.engine.handing_out import Handout, Work, WorkerTooSmall
+from nfs_dask.engine.handing_out import MOST_REFUSALS, Handout, Work, WorkerTooSmall
 
 
 class Promise:
@@ -149,6 +149,19 @@ def test_other_errors_end_it() -> None:
     desk.handout._hand_out()
     desk.sent[0].end(OSError("the disk is full"))
     with pytest.raises(OSError, match="full"):
+        next(desk.told)
+
+
+def test_what_all_refuse_is_an_error_in_the_end() -> None:
+    desk = Desk(leaves(1))
+    desk.handout._hand_out()
+    for _ in range(MOST_REFUSALS):
+        desk.sent[-1].end(WorkerTooSmall("small"))
+        number, future = desk.handout._arrival()
+        assert desk.handout._was_refused(number, future)
+        desk.handout._repeat(number)
+    desk.sent[-1].end(WorkerTooSmall("all are small"))
+    with pytest.raises(WorkerTooSmall, match="all are"):
         next(desk.told)
 
 

@@ -27,6 +27,7 @@ from tests.helpers.uneven import Noted, UnevenCluster
 CORPUS = GeneratedCorpus(4800, 900, 3, words_per_document=20, block_rows=20)  # 240 blocks
 COUNTS = ClassCounts(3, with_documents=True)
 BOTH = pytest.mark.parametrize("panels", [1, 5], ids=["dense", "scatter"])
+ONE_QUICKLY = pytest.mark.parametrize("panels", [1, pytest.param(5, marks=pytest.mark.slow)], ids=["dense", "scatter"])
 LARGE, SMALL = "64GiB", "300MiB"
 
 
@@ -86,7 +87,7 @@ def test_a_worker_that_is_too_small_is_left_out_by_name(
     assert set(noted.readers()) == {"a", "b"}
 
 
-@BOTH
+@ONE_QUICKLY
 def test_one_that_is_too_small_and_joins_gets_nothing(panels: int, truth: State, tmp_path: Path) -> None:
     noted = Noted(CORPUS, tmp_path, 0.005)
     with cluster_of(a=LARGE, b=LARGE) as (cluster, _), meanwhile(noted, 60, lambda: cluster.join("tiny", SMALL)):
@@ -133,7 +134,7 @@ def test_threads_of_all_workers_are_counted() -> None:
 # Late, slow and gone, as threads of this process: what is counted
 
 
-@BOTH
+@ONE_QUICKLY
 def test_who_joins_in_the_middle_gets_work(panels: int, truth: State, tmp_path: Path) -> None:
     noted = Noted(CORPUS, tmp_path, 0.01)
     with cluster_of(a=LARGE) as (cluster, _), meanwhile(noted, 50, lambda: cluster.join("late", LARGE)):
