@@ -107,7 +107,8 @@ def test_wrong_numbers_are_refused(store: Path, option: str, value: str, message
 
 
 def test_manifests_are_of_what_is_there(store: Path) -> None:
-    said = run("plan", store, "--kubernetes", "--rows", "1e9", code=2).stderr
+    job = ("--kubernetes", "--model", "s3://bucket/model", "--run", "s3://bucket/run")
+    said = run("plan", store, *job, "--rows", "1e9", code=2).stderr
     assert "--kubernetes is about data that are there" in said
 
 
