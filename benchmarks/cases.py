@@ -83,10 +83,14 @@ CASES = {
 
 def store(name: str, data: Path) -> Dataset:
     """The case as a store of ours, written when it is not there yet. Nothing kept is used."""
-    path = data / f"{name}.zarr"
+    return open_dataset(store_of(CASES[name], data / f"{name}.zarr"), reuse=False)
+
+
+def store_of(case: Case, path: Path) -> Path:
+    """Where a store of a case is, which is written when it is not there yet."""
     if not path.exists():
-        ingest(CASES[name], path)
-    return open_dataset(path, reuse=False)
+        ingest(case, path)
+    return path
 
 
 def npz(name: str, data: Path) -> list[Path]:

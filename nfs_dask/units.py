@@ -27,6 +27,26 @@ def parse_bytes(text: str | int) -> int:
     return int(float(number) * (1024 if binary else 1000) ** _POWERS[prefix.lower()])
 
 
+_BANDWIDTH = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(?:bit|bps)(?:/s|ps)?\s*", re.IGNORECASE)
+
+
+def parse_bandwidth(text: str | float) -> float:
+    """Bits per second in ``"10Gbit"``, ``"100 Mbit/s"`` or a plain number.
+
+    >>> parse_bandwidth("10Gbit"), parse_bandwidth("2.5 Gbit/s"), parse_bandwidth(1e9)
+    (10000000000.0, 2500000000.0, 1000000000.0)
+    """
+    if isinstance(text, int | float):
+        return float(text)
+    match = _BANDWIDTH.fullmatch(text)
+    speed = 0.0 if match is None else float(match[1]) * 1000.0 ** _POWERS[match[2].lower()]
+    if speed <= 0:
+        raise InputError(
+            f"network {text!r} is not understood; write bits per second with a unit, such as 10Gbit or 100Mbit"
+        )
+    return speed
+
+
 def format_bytes(n: float) -> str:
     """Bytes in the unit that leaves at most four digits.
 
@@ -63,7 +83,7 @@ def format_seconds(s: float) -> str:
     if s < 120:
         return f"{s:.0f} s"
     minutes = round(s / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60:02d} min"
 
 
 def several(n: float, one: str, many: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfs_dask.cli.foretelling import Foretelling, foretelling_options, show_costs, show_forecast, values_of
 from nfs_dask.cli.kubernetes_jobs import JobOptions, check_job, fit_words, job_of, job_options, plan_of_job
 from nfs_dask.cli.options import ClusterOptions, OneOf, cluster_options, estimator_of, parameters_of
 from nfs_dask.cli.output import answer, json_option, say, show_line
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @where_option
 @job_options
 @cluster_options
+@foretelling_options
 @json_option
 def plan(
     store: str,
@@ -46,10 +48,14 @@ def plan(
     where: dict[str, list[str]] | None,
     job: JobOptions,
     cluster: ClusterOptions,
+    foretelling: Foretelling,
 ) -> None:
     """Tasks, bytes read, memory of each worker and time of a fit to STORE. No document is read.
 
     Only sizes, labels and names are. For large data workers are started for a moment, to see what memory they have.
+
+    With --rows, --network or another option of a forecast, none are started: --workers, --threads and --memory-limit
+    say what there would be. Documents are taken to be as long as those of STORE.
 
     Exit code 4 means that a pass would be refused; the message says what would fit.
 
@@ -58,6 +64,7 @@ def plan(
     nfs-dask plan mail.zarr --method multinomial -k 100
     nfs-dask plan s3://bucket/mail.zarr --workers 8 --memory-limit 2GiB
     nfs-dask plan mail.zarr --scheduler tcp://127.0.0.1:8786 --json
+    nfs-dask plan mail.zarr --workers 100 --network 10Gbit --rows 1e10 --features 1e8 --price 0.05
     nfs-dask plan genes.h5ad --label-column tissue --method l1 --workers 2 --memory-limit 1GiB
 
     With --kubernetes it prints the manifest of a job that fits, for the Dask operator: --workers of them (4), each with
@@ -72,10 +79,15 @@ def plan(
     if estimator is None and parameters:
         raise click.UsageError("-k and parameters are for a model; say which with --method multinomial or another")
     if job.kubernetes:
+        foretelling.check_absent("--kubernetes")
         check_job(method, (store, str(job.model), str(job.run)), cluster)
     from nfs_dask import dataset as data
 
     dataset = data.open_dataset(store, labels=label_column, where=where)
+    if foretelling.calibrate is not None:
+        costs = foretelling.measure(cluster, dataset)
+        answer(costs.to_json(), lambda console: show_costs(costs, foretelling.calibrate, console))
+        return
     what = dataset.class_counts() if estimator is None else estimator
     if job.kubernetes:
         needed = plan_of_job(dataset, estimator, cluster)
@@ -83,9 +95,10 @@ def plan(
         words = fit_words(method, parameters, label_column, where)
         _answer_manifest(needed, job_of(needed, store, words, cluster, job))
         return
-    if cluster.starts_workers(dataset.source):
+    there, dataset = dataset, foretelling.data(dataset)
+    if not foretelling.wanted and cluster.starts_workers(dataset.source):
         say("starting workers, to see how much memory they have; no document is read")
-    with cluster.engine(dataset.source) as engine:
+    with foretelling.engine(cluster, dataset.source) as engine:
         plan = data.plan(dataset, what, engine)
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # that all are kept has been said
         chosen = None if estimator is None else estimator.n_selected(dataset)
@@ -93,7 +106,15 @@ def plan(
     beside = dataset.statistics
     found = beside is not None and statistic is not None and beside.find(statistic) is not None
     values = {**plan.to_json(), "method": method, "k": chosen, "kept": found}
-    answer(values, lambda console: _show(plan, values, dataset.n_features, console))
+    told = foretelling.forecast(plan, there, solved=estimator is not None) if foretelling.wanted else None
+    values |= {} if told is None else {"forecast": values_of(told, foretelling)}
+
+    def show(console: Console) -> None:
+        _show(plan, values, dataset.n_features, console)
+        if told is not None:
+            show_forecast(told, foretelling, there, console)
+
+    answer(values, show)
     plan.check()
 
 
@@ -120,7 +141,8 @@ def _answer_manifest(plan: Plan | Schedule, job: FitJob) -> None:
 def _show(plan: Plan | Schedule, values: dict[str, Any], n_features: int, console: Console) -> None:
     if values["k"] is not None:
         show_line(f"Method    {values['method']}, k = {values['k']:,} of {n_features:,} features", console)
-    show_line(str(plan), console, indent=10)
+    lines = [line for line in str(plan).splitlines() if "forecast" not in values or not line.startswith("Time ")]
+    show_line("\n".join(lines), console, indent=10)
     if values["kept"]:
         rest = "reads the documents for features only" if values["method"] == "hybrid" else "reads no documents"
         show_line(f"Kept      these statistics lie beside the data already: a fit {rest}", console)

@@ -16,15 +16,22 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import heapq
+import itertools
 import json
 import math
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from nfs_dask.arrays.block import Array
 from nfs_dask.cluster.resources import SLACK, USABLE, Resources, budget_of_task, some_names
+from nfs_dask.engine.forecast import forecast
 from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, run_bounds
+from nfs_dask.engine.work_units import Hosts, PassWork
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.redaction import redacted
 from nfs_dask.sources.source import Source
@@ -70,7 +77,35 @@ class Plan:
     task_nbytes: Mapping[str, int]  # memory of each kind of task
     read_nbytes: int
     spool_nbytes: int
-    seconds: float  # a rough forecast
+    entries: int = 0  # about
+    state_nbytes: int = 0  # of all features
+
+    @property
+    def work(self) -> PassWork:
+        """What its time depends on."""
+        lengths = [stop - start for start, stop in self.runs]
+        return PassWork(
+            self.strategy,
+            self.entries,
+            self.n_features,
+            self.n_blocks,
+            runs=len(self.runs),
+            busiest=_busiest(lengths, self.resources.slots),
+            fan_in=self.fan_in,
+            state_nbytes=self.state_nbytes,
+            read_nbytes=self.read_nbytes,
+            spool_nbytes=self.spool_nbytes,
+            batches=sum(-(-length // self.batch) for length in lengths),
+            panels=self.panels,
+            tasks=self.tasks,
+            remote=self.resources.remote,
+        )
+
+    @property
+    def seconds(self) -> float:
+        """A forecast of the model in `forecast`, where data lie on disks of the workers' own, or as fast."""
+        r = self.resources
+        return forecast([self.work], Hosts(r.workers, r.slots / r.workers)).seconds
 
     @property
     def panels(self) -> int:
@@ -143,7 +178,8 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values, with what follows from it."""
-        derived = {name: getattr(self, name) for name in ("panels", "tasks", "peak_nbytes", "client_nbytes", "fits")}
+        names = ("panels", "tasks", "peak_nbytes", "client_nbytes", "seconds", "fits")
+        derived = {name: getattr(self, name) for name in names}
         values = {**json.loads(json.dumps(dataclasses.asdict(self))), **derived}
         if self.resources.spool is not None:  # models and run folders keep this
             values["resources"]["spool"] = redacted(self.resources.spool)
@@ -151,10 +187,21 @@ class Plan:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Plan:
-        kept = {f.name: values[f.name] for f in dataclasses.fields(cls)}
+        kept = {f.name: values[f.name] for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}
+        kept |= {f.name: values[f.name] for f in dataclasses.fields(cls) if f.name in values}
         kept["resources"] = Resources.from_json(values["resources"])
         kept["runs"] = tuple((int(a), int(b)) for a, b in values["runs"])
         return cls(**kept)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Runs as packed lengths: each task carries the plan, and hundreds of workers have thousands of runs."""
+        lengths = np.array([stop - start for start, stop in self.runs], "<u4")
+        return {**self.__dict__, "runs": (self.runs[0][0], zlib.compress(lengths.tobytes()))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        first, packed = state["runs"]
+        edges = first + np.cumsum(np.frombuffer(zlib.decompress(packed), "<u4"), dtype=np.int64)
+        self.__dict__.update(state, runs=tuple(itertools.pairwise([first, *edges.tolist()])))
 
     def __str__(self) -> str:
         r = self.resources
@@ -268,6 +315,14 @@ def _read_memory(source: Source) -> int:
     return int(source.block_nbytes * copies) + source.import_nbytes
 
 
+def _busiest(lengths: list[int], slots: int) -> int:
+    """Blocks of the slot that has most to do, where each takes the next run when it is free."""
+    loads = [0] * min(slots, len(lengths))
+    for length in lengths:
+        heapq.heapreplace(loads, loads[0] + length)
+    return max(loads)
+
+
 def _seconds(source: Source, resources: Resources) -> float:
     entries = source.about_entries
     return entries * ENTRY_SECONDS / resources.slots
@@ -301,6 +356,8 @@ def _common(
         "runs": runs,
         "batch": _batch(source, runs),
         "read_nbytes": source.read_nbytes,
+        "entries": source.about_entries,
+        "state_nbytes": _state_nbytes(statistic, source),
     }
 
 
@@ -332,7 +389,6 @@ def _folded(statistic: Statistic, source: Source, resources: Resources, state: i
         tile_shift=0,
         task_nbytes=tasks,
         spool_nbytes=0,
-        seconds=_seconds(source, resources) + len(runs) * state / MERGED_PER_SECOND,
     )
 
 
@@ -364,7 +420,6 @@ def _tiled(statistic: Statistic, source: Source, resources: Resources, panels: i
             "fold a panel": _panel_memory(statistic, source, width, shift),
         },
         spool_nbytes=entries * entry + source.n_blocks * buckets * 8,
-        seconds=1.5 * _seconds(source, resources),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import pickle
 import re
 import time
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 import nfs_dask as nfs
 from nfs_dask.cluster.resources import Resources
+from nfs_dask.engine.distributed import SMALL_JOB
 from nfs_dask.engine.plan import CHEAP_STATE, COLUMN_WORK, Plan, even_bounds, make_plan, tile_shift
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.files.spool import Tiling
@@ -111,6 +113,17 @@ def test_it_can_be_read() -> None:
     assert "an unknown number of rows" in str(plan(n_rows=-1))
     assert "Refused" in str(plan(resources=replace(CLUSTER, memory_limit=GiB // 4)))
     assert "Refused" not in text
+
+
+@given(plans())
+def test_it_travels_whole(made: Plan) -> None:
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+def test_it_is_small_on_its_way_to_a_thousand_workers() -> None:
+    made = plan(n_features=10**8, n_blocks=60_000, nnz=10**12, resources=replace(CLUSTER, workers=1000, threads=1))
+    assert len(made.runs) > 5000
+    assert len(pickle.dumps(made)) < SMALL_JOB // 4  # larger jobs have to be copied to every worker first
 
 
 # Complete
