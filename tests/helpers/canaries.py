@@ -15,7 +15,8 @@ ENVIRONMENT = {  # that keys are read from
     "AWS_SECRET_ACCESS_KEY": "canary-hunter2-secret-key",
     "AWS_SESSION_TOKEN": "canary-hunter2-session",
     "FSSPEC_FTP_PASSWORD": "canary-hunter2-ftp",
-    "FSSPEC_S3_SECRET": "canary-hunter2-fsspec",
+    "FSSPEC_S3_KEY": "canary-hunter2-fsspec-key",
+    "FSSPEC_S3_SECRET": "canary-hunter2-fsspec-secret",
 }
 _BASIC = base64.b64encode(f"me:{PASSWORD}".encode())  # as HTTP sends it
 _ALL = re.compile(rb"canary.{0,3}hunter2[\w-]*|" + re.escape(_BASIC), re.I)
