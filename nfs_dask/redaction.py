@@ -63,6 +63,15 @@ def secrets_of(places: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def without_secrets(place: str) -> str:
+    """A place without the user and the query of its URL: where it is, for those who have credentials of their own.
+
+    >>> without_secrets("https://me:pass@host/mail.zarr?token=abc")
+    'https://host/mail.zarr'
+    """
+    return _QUERY.sub(r"\g<before>", _USER.sub(r"\g<before>", place))
+
+
 class HidingSecrets(logging.Filter):
     """Lets every record pass, without secrets."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import StoreError
+from nfs_dask.redaction import without_secrets
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
 from nfs_dask.text.column_names import Named, some_of
@@ -29,17 +30,25 @@ class GivenNames:
 
 @dataclass(frozen=True)
 class StoredNames:
-    """Names that are in a store, which is opened when they are asked for."""
+    """Names that are in a store, which is opened when they are asked for.
+
+    In this process by the place that was given. What leaves it with a model is the place without secrets, which is
+    opened with the credentials that are found there.
+    """
 
     location: str
     n_features: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_place", self.location)
+        object.__setattr__(self, "location", without_secrets(self.location))
 
     def names(self, columns: Array) -> Sequence[str] | None:
         return self.source.names(columns)
 
     @cached_property
     def source(self) -> Source:
-        source = open_source(self.location)
+        source = open_source(getattr(self, "_place", self.location))
         if source.n_features != self.n_features:
             raise StoreError(
                 f"{self.location} has {source.n_features:,} features, and the model was fitted to {self.n_features:,}: "

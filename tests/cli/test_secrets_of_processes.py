@@ -1,0 +1,152 @@
+"""Secrets in the arguments and the environment of real commands: what they start, write and leave behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import nfs_dask as nfs
+from nfs_dask.cli.corpus import GeneratedCorpus
+from tests.helpers.canaries import ENVIRONMENT, PASSWORD, found_in, found_in_files
+from tests.helpers.commands import as_json
+from tests.helpers.slow_blocks import slow_environment
+from tests.helpers.web_server import web_server
+
+CODE = "import sys; from nfs_dask.cli.main import cli; cli(sys.argv[1:], prog_name='nfs-dask')"
+ROWS = [f"{'win cash now' if i % 2 else 'notes agenda'} word{i % 7},{'spam' if i % 2 else 'ham'}" for i in range(60)]
+
+
+@dataclass
+class Watch:
+    """Looks at the arguments of all processes of the machine, again and again."""
+
+    secret: str
+    typed: set[int] = field(default_factory=set)  # whose arguments we have written
+    seen: dict[int, str] = field(default_factory=dict)  # all that had the secret
+    others: set[str] = field(default_factory=set)  # arguments of what our commands started
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def look(self) -> None:
+        while not self.over.wait(0.02):
+            for pid in psutil.pids():
+                try:
+                    words = " ".join(psutil.Process(pid).cmdline())
+                except psutil.Error:
+                    continue
+                if self.secret in words:
+                    self.seen[pid] = words
+                elif "json.load(sys.stdin)" in words or "spawn_main" in words:
+                    self.others.add(words)
+
+
+@contextmanager
+def watched(secret: str) -> Iterator[Watch]:
+    watch = Watch(secret)
+    thread = threading.Thread(target=watch.look)
+    thread.start()
+    try:
+        yield watch
+    finally:
+        watch.over.set()
+        thread.join()
+
+
+@pytest.fixture
+def environment(tmp_path: Path, s3_server: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Keys that are secrets, and folders that will be searched, for this process and all that it starts."""
+    for name in ("home", "tmp", "work"):
+        (tmp_path / name).mkdir()
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    folders = {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp")}
+    return slow_environment(tmp_path / "slow", 0.05) | folders
+
+
+@pytest.fixture
+def bucket(environment: dict[str, str]) -> str:
+    import boto3
+
+    name = f"bucket-{uuid.uuid4()}"
+    boto3.client("s3").create_bucket(Bucket=name)
+    return name
+
+
+def contents(bucket: str) -> dict[str, bytes]:
+    import boto3
+
+    s3 = boto3.resource("s3")
+    return {one.key: one.get()["Body"].read() for one in s3.Bucket(bucket).objects.all()}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_nothing_that_commands_start_or_write_has_a_secret(
+    tmp_path: Path, environment: dict[str, str], bucket: str
+) -> None:
+    secret = f"{PASSWORD}-{uuid.uuid4().hex[:8]}"
+    work, web = tmp_path / "work", tmp_path / "web"
+    corpus = GeneratedCorpus(2000, 300, 3, words_per_document=10, block_rows=100)
+    nfs.ingest(corpus, web / "mail.zarr", block_bytes=8000)
+    (web / "mail.csv").write_text("\n".join(["text,label", *ROWS]))
+    shown: list[str] = []
+
+    with web_server(web, "me", secret) as (host, asked), watched(secret) as watch:
+
+        def run(*words: Any, code: int = 0) -> str:
+            command = [sys.executable, "-c", CODE, *map(str, words)]
+            pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            with subprocess.Popen(command, cwd=work, env=environment, **pipes) as process:
+                watch.typed.add(process.pid)
+                out, err = process.communicate(timeout=240)
+            assert process.returncode == code, err
+            shown.append(out + err)
+            return str(out)
+
+        place, s3 = f"http://me:{secret}@{host}", f"s3://{bucket}"
+        csv, store = f"{place}/mail.csv", f"{place}/mail.zarr"
+        run("ingest", csv, f"{s3}/mail.zarr", "--label-column", "label")
+        run("fit", f"{s3}/mail.zarr", f"{s3}/spam.model", "-k", 3, "--run", f"{s3}/run", "--report", f"{s3}/page.html")
+        run("status", f"{s3}/run")
+        run("evaluate", f"{s3}/spam.model", csv, "--label-column", "label")
+        run("predict", f"{s3}/spam.model", csv, "--workers", 1, "--out", "out.csv")
+        run("fit", store, "topics.model", "-k", 20, "--no-cache", "--workers", 2, "--run", "run", "--detach")
+        run("fit", store, "none.model", "--label-column", "none", "--run", "failed", "--detach")
+        run("fit", f"{place}/none.zarr", "none.model", code=3)
+        run("plan", store, "--workers", 1, "--scheduler", f"tcp://127.0.0.1:9?token={secret}", code=2)
+        for folder, state in {"run": "finished", "failed": "failed"}.items():
+            ended(work / folder, state)
+        run("status", "run")
+        run("status", "failed", "--json")
+        run("info", "topics.model")
+
+    assert asked and any("mail.zarr" in path for path in asked), "it was read with the password"
+    assert found_in("\n".join(shown)) == []
+    assert "***" in "\n".join(shown)
+    assert {pid: words for pid, words in watch.seen.items() if pid not in watch.typed} == {}
+    assert watch.seen, "the look at arguments sees what was typed"
+    assert any("fit http://***@" in words for words in watch.others), "the detached driver was seen"
+    assert any("spawn_main" in words for words in watch.others), "and workers"
+    assert found_in_files(tmp_path) == {}
+    left = contents(bucket)
+    assert len(left) > 20 and {name: hits for name, one in left.items() if (hits := found_in(one))} == {}
+    assert (work / "run" / "driver.log").exists() and (work / "topics.model").exists()
+
+
+def ended(folder: Path, state: str) -> None:
+    deadline = time.monotonic() + 180
+    while (status := as_json("status", folder))["state"] != state:
+        assert time.monotonic() < deadline and status["state"] in ("starting", "running"), status
+        time.sleep(0.3)
