@@ -9,6 +9,7 @@ again with the same run folder, it goes on where it was.
 from __future__ import annotations
 
 import argparse
+import shlex
 import signal
 import sys
 import tempfile
@@ -56,7 +57,11 @@ def slurm_cluster(given: argparse.Namespace) -> SLURMCluster:
         interface=given.interface,
         security=True,
         shared_temp_directory=str(Path(given.run).resolve().parent),
-        local_directory=given.scratch,
+        job_script_prologue=[  # a folder of its own for each worker, which goes with it, however it ends
+            f"scratch=$(mktemp -d -p {shlex.quote(given.scratch)} nfs-dask-XXXXXX)",
+            "trap 'rm -rf \"$scratch\"' EXIT",
+        ],
+        local_directory="$scratch",
         log_directory=given.logs,
         death_timeout=300,
         worker_extra_args=[

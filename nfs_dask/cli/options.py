@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -173,6 +174,7 @@ class ClusterOptions:
         from nfs_dask.cluster.finding import connect
 
         warnings.filterwarnings("ignore", "Mismatched versions found")  # the doctor says which of them matter
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost scheduler is told in our words
         tls = (self.tls_ca, self.tls_cert, self.tls_key)
         with connect(self.scheduler, *tls, insecure=self.insecure) as client:
             yield client
