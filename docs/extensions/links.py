@@ -20,6 +20,7 @@ SHOWN = {  # files outside of docs/, and the pages that include them
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "deploy/README.md": "kubernetes.md",
+    "deploy/kubernetes/README.md": "kubernetes.md",
 }
 LINK = re.compile(r"\[(?P<text>[^\]\n]*)\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 LITERAL = re.compile(r"(`+[^`]+`+)")

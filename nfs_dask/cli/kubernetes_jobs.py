@@ -37,7 +37,7 @@ class JobOptions:
         """Refuse options of a job where none is asked for, and a job that would leave nothing behind."""
         given = [f"--{f.name}" for f in fields(self) if f.name != "kubernetes" and getattr(self, f.name) is not None]
         if given and not self.kubernetes:
-            raise click.UsageError(f"{' and '.join(given)} describe a job; add --kubernetes")
+            raise click.UsageError(f"only with --kubernetes: {', '.join(given)}")
         if self.kubernetes and (self.model is None or self.run is None):
             raise click.UsageError(
                 "a job needs places that outlive it: --model s3://bucket/model for the model, and --run "

@@ -90,9 +90,11 @@ def eventually(holds: Callable[[], Any], seconds: float, what: str, every: float
 
 def state() -> str:
     """What stands where, for whoever reads a failure."""
-    told = [kubectl("get", "daskjobs,daskclusters,jobs,pods", "-o", "wide"), kubectl("get", "events")[-3000:]]
-    logs = FOLDER / "run" / "operator.log"
-    return "\n".join([*told, logs.read_text()[-3000:] if logs.exists() else ""])
+    pods = kubectl("get", "daskjobs,daskclusters,jobs,pods", "-o", "wide")
+    happened = kubectl("get", "events", "--sort-by=.lastTimestamp").splitlines()[-15:]
+    log = FOLDER / "run" / "operator.log"
+    told = [line for line in log.read_text().splitlines() if "httpx" not in line] if log.exists() else []
+    return "\n".join([pods, *happened, *told[-15:]])
 
 
 @contextmanager

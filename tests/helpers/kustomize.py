@@ -21,7 +21,7 @@ def kustomized(folder: Path) -> list[Manifest]:
 def _with(folder: Path, before: list[Manifest]) -> list[Manifest]:
     """Those of a kustomization, laid over those that were there before."""
     said = yaml.safe_load((folder / "kustomization.yaml").read_text())
-    known = {"apiVersion", "kind", "resources", "components", "patches", "replacements"}
+    known = {"apiVersion", "kind", "resources", "components", "patches", "replacements", "images"}
     assert set(said) <= known, f"{folder}: this helper does not know {set(said) - known}"
     manifests = list(before)
     for name in said.get("resources", ()):
@@ -32,7 +32,17 @@ def _with(folder: Path, before: list[Manifest]) -> list[Manifest]:
         manifests = _patched(manifests, one)
     for one in said.get("replacements", ()):
         _replace(manifests, one)
+    for one in said.get("images", ()):
+        manifests = _with_image(manifests, f"{one['name']}:latest", f"{one['newName']}:{one['newTag']}")
     return manifests
+
+
+def _with_image(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, list):
+        return [_with_image(one, old, new) for one in value]
+    if isinstance(value, dict):
+        return {key: new if (key, one) == ("image", old) else _with_image(one, old, new) for key, one in value.items()}
+    return value
 
 
 def _documents(path: Path) -> list[Manifest]:
