@@ -11,6 +11,7 @@ from typing import Any
 
 from nfs_dask.cluster.addresses import check_encryption, is_encrypted, is_loopback, warn_unless_encrypted
 from nfs_dask.cluster.certificate_files import troubles_of
+from nfs_dask.cluster.gateway import connect_to_gateway, is_gateway
 from nfs_dask.cluster.given_address import GivenAddress, is_client
 from nfs_dask.cluster.local_cluster import start_cluster
 from nfs_dask.cluster.resources import Resources
@@ -73,6 +74,10 @@ def connect(
     Files of certificates that are not given are those of Dask's configuration, if it has any. A scheduler elsewhere
     without encryption is refused, unless that is ``insecure`` on purpose.
     """
+    if is_gateway(address) and not isinstance(address, GivenAddress):
+        with connect_to_gateway(address) as client:
+            yield client
+        return
     import distributed
 
     files = {"tls_ca_file": tls_ca, "tls_client_cert": tls_cert, "tls_client_key": tls_key}
