@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+EXCEPTIONS = ("groups", "users")  # tables in that of the limits
 PREFIX = "/services/dask-gateway"  # of the gateway's addresses, in the hub and in itself
 
 
@@ -67,13 +68,10 @@ class Settings:
 
     def limits_of(self, user: str, groups: list[str]) -> Limits:
         """Those of all, as far as neither the user nor a group of theirs has others."""
-        own = {name: value for name, value in self.limits.items() if name not in ("groups", "users")}
-        listed = self.limits.get("groups", {})
-        for group in listed:
-            if group in groups:
-                own |= listed[group]
-                break
-        return Limits(**own | self.limits.get("users", {}).get(user, {}))
+        own = {name: value for name, value in self.limits.items() if name not in EXCEPTIONS}
+        listed = self.limits["groups"]
+        first = next((listed[group] for group in listed if group in groups), {})
+        return Limits(**own | first | self.limits["users"].get(user, {}))
 
     def check(self) -> None:
         """Refuse what would open more than is meant, or cannot start."""
@@ -100,16 +98,17 @@ def read_settings() -> Settings:
     shipped = HERE / "settings.toml"
     path = Path(os.environ.get("NFS_HUB_SETTINGS", shipped))
     tables, own = _read(shipped), _read(path)
-    if unknown := own.keys() - tables.keys():
-        raise ValueError(f"{path}: there is no table {', '.join(sorted(unknown))}; there are {', '.join(tables)}")
+    _refuse_unknown(path, "the file", own, tables)
+    environments = own.pop("environments", tables["environments"])
+    exceptions = {name: own.get("limits", {}).pop(name, {}) for name in EXCEPTIONS}
     for name, table in own.items():
-        if name == "environments":
-            tables[name] = table
-            continue
-        if unknown := table.keys() - tables[name].keys() - {"groups", "users"}:
-            raise ValueError(f"{path}: {name} has no {', '.join(sorted(unknown))}; it has {', '.join(tables[name])}")
-        tables[name] |= table
-    settings = Settings(path, **tables)
+        _refuse_unknown(path, name, table, tables[name])
+    for kind, names in exceptions.items():
+        for name, table in names.items():
+            _refuse_unknown(path, f"limits.{kind}.{name}", table, tables["limits"])
+    merged = {name: table | own.get(name, {}) for name, table in tables.items()}
+    merged["limits"] |= exceptions
+    settings = Settings(path, **merged | {"environments": environments})
     settings.check()
     return settings
 
@@ -118,6 +117,11 @@ def _folder(path: Path, mode: int) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     path.chmod(mode)
     return path
+
+
+def _refuse_unknown(path: Path, where: str, given: dict[str, Any], known: dict[str, Any]) -> None:
+    if unknown := given.keys() - known.keys():
+        raise ValueError(f"{path}: {where} has no {', '.join(sorted(unknown))}; it may have {', '.join(known)}")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from distributed.system import MEMORY_LIMIT
 
+from nfs_dask.units import format_bytes
 from tests.helpers.hub import running_hub, skip_without_hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -37,7 +39,7 @@ def other(tmp_path_factory):
         pytest.skip(f"no older numpy can be installed here: {done.stderr.strip()[-200:]}")
     (site / "tested.pth").write_text(f"{sysconfig.get_path('purelib')}\n{Path(__file__).parents[2]}\n")
     command = folder / "bin" / "dask"
-    command.write_text(f"#!{python}\nfrom dask.__main__ import main\nmain()\n")
+    command.write_text(f"#!{python}\nfrom dask.__main__ import main\nif __name__ == '__main__':\n    main()\n")
     command.chmod(0o755)
     return folder
 
@@ -47,7 +49,7 @@ def session(tmp_path_factory, other):
     skip_without_hub()
     settings = {
         "hub": {"users": ["alice"]},
-        "limits": {"worker_memory": [0.5, 64], "memory": 1024},
+        "limits": {"worker_memory": [0.5, 4096], "memory": 8192},
         "environments": {"tested": sys.prefix, "other": str(other)},
     }
     unset = 'from user_clusters import WORKERS_HAVE; WORKERS_HAVE["NUMBA_CPU_NAME"] = "generic"'
@@ -114,14 +116,15 @@ def versions_that_differ(found):
 
 
 def test_what_workers_are_set_to_and_what_it_costs_is_told(session):
-    start(session, worker_memory=64.0)
+    start(session, worker_memory=0.75 * MEMORY_LIMIT / GiB)
+    session.run("cluster.scale(2); cluster.get_client().wait_for_workers(2)")
     code, found, _ = doctor(session, "--scheduler", "gateway")
     session.run("cluster.shutdown()")
     assert code == 0
     (compiled,) = [note for note in found["notes"] if note.startswith("numba compiles for")]
     assert "but for generic" in compiled and "set NUMBA_CPU_NAME=generic" in compiled
     (crowded,) = [note for note in found["notes"] if "together" in note]
-    assert "may take 64.0 GiB together, and it has" in crowded
+    assert f"may take {format_bytes(1.5 * MEMORY_LIMIT)} together, and it has {format_bytes(MEMORY_LIMIT)}" in crowded
 
 
 def test_who_is_not_known_to_the_gateway_is_told_so(session):

@@ -268,8 +268,16 @@ def write_settings(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
     """Tables as TOML; JSON's plain values are written as TOML's."""
     lines = []
     for name, table in tables.items():
-        lines += [f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]
+        lines += [f"[{name}]", *_assignments(table)]
     path.write_text("\n".join(lines) + "\n")
+
+
+def _assignments(table: Mapping[str, Any]) -> list[str]:
+    return [f"{json.dumps(key)} = {_inline(value)}" for key, value in table.items()]
+
+
+def _inline(value: Any) -> str:
+    return f"{{{', '.join(_assignments(value))}}}" if isinstance(value, Mapping) else json.dumps(value)
 
 
 def _answers(hub: Hub) -> bool:
