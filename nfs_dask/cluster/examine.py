@@ -202,7 +202,7 @@ def _judge_workers(report: Report) -> None:
 
 
 def _judge_settings(report: Report, client: Any) -> None:
-    """Add what the settings of workers cost. Workers that are threads of this process have the client's."""
+    """Add what the settings of workers cost."""
     workers = {node.address: node for node in report.nodes if node.role == "worker"}
     if not workers or not _same_package(report):
         return

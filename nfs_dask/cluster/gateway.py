@@ -37,6 +37,17 @@ def is_of_gateway(client: Any) -> bool:
     return str(client.scheduler.address).startswith(SCHEME)
 
 
+def gateway_maximum(client: Any) -> int | None:
+    """How many workers an adaptive cluster of a gateway may grow to, which only its scheduler knows."""
+    maximum: int | None = client.run_on_scheduler(_maximum)
+    return maximum
+
+
+def _maximum(dask_scheduler: Any) -> int | None:
+    service = dask_scheduler.services.get("gateway")
+    return service.maximum if getattr(service, "adapt_task", None) is not None else None
+
+
 @contextmanager
 def connect_to_gateway(address: str) -> Iterator[Any]:
     """A client of a gateway's cluster, closed at the end; the cluster stays.

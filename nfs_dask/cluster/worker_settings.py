@@ -21,6 +21,7 @@ class ProcessSettings:
     """Of one process, and of the machine or container it is in."""
 
     host: str
+    process: int
     cores: int
     memory: int  # bytes
     compiles_for: str  # the processor, and which of its features, that numba compiles for
@@ -38,6 +39,7 @@ def settings_of_process() -> ProcessSettings:
     digest = hashlib.blake2b(features.encode(), digest_size=3).hexdigest()
     return ProcessSettings(
         host=socket.gethostname(),
+        process=os.getpid(),
         cores=CPU_COUNT,
         memory=int(MEMORY_LIMIT),
         compiles_for=f"{processor}, features {digest}" if features else processor,
@@ -50,6 +52,8 @@ def notes_on(
     client: ProcessSettings, workers: Mapping[str, ProcessSettings], shares: Mapping[str, tuple[int, int]]
 ) -> list[str]:
     """What the settings of workers cost a pass. ``shares`` are threads and bytes of each worker, as Dask has them."""
+    here = (client.host, client.process)  # workers that are threads of the client are as it is
+    workers = {name: one for name, one in workers.items() if (one.host, one.process) != here}
     return [*_other_processors(client, workers), *_missing(workers), *_crowded(workers, shares)]
 
 
@@ -68,7 +72,7 @@ def _missing(workers: Mapping[str, ProcessSettings]) -> list[str]:
     notes = []
     if keeping := [name for name, one in workers.items() if not one.trims]:
         notes.append(
-            f"{_some(keeping)} keep memory that is free, and it counts against their limit; set {TRIM}=65536 before "
+            f"on {_some(keeping)} memory that is free is kept, and counts against the limit; set {TRIM}=65536 before "
             "they start, as Dask's nannies do"
         )
     if unbounded := [name for name, one in workers.items() if not one.bounded_algebra and one.cores > 1]:

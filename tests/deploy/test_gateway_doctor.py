@@ -85,7 +85,7 @@ def test_a_cluster_of_the_environment_of_the_session_is_sound(session):
     assert code == 0 and found["healthy"] and found["encrypted"] and found["gateway"]
     assert [node["role"] for node in found["nodes"]] == ["client", "scheduler", "worker"]
     assert found["nodes"][2]["memory_limit"] == 4 * GiB
-    assert not [note for note in found["notes"] if "keep memory" in note or "linear algebra" in note]
+    assert not [note for note in found["notes"] if "memory that is free" in note or "linear algebra" in note]
 
 
 def test_of_several_clusters_one_has_to_be_named(session):
