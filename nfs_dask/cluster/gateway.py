@@ -34,7 +34,7 @@ def parts_of(address: str) -> tuple[str | None, str]:
 
 def is_of_gateway(client: Any) -> bool:
     """Whether a gateway made the cluster of a client."""
-    return str(client.scheduler.address).startswith(SCHEME)
+    return getattr(client.cluster, "gateway", None) is not None
 
 
 def gateway_maximum(client: Any) -> int | None:
