@@ -27,12 +27,14 @@ def doctor(store: str | None, certificates: str | None, hosts: tuple[str, ...], 
     """Compare versions, memory, encryption and access to data.
 
     Without --scheduler it looks at this machine only. With it, it also knocks from outside: who gets in without
-    encryption or without a certificate, what certificates are worth, and who sees the dashboard. Exit code 4 means that
+    encryption or without a certificate, what certificates are worth, and who sees the dashboard. --scheduler gateway is
+    your cluster at a Dask Gateway, and gateway://NAME the one of several that has that name. Exit code 4 means that
     something stands in the way of a pass; the message names it.
 
     \b
     nfs-dask doctor
     nfs-dask doctor --scheduler tcp://127.0.0.1:8786 --store s3://bucket/mail.zarr
+    nfs-dask doctor --scheduler gateway
     nfs-dask doctor --make-certificates certs --host scheduler.example.org
     nfs-dask doctor --scheduler tls://scheduler.example.org:8786 \\
         --tls-ca certs/ca.pem --tls-cert certs/client.pem --tls-key certs/client-key.pem
@@ -46,7 +48,7 @@ def doctor(store: str | None, certificates: str | None, hosts: tuple[str, ...], 
     from nfs_dask.cluster.examine import examine
 
     with cluster.client() as client:
-        report = examine(client, store)
+        report = examine(client, store, settings=True)
         if client is not None:
             judge_doors(report, client)
     answer(report.to_json(), lambda console: _show(report, console))

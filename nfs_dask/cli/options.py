@@ -151,7 +151,10 @@ class ClusterOptions:
 
     def _check_encryption(self, address: str, tls: bool) -> None:
         from nfs_dask.cluster.addresses import check_encryption
+        from nfs_dask.cluster.gateway import is_gateway
 
+        if tls and is_gateway(address):
+            raise click.UsageError("a gateway has the certificates of its clusters; leave out --tls-ca and its kin")
         try:
             check_encryption(address, self.insecure, tls)
         except InputError as error:
@@ -231,7 +234,7 @@ _CLUSTER = (
         "--scheduler",
         metavar="ADDRESS",
         callback=_address,
-        help="A running scheduler, such as tls://10.0.0.1:8786, or its scheduler file.",
+        help="A running scheduler, such as tls://10.0.0.1:8786, its scheduler file, or gateway.",
     ),
     click.option("--workers", type=click.IntRange(1), metavar="N", help="Workers to start, or to plan for."),
     click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of each worker started here."),

@@ -16,6 +16,7 @@ from nfs_dask.errors import InputError, warn
 Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 ENCRYPTED = frozenset({"tls", "wss", "gateway"})  # the last is Dask Gateway's, over TLS
+OWN_GATEWAY = "gateway"  # alone: the cluster that the user has there
 INSECURE = "nfs-dask.insecure"  # a key of Dask's configuration
 
 # What else an address may hold, users, paths, queries, scopes, is not of an address on loopback.
@@ -28,6 +29,8 @@ _warned: set[str] = set()
 def is_encrypted(address: str) -> bool:
     """Whether what is said to this scheduler cannot be read on the way."""
     scheme, found, _ = address.rpartition("://")
+    if address == OWN_GATEWAY:
+        return True
     if not found:
         import dask
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from nfs_dask.cluster.addresses import is_encrypted, is_loopback
 from nfs_dask.cluster.finding import scheduler_info
+from nfs_dask.cluster.gateway import is_of_gateway
+from nfs_dask.cluster.worker_settings import ProcessSettings, notes_on, settings_of_process
 from nfs_dask.errors import ClusterError, NfsDaskError, StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.units import format_bytes
@@ -70,6 +72,7 @@ class Report:
 
     nodes: list[Machine]
     encrypted: bool | None = None  # None: no cluster was asked about
+    gateway: bool = False  # whether a Dask Gateway made the cluster
     store: str | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -101,17 +104,22 @@ def compare_versions(
     return found
 
 
-def examine(client: Any = None, store: str | None = None) -> Report:
-    """Look at this machine, at the cluster of a ``distributed.Client`` if one is given, and at who reaches a store."""
+def examine(client: Any = None, store: str | None = None, *, settings: bool = False) -> Report:
+    """Look at this machine, at the cluster of a ``distributed.Client`` if one is given, and at who reaches a store.
+
+    With ``settings`` also at what workers are set to.
+    """
     if client is None:
         report = Report([_local_node()], store=store)
         if store is not None:
             _judge_sight(report, {"client": _sight(store)})
         return report
     nodes, address = _ask(client)
-    report = Report(nodes, encrypted=is_encrypted(address), store=store)
+    report = Report(nodes, encrypted=is_encrypted(address), gateway=is_of_gateway(client), store=store)
     judge_versions(report)
     _judge_workers(report)
+    if settings:
+        _judge_settings(report, client)
     _judge_encryption(report, address)
     if store is not None:
         _judge_sight(report, _sights(client, store, report))
@@ -161,7 +169,13 @@ def judge_versions(report: Report) -> None:
         if difference.package in MAY_DIFFER or _same_minor_python(difference):
             report.notes.append(str(difference))
         else:
-            report.problems.append(f"{difference}; install the same version everywhere")
+            report.problems.append(f"{difference}; {_remedy(report)}")
+
+
+def _remedy(report: Report) -> str:
+    if report.gateway:
+        return "make a cluster of the environment or image of this session (Gateway().cluster_options() lists them)"
+    return "install the same version everywhere"
 
 
 def _same_minor_python(difference: Difference) -> bool:
@@ -187,6 +201,23 @@ def _judge_workers(report: Report) -> None:
         report.notes.append(f"memory limits differ ({sizes}); plans go by the smallest")
 
 
+def _judge_settings(report: Report, client: Any) -> None:
+    """Add what the settings of workers cost."""
+    workers = {node.address: node for node in report.nodes if node.role == "worker"}
+    if not workers or not _same_package(report):
+        return
+    answers = client.run(settings_of_process, on_error="return")
+    told = {workers[address].name: one for address, one in answers.items() if isinstance(one, ProcessSettings)}
+    shares = {node.name: (node.threads or 0, node.memory_limit or 0) for node in workers.values()}
+    report.notes += notes_on(settings_of_process(), told, shares)
+
+
+def _same_package(report: Report) -> bool:
+    """Whether workers have our functions, and can be asked."""
+    client, *others = report.nodes
+    return all(node.versions.get("nfs-dask") == client.versions.get("nfs-dask") for node in others)
+
+
 def _judge_encryption(report: Report, address: str) -> None:
     plain = [node.address for node in report.nodes if node.role == "worker" and not is_encrypted(node.address)]
     if report.encrypted and plain:
@@ -202,7 +233,7 @@ def _sights(client: Any, store: str, report: Report) -> dict[str, str]:
     """What the client and every worker see at a location, as far as workers can be asked."""
     workers = [node for node in report.nodes if node.role == "worker"]
     sights = {"client": _sight(store)}
-    if not all(node.versions.get("nfs-dask") == report.nodes[0].versions.get("nfs-dask") for node in workers):
+    if not _same_package(report):
         report.notes.append("workers were not asked for the store: they need the same nfs-dask first")
         return sights
     answers = client.run(partial(_sight, store), on_error="return")

@@ -11,6 +11,7 @@ from typing import Any
 
 from nfs_dask.cluster.addresses import check_encryption, is_encrypted, is_loopback, warn_unless_encrypted
 from nfs_dask.cluster.certificate_files import troubles_of
+from nfs_dask.cluster.gateway import connect_to_gateway, gateway_maximum, is_gateway, is_of_gateway
 from nfs_dask.cluster.given_address import GivenAddress, is_client
 from nfs_dask.cluster.local_cluster import start_cluster
 from nfs_dask.cluster.resources import Resources
@@ -74,6 +75,10 @@ def connect(
     Files of certificates that are not given are those of Dask's configuration, if it has any. A scheduler elsewhere
     without encryption is refused, unless that is ``insecure`` on purpose.
     """
+    if is_gateway(address) and not isinstance(address, GivenAddress):
+        with connect_to_gateway(address) as client:
+            yield client
+        return
     import distributed
 
     files = {"tls_ca_file": tls_ca, "tls_client_cert": tls_cert, "tls_client_key": tls_key}
@@ -174,7 +179,7 @@ def planned_workers(client: Any, asked: int | None) -> int:
     if asked is not None:
         return asked
     adaptive = getattr(client.cluster, "_adaptive", None)
-    maximum = getattr(adaptive, "maximum", None)
+    maximum = gateway_maximum(client) if is_of_gateway(client) else getattr(adaptive, "maximum", None)
     if isinstance(maximum, int) and 0 < maximum < 2**31:
         return maximum
     return len(workers_of(client))
