@@ -19,8 +19,10 @@ SHOWN = {  # files outside of docs/, and the pages that include them
     "CODE_OF_CONDUCT.md": "conduct.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
-    "deploy/README.md": "kubernetes.md",
+    "deploy/README.md": "deploying.md",
+    "deploy/jupyterhub/README.md": "jupyterhub.md",
     "deploy/kubernetes/README.md": "kubernetes.md",
+    "deploy/slurm/README.md": "slurm.md",
 }
 LINK = re.compile(r"\[(?P<text>[^\]\n]*)\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 LITERAL = re.compile(r"(`+[^`]+`+)")
