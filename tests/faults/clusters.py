@@ -57,5 +57,7 @@ def own_cluster(scene: Scene) -> Iterator[Place]:
     """A scheduler and two workers that somebody else has started."""
     cluster = Cluster(scene, [LOOPBACK] * 3)
     cluster.start()
-    yield Place(lambda address=None, **how: scene.fit("--scheduler", address or cluster.address, **how), {"cluster": cluster})
+    yield Place(
+        lambda address=None, **how: scene.fit("--scheduler", address or cluster.address, **how), {"cluster": cluster}
+    )
     cluster.stop()

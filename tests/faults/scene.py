@@ -114,7 +114,12 @@ class Scene:
         return slow | {name: str(value) for name, value in own.items()}
 
     def begin(
-        self, words: Sequence[object], *, within: Sequence[str] = (), block_seconds: float = BLOCK_SECONDS, **more: object
+        self,
+        words: Sequence[object],
+        *,
+        within: Sequence[str] = (),
+        block_seconds: float = BLOCK_SECONDS,
+        **more: object,
     ) -> Running:
         """Start a program of Python; ``within`` is what it is started by, such as a network namespace."""
         self._n += 1

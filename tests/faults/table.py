@@ -93,7 +93,9 @@ def carry_out(fault: Fault, folder: Path, undisturbed: Undisturbed) -> Outcome:
         wait_for(lambda: not scene.processes(), 30, "the end of all processes")
         assert bits_of(scene.model) == model, "another model than undisturbed"
         found = scene.left()
-        assert found == left, f"left behind: {sorted(set(found) - set(left))}, missing: {sorted(set(left) - set(found))}"
+        assert found == left, (
+            f"left behind: {sorted(set(found) - set(left))}, missing: {sorted(set(left) - set(found))}"
+        )
         again = sum(scene.blocks_read().values()) - undisturbed.n_blocks
     return Outcome(fault, taken, seconds, again, verdict)
 

@@ -118,6 +118,7 @@ def worker_of_cluster_killed(scene: Scene, there: Place) -> str:
 
 
 from tests.faults.clusters import own_cluster
+
 ROWS += [
     Fault("a scheduler is killed", "", "", own_cluster, scheduler_killed),
     Fault("client of cluster", "", "", own_cluster, client_of_cluster_killed),

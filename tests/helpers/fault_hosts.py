@@ -48,7 +48,9 @@ class Host:
 
     def slow(self, rate: str) -> None:
         """Bound what it sends, such as ``"1mbit"``."""
-        self._do("tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "32kb", "latency", "50ms")
+        self._do(
+            "tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "32kb", "latency", "50ms"
+        )
 
     def lose(self, share: float) -> None:
         """Drop this share of the packets that come in, and of those that go out."""

@@ -1,0 +1,98 @@
+"""Rows about an object store that fails, truncates what it sends, and is slow."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import boto3
+from moto.server import ThreadedMotoServer
+
+from tests.faults.scene import Running, Scene
+from tests.faults.table import REFUSED, SAME, Fault, Place, refused, succeeded
+from tests.helpers import unreliable_s3 as unreliable
+
+
+SECRETS = ("aws_access_key_id", "aws_secret_access_key")
+
+
+@contextmanager
+def object_store(scene: Scene) -> Iterator[Place]:
+    """Data, run folder and model behind S3, at a proxy."""
+    with s3_server() as direct, unreliable.unreliable_s3(direct) as (url, proxy):
+        bucket = boto3.resource("s3", "us-east-1", endpoint_url=direct, **dict.fromkeys(SECRETS, "test")).Bucket("data")
+        bucket.create()
+        for path in Path(scene.store).rglob("*"):
+            if path.is_file():
+                bucket.upload_file(str(path), f"mail.zarr/{path.relative_to(scene.store)}")
+
+        def begin(resume: bool = False, **how: Any) -> Running:
+            folder = ("--resume" if resume else "--run", "s3://data/run")
+            words = ("s3://data/mail.zarr", "s3://data/model", "-k", 20, "--no-cache", "--workers", 2, *folder)
+            keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
+            return scene.command("fit", *words, AWS_ENDPOINT_URL=url, **keys, **how)
+
+        yield Place(begin, {"proxy": proxy})
+        _fetch(bucket, scene)
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """The end point of an empty server that speaks S3."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        url = f"http://{host}:{port}"
+        urlopen(Request(f"{url}/moto-api/reset", method="POST")).close()
+        yield url
+    finally:
+        server.stop()
+
+
+def _fetch(bucket: Any, scene: Scene) -> None:
+    """Bring run folder and model to where those of all rows are looked at; there is nothing else in the bucket."""
+    for item in bucket.objects.all():
+        if not item.key.startswith("mail.zarr/"):
+            path = scene.folder / item.key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            bucket.download_file(item.key, str(path))
+            assert item.key.startswith(("run/", "model/")), f"left behind: {item.key}"
+    assert not list(bucket.multipart_uploads.all()), "an upload that was not ended"
+
+
+def every_third_request_fails(scene: Scene, there: Place) -> str:
+    there.proxy.deed = unreliable.every_third_fails
+    succeeded(there.begin())
+    print(there.proxy.done)
+    assert there.proxy.done["lost"] > 3
+    return SAME
+
+
+def answers_cut(scene: Scene, there: Place) -> str:
+    there.proxy.deed = unreliable.truncated("cut", "/", 3)
+    succeeded(there.begin())
+    print(there.proxy.done)
+    return SAME
+
+
+def answers_short(scene: Scene, there: Place) -> str:
+    there.proxy.deed = unreliable.truncated("short", "/", 3)
+    succeeded(there.begin())
+    return SAME
+
+
+def slow_store(scene: Scene, there: Place) -> str:
+    there.proxy.deed = unreliable.slow
+    succeeded(there.begin())
+    return SAME
+
+
+ROWS = [
+    Fault("x", "", "", object_store, f) for f in (every_third_request_fails, answers_cut, answers_short, slow_store)
+]
