@@ -14,12 +14,12 @@ import shutil
 import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from nfs_dask.errors import InputError, StoreError
+from nfs_dask.errors import InputError, NoRoomError, StoreError
 from nfs_dask.files.remote import file_system_of, is_url
 from nfs_dask.files.remote_objects import Upload, read_object, slice_of
 from nfs_dask.redaction import PlacesHidden
@@ -221,6 +221,12 @@ class Folder(PlacesHidden):
             elif fs.exists(self.location):
                 fs.rm(self.location, recursive=True)
 
+    def remove_empty(self) -> None:
+        """Delete the folder if nothing is in it; behind a URL there is no such thing."""
+        if not self.remote:
+            with suppress(OSError):
+                os.rmdir(self.location)
+
 
 def rename_folder(folder: Folder, to: Folder) -> None:
     """Give a local folder another name beside its own, for good; refuses one that is taken by anything."""
@@ -277,10 +283,10 @@ def _settle_folder(path: Path, lasting: bool) -> None:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Let the system say which file there was no room for."""
+    """Say which file there was no room for, by an error that no task repeats."""
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and error.filename is None:
-            error.filename = str(path)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise NoRoomError(error.errno, error.strerror, error.filename or str(path)) from None
         raise

@@ -2,11 +2,11 @@ from __future__ import annotations
 import sys, tempfile, traceback
 from pathlib import Path
 from tests.faults.table import Undisturbed, carry_out
-from tests.faults import workers, networks, objects
+from tests.faults import workers, networks, objects, disks
 
 with tempfile.TemporaryDirectory() as t:
     u = Undisturbed(Path(t))
-    for f in workers.ROWS + networks.ROWS + objects.ROWS:
+    for f in workers.ROWS + networks.ROWS + objects.ROWS + disks.ROWS:
         if sys.argv[1:] and f.id not in sys.argv[1:]:
             continue
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -173,6 +174,12 @@ class Scene:
         """
         WorkSpace(str(self.tmp / "dask-scratch-space")).new_work_dir(prefix="next-").release()
         return sorted(str(path.relative_to(self.folder)) for top in (self.run, self.tmp) for path in top.rglob("*"))
+
+    def keep(self) -> None:
+        """Copy run folder and model to where those of all scenes are looked at, from a disk that is about to go."""
+        for name, place in (("run", self.run), ("model", self.model)):
+            shutil.copytree(place, self.folder / name)
+        self.run, self.model = self.folder / "run", self.folder / "model"
 
     def blocks_read(self) -> Counter[int]:
         """How often each block was read."""

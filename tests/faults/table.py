@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,9 @@ REFUSED = "refused, then same model"
 class Place:
     """A place where fits run: on workers of their own, on a cluster, on hosts, beside an object store."""
 
-    begin: Callable[..., Running]  # a fit; resume=True goes on with it
-    parts: dict[str, Any]  # what there is to disturb
+    begin: Callable[..., Running]  # a fit, or an ingest; resume=True goes on with it
+    parts: dict[str, Any] = field(default_factory=dict)  # what there is to disturb
+    product: Callable[[Path], dict[str, bytes]] | None = None  # what it makes, where that is no model
 
     def __getattr__(self, name: str) -> Any:
         return self.parts[name]
