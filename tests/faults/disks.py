@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -112,14 +111,41 @@ def full_in_spill(scene: Scene, there: Place) -> str:
     fit = there.begin()
     scene.in_mid_pass(fit)
     fill(there.disk)
-    ended = succeeded(fit)
-    print(ended.said)
+    succeeded(fit)
     return SAME
 
 
 ROWS = [
-    Fault("x", "", "", small_disk, full_in_checkpoints, needs="root"),
-    Fault("x", "", "", small_spool, full_in_spool, needs="root"),
-    Fault("x", "", "", small_disk, full_in_model, needs="root"),
-    Fault("x", "", "", small_temporary, full_in_spill, needs="root"),
+    Fault(
+        "the disk of the run folder is full at a checkpoint",
+        "exit code 3: no space left, and for which file",
+        "make room, and `--resume`",
+        small_disk,
+        full_in_checkpoints,
+        needs="root",
+    ),
+    Fault(
+        "the disk for spool files is full, of a program without a run folder",
+        "`NoRoomError`, an `OSError`, that names the file; temporary files are removed",
+        "make room, and run it again",
+        small_spool,
+        full_in_spool,
+        needs="root",
+    ),
+    Fault(
+        "the disk is full when the model is written",
+        "exit code 3: no space left; nothing of the model is left",
+        "make room, and `--resume`: no document is read again",
+        small_disk,
+        full_in_model,
+        needs="root",
+    ),
+    Fault(
+        "the disk that workers spill to is full",
+        "Dask keeps in memory what it would have spilled",
+        "nothing",
+        small_temporary,
+        full_in_spill,
+        needs="root",
+    ),
 ]

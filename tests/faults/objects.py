@@ -13,9 +13,8 @@ import boto3
 from moto.server import ThreadedMotoServer
 
 from tests.faults.scene import Running, Scene
-from tests.faults.table import REFUSED, SAME, Fault, Place, refused, succeeded
+from tests.faults.table import SAME, Fault, Place, succeeded
 from tests.helpers import unreliable_s3 as unreliable
-
 
 SECRETS = ("aws_access_key_id", "aws_secret_access_key")
 
@@ -69,30 +68,49 @@ def _fetch(bucket: Any, scene: Scene) -> None:
 def every_third_request_fails(scene: Scene, there: Place) -> str:
     there.proxy.deed = unreliable.every_third_fails
     succeeded(there.begin())
-    print(there.proxy.done)
-    assert there.proxy.done["lost"] > 3
+    assert min(there.proxy.done[deed] for deed in ("500", "503", "reset", "lost")) > 3
     return SAME
 
 
 def answers_cut(scene: Scene, there: Place) -> str:
     there.proxy.deed = unreliable.truncated("cut", "/", 3)
     succeeded(there.begin())
-    print(there.proxy.done)
+    assert there.proxy.done["cut"] > 10
     return SAME
 
 
 def answers_short(scene: Scene, there: Place) -> str:
-    there.proxy.deed = unreliable.truncated("short", "/", 3)
+    there.proxy.deed = unreliable.truncated("short", "/", 5)
     succeeded(there.begin())
+    assert there.proxy.done["short"] > 10
     return SAME
 
 
-def slow_store(scene: Scene, there: Place) -> str:
+def store_slow(scene: Scene, there: Place) -> str:
     there.proxy.deed = unreliable.slow
     succeeded(there.begin())
     return SAME
 
 
+def row(name: str, happens: str, disturb: Any) -> Fault:
+    return Fault(name, happens, "nothing", object_store, disturb, quick=True)
+
+
 ROWS = [
-    Fault("x", "", "", object_store, f) for f in (every_third_request_fails, answers_cut, answers_short, slow_store)
+    row(
+        "an object store fails every third request, by 500, 503 or a reset connection, before or after it is done",
+        "requests are repeated; whether an earlier try was carried out is found out",
+        every_third_request_fails,
+    ),
+    row(
+        "an object store ends every third answer half-way",
+        "fewer bytes come than were announced, and the request is repeated",
+        answers_cut,
+    ),
+    row(
+        "an object store sends half of every fifth answer, as if that were all",
+        "checksums and sizes tell, and the request is repeated",
+        answers_short,
+    ),
+    row("an object store takes 0.2 s for each answer, and sends it in drops", "all is slower", store_slow),
 ]

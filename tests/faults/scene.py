@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -17,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from click.testing import CliRunner
 from distributed.diskutils import WorkSpace
 
+from nfs_dask.cli.main import cli
 from nfs_dask.engine.run_folder import is_run, read_run
 from nfs_dask.errors import NfsDaskError
 from tests.helpers.slow_blocks import NO_DEED, slow_environment
@@ -75,17 +78,27 @@ class Running:
         return sorted(found, key=lambda child: child.create_time())
 
 
+@dataclass
+class Done:
+    """A command that has run in this process."""
+
+    ended: Ended
+
+    def end(self, seconds: float = 150) -> Ended:
+        return self.ended
+
+
 class Scene:
     """A folder with all that one disturbed run needs; afterwards no process of it is left."""
 
-    def __init__(self, folder: Path, data: Path) -> None:
-        self.folder, self.data = folder, data
+    def __init__(self, folder: Path, data: Path, quick: bool = False) -> None:
+        self.folder, self.quick = folder, quick  # quick: commands run in this process, as fast as they can
         self.tmp, self.log, self.run, self.model = (folder / name for name in ("tmp", "blocks", "run", "model"))
         self.mark = uuid.uuid4().hex
-        self.spent = 0.0  # seconds of commands
         self.tmp.mkdir(parents=True)
         self.store = str(data / "mail.zarr")
         self.deed = NO_DEED
+        self.made: Callable[[], dict[str, bytes]] = lambda: bits_of(self.model)  # what the commands are to make
         self._n = 0
 
     def __enter__(self) -> Scene:
@@ -138,8 +151,11 @@ class Scene:
             )
         return Running(process, said)
 
-    def command(self, *words: object, **how: Any) -> Running:
+    def command(self, *words: object, **how: Any) -> Running | Done:
         """Start ``nfs-dask`` with words."""
+        if self.quick:
+            result = CliRunner().invoke(cli, [str(word) for word in words], env=how)
+            return Done(Ended(result.exit_code, result.output))
         return self.begin(["-c", COMMAND, *words], **how)
 
     def fit(self, *options: object, resume: bool = False, **how: Any) -> Running:
@@ -173,7 +189,8 @@ class Scene:
         A worker that was killed cannot remove its folder. The next one on the same disk does, before it begins.
         """
         WorkSpace(str(self.tmp / "dask-scratch-space")).new_work_dir(prefix="next-").release()
-        return sorted(str(path.relative_to(self.folder)) for top in (self.run, self.tmp) for path in top.rglob("*"))
+        found = [path for top in (self.run, self.tmp) for path in top.rglob("*")]
+        return sorted(str(path.relative_to(self.folder)) for path in [*found, *self.folder.glob(".*")])
 
     def keep(self) -> None:
         """Copy run folder and model to where those of all scenes are looked at, from a disk that is about to go."""
@@ -184,6 +201,21 @@ class Scene:
     def blocks_read(self) -> Counter[int]:
         """How often each block was read."""
         return Counter(map(int, self.log.read_text().split())) if self.log.exists() else Counter()
+
+
+def bits_of(model: Path) -> dict[str, bytes]:
+    """All bytes of a saved model, but for when and how it was counted."""
+    header = json.loads((model / "model.json").read_text())
+    parts = header.pop("arrays_in")
+    for name in ("provenance", "crc32c"):
+        header.pop(name)
+    assert {path.name for path in model.iterdir()} == {"model.json", parts}
+    return {"model.json": json.dumps(header, sort_keys=True).encode(), **files_of(model / parts)}
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The content of all files of a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def wait_for(there: Callable[[], Any], seconds: float = 90, what: str = "it") -> Any:

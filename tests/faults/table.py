@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,23 +13,28 @@ from typing import Any
 
 import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
-from tests.faults.scene import Ended, Running, Scene, wait_for
+from tests.faults.scene import Done, Ended, Running, Scene, wait_for
+from tests.helpers import fault_hosts
 
 CORPUS = GeneratedCorpus(4000, 300, 3, words_per_document=10, block_rows=100)
-SAME = "same model"
-REFUSED = "refused, then same model"
+SAME = "done; the same"
+REFUSED = "ended, went on; the same"
+
+Made = dict[str, bytes]
 
 
 @dataclass(frozen=True)
 class Place:
-    """A place where fits run: on workers of their own, on a cluster, on hosts, beside an object store."""
+    """Where commands run: on workers of their own, on a cluster, on hosts, beside an object store, on a small disk."""
 
-    begin: Callable[..., Running]  # a fit, or an ingest; resume=True goes on with it
+    begin: Callable[..., Any]  # a fit, or an ingest; resume=True goes on with it
     parts: dict[str, Any] = field(default_factory=dict)  # what there is to disturb
-    product: Callable[[Path], dict[str, bytes]] | None = None  # what it makes, where that is no model
 
     def __getattr__(self, name: str) -> Any:
         return self.parts[name]
+
+
+Places = Callable[[Scene], AbstractContextManager[Place]]
 
 
 @dataclass(frozen=True)
@@ -38,14 +44,35 @@ class Fault:
     name: str
     happens: str
     todo: str
-    place: Callable[[Scene], AbstractContextManager[Place]]
-    disturb: Callable[[Scene, Place], str]  # carries out a fit with the fault in it; the verdict
-    needs: str = ""  # root, or a program
-    seconds: float = 240  # that it takes at most
+    place: Places
+    disturb: Callable[[Scene, Place], str]  # carries out a command with the fault in it; the verdict
+    needs: str = ""  # what not every machine has, a key of `_MISSING`
+    timed: bool = True  # whether its seconds tell a cost: not where commands wait for each other
+    quick: bool = False  # whether it can be carried out in one process
 
     @property
     def id(self) -> str:
         return self.disturb.__name__.replace("_", "-")
+
+    def missing(self) -> str:
+        """What this machine lacks for it; empty where nothing."""
+        return _MISSING[self.needs]()
+
+
+def _root() -> str:
+    return "" if os.geteuid() == 0 else "root"
+
+
+def _elsewhere() -> str:
+    return _root() or ("" if shutil.which("unshare") else "unshare")
+
+
+_MISSING: dict[str, Callable[[], str]] = {
+    "": lambda: "",
+    "root": _root,
+    "network": fault_hosts.missing,
+    "elsewhere": _elsewhere,
+}
 
 
 @dataclass(frozen=True)
@@ -55,59 +82,67 @@ class Outcome:
     fault: Fault
     seconds: float
     undisturbed: float
-    blocks_again: int
+    again: int | None  # blocks that were read more than once; None of ingests, which have none
     verdict: str
+
+    def line(self) -> str:
+        """The row, as the page has it."""
+        fault = self.fault
+        again = "" if self.again is None else str(self.again)
+        seconds = f"{self.seconds:.0f} ({self.undisturbed:.0f})" if fault.timed else ""
+        cells = (fault.name, fault.happens, fault.todo, seconds, again)
+        return f"| {' | '.join((*cells, self.verdict))} |"
 
 
 class Undisturbed:
-    """The same fits with nothing done to them, one in each place, and the data of all."""
+    """The same commands with nothing done to them, one in each place, and the data of all."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        data = folder / "data"
-        data.mkdir()
-        self.n_blocks = nfs.ingest(CORPUS, data / "mail.zarr", block_bytes=8000).source.n_blocks
-        self.data = data
-        self._of: dict[str, tuple[float, dict[str, bytes], list[str]]] = {}
+    def __init__(self, folder: Path, quick: bool = False) -> None:
+        self.folder, self.quick = folder, quick
+        self.data = folder / "data"
+        self.data.mkdir()
+        self.n_blocks = nfs.ingest(CORPUS, self.data / "mail.zarr", block_bytes=8000).source.n_blocks
+        self._of: dict[str, tuple[float, Made, list[str]]] = {}
 
-    def of(self, place: Callable[[Scene], AbstractContextManager[Place]]) -> tuple[float, dict[str, bytes], list[str]]:
-        """Seconds of the fit there, its model, and what is left in its folders."""
-        name = place.__name__
+    def of(self, place: Places) -> tuple[float, Made, list[str]]:
+        """Seconds of the command there, what it makes, and what is left in its folders."""
+        name = place.__name__  # type: ignore[attr-defined]
         if name not in self._of:
-            with Scene(self.folder / f"undisturbed-{name}", self.data) as scene, place(scene) as there:
-                began = time.monotonic()
-                succeeded(there.begin())
-                seconds = time.monotonic() - began
-            assert sum(scene.blocks_read().values()) == self.n_blocks
-            self._of[name] = seconds, bits_of(scene.model), scene.left()
+            with Scene(self.folder / f"undisturbed-{name}", self.data, self.quick) as scene:
+                with place(scene) as there:
+                    began = time.monotonic()
+                    succeeded(there.begin())
+                    seconds = time.monotonic() - began
+                assert sum(scene.blocks_read().values()) in (0, self.n_blocks)
+                self._of[name] = seconds, scene.made(), scene.left()
         return self._of[name]
 
 
 def carry_out(fault: Fault, folder: Path, undisturbed: Undisturbed) -> Outcome:
     """One row, with all that has to hold of it."""
-    seconds, model, left = undisturbed.of(fault.place)
-    with Scene(folder / fault.id, undisturbed.data) as scene:
+    seconds, made, left = undisturbed.of(fault.place)
+    with Scene(folder / fault.id, undisturbed.data, undisturbed.quick) as scene:
         with fault.place(scene) as there:
             began = time.monotonic()
             verdict = fault.disturb(scene, there)
             taken = time.monotonic() - began
         wait_for(lambda: not scene.processes(), 30, "the end of all processes")
-        assert bits_of(scene.model) == model, "another model than undisturbed"
+        assert scene.made() == made, "not what an undisturbed one makes"
         found = scene.left()
         assert found == left, (
             f"left behind: {sorted(set(found) - set(left))}, missing: {sorted(set(left) - set(found))}"
         )
-        again = sum(scene.blocks_read().values()) - undisturbed.n_blocks
-    return Outcome(fault, taken, seconds, again, verdict)
+        read = sum(scene.blocks_read().values())
+    return Outcome(fault, taken, seconds, read - undisturbed.n_blocks if read else None, verdict)
 
 
-def succeeded(running: Running, seconds: float = 150) -> Ended:
+def succeeded(running: Running | Done, seconds: float = 150) -> Ended:
     ended = running.end(seconds)
     assert ended.code == 0, ended
     return ended
 
 
-def refused(running: Running, code: int, *words: str, seconds: float = 150) -> Ended:
+def refused(running: Running | Done, code: int, *words: str, seconds: float = 150) -> Ended:
     """It ended with an exit code, words about why, and no traceback."""
     ended = running.end(seconds)
     assert ended.code == code and "Traceback" not in ended.said, ended
@@ -115,32 +150,19 @@ def refused(running: Running, code: int, *words: str, seconds: float = 150) -> E
     return ended
 
 
-def bits_of(model: Path) -> dict[str, bytes]:
-    """All bytes of a saved model, but for when and how it was counted."""
-    header = json.loads((model / "model.json").read_text())
-    parts = header.pop("arrays_in")
-    for name in ("provenance", "crc32c"):
-        header.pop(name)
-    files = {
-        str(path.relative_to(model / parts)): path.read_bytes() for path in (model / parts).rglob("*") if path.is_file()
-    }
-    assert {path.name for path in model.iterdir()} == {"model.json", parts}
-    return {"model.json": json.dumps(header, sort_keys=True).encode(), **files}
-
-
 @contextmanager
 def own_workers(scene: Scene) -> Iterator[Place]:
     """Two workers that the command starts itself."""
-    yield Place(lambda **how: scene.fit("--workers", 2, **how), {})
-
-
-@contextmanager
-def one_process(scene: Scene) -> Iterator[Place]:
-    """No workers at all."""
-    yield Place(scene.fit, {})
+    yield Place(lambda options=(), **how: scene.fit("--workers", 2, *options, **how))
 
 
 @contextmanager
 def in_a_program(scene: Scene) -> Iterator[Place]:
-    """Two workers that a program of Python starts by its engine, of 512 MiB each."""
-    yield Place(lambda resume=False, **how: scene.program(**how), {})
+    """Two workers that a program of Python starts by its engine."""
+    yield Place(lambda resume=False, **how: scene.program(**how))
+
+
+def rows_of(page: str) -> list[list[str]]:
+    """What a page says: the cells of each row that ends with a verdict."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
+    return [cells for cells in rows if cells[-1] in (SAME, REFUSED)]

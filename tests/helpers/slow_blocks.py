@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+CLOCK = "NFS_DASK_WRONG_CLOCK"  # the variable that says by how many hours the time of day is wrong
 CUSTOM = """
 import os, time
+hours, right = int(os.environ.get("NFS_DASK_WRONG_CLOCK", 0)), time.time
+if hours:
+    time.time = lambda: right() + 3600 * hours
 import nfs_dask.engine.folding as folding, nfs_dask.engine.plan as plan, nfs_dask.engine.tasks as tasks
 prepare, log = folding.prepare, {log!r}
 {deed}

@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
     proxy: UnreliableS3
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: object) -> None: ...
+    def log_message(self, *args: object) -> None: ...
 
     def _handle(self) -> None:
         body = self._body()
