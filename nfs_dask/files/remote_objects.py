@@ -27,7 +27,7 @@ def read_object(fs: Any, path: str, start: int | None, stop: int | None) -> byte
         except (FileNotFoundError, PermissionError):
             raise
         except Exception as error:  # noqa: BLE001 - each library has its own
-            logger.debug("%s is read again: %s", redacted(path), redacted(str(error)))
+            logger.debug("reading once more, after %s", redacted(str(error)))
         time.sleep(pause)
     return _read(fs, path, start, stop)
 

@@ -17,6 +17,7 @@ from tests.faults.scene import Done, Ended, Running, Scene, wait_for
 from tests.helpers import fault_hosts
 
 CORPUS = GeneratedCorpus(4000, 300, 3, words_per_document=10, block_rows=100)
+SMALL_CORPUS = GeneratedCorpus(400, 300, 3, words_per_document=10, block_rows=100)  # of quick rows
 SAME = "done; the same"
 REFUSED = "ended, went on; the same"
 
@@ -101,7 +102,8 @@ class Undisturbed:
         self.folder, self.quick = folder, quick
         self.data = folder / "data"
         self.data.mkdir()
-        self.n_blocks = nfs.ingest(CORPUS, self.data / "mail.zarr", block_bytes=8000).source.n_blocks
+        corpus = SMALL_CORPUS if quick else CORPUS
+        self.n_blocks = nfs.ingest(corpus, self.data / "mail.zarr", block_bytes=8000).source.n_blocks
         self._of: dict[str, tuple[float, Made, list[str]]] = {}
 
     def of(self, place: Places) -> tuple[float, Made, list[str]]:

@@ -78,8 +78,7 @@ def unreliable_s3(upstream: str) -> Iterator[tuple[str, UnreliableS3]]:
         pass
 
     Handler.proxy = proxy
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
@@ -88,6 +87,14 @@ def unreliable_s3(upstream: str) -> Iterator[tuple[str, UnreliableS3]]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, *_: object) -> None:
+        """A connection that either side has reset is what this is about."""
 
 
 class _Handler(BaseHTTPRequestHandler):
