@@ -6,6 +6,7 @@ is told on standard error, and the exit code is 1 then.
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import traceback
@@ -39,4 +40,5 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and take away hosts, mounts and processes on the way
     sys.exit(main(sys.argv[1:]))
