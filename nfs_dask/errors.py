@@ -39,6 +39,15 @@ class ResumeError(InputError):
     """A run folder belongs to other data or other settings than the ones given now."""
 
 
+class NoRoomError(NfsDaskError, OSError):
+    """A disk is full, or a quota used up: trying again is in vain until somebody makes room."""
+
+    exit_code = 3
+
+    def __str__(self) -> str:
+        return f"{self.strerror}: '{self.filename}'; make room there, and go on with the same command or call"
+
+
 class PlanError(NfsDaskError, ValueError):
     """A pass was refused before anything was read, because it would not fit."""
 

@@ -11,6 +11,7 @@ _WORDS = {
     "nfs_dask.store.publish.clean_up": "nfs-dask ingest --clean-up",
     "nfs_dask.ingest": "nfs-dask ingest",
     "X has": "the data have",
+    "give the same run folder to resume": "--resume goes on from there",
 }
 
 

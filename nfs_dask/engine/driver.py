@@ -39,6 +39,7 @@ STOP = "stop"
 LOG = "driver.log"  # what a detached driver says
 BEAT_SECONDS = 2.0  # between two signs of life
 REMOTE_BEAT_SECONDS = 10.0  # where each is a request
+WATCHED_BEATS = 3.5  # that a driver elsewhere is watched, before another takes it for gone
 CREW_SECONDS = 10.0  # between two looks at the workers
 PROGRESS_SECONDS = 30.0  # between two events of progress
 PACE_SECONDS = 60.0  # of the past, that the pace is taken from
@@ -319,15 +320,23 @@ def driving(run: str | None, command: Command | None = None) -> Iterator[Driver]
 
 
 def refuse_second_driver(folder: Folder) -> None:
-    """Refuse a run that another process of this machine is driving."""
+    """Refuse a run that another process is driving: one of this machine, or one elsewhere that gives signs of life.
+
+    One elsewhere is watched for longer than its signs are apart, as its clock may be another.
+    """
     found = read_driver(folder)
-    if found is None:
+    if found is None or found[1].get("ended") is not None:
         return
-    holder, seen = found
-    if seen.get("ended") is None and holder.here and not holder.known_gone and holder.pid != claims.Holder.this().pid:
+    holder = found[0]
+    seconds = WATCHED_BEATS * (REMOTE_BEAT_SECONDS if folder.remote else BEAT_SECONDS)
+    if holder.here:
+        driven = not holder.known_gone and holder.pid != claims.Holder.this().pid
+    else:
+        driven = claims.shows_life(lambda: (read_driver(folder) or (None,))[0], holder, seconds)
+    if driven:
         raise ResumeError(
             f"{folder.location} is being worked on by {holder}; look at it with nfs-dask status, and end it with "
-            f"kill {holder.pid} before another process goes on with it"
+            f"kill {holder.pid}{'' if holder.here else ' there'} before another process goes on with it"
         )
 
 

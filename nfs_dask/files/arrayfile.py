@@ -106,6 +106,15 @@ class ArrayFile:
 
     @classmethod
     def open(cls, folder: Folder, name: str) -> ArrayFile:
+        try:
+            return cls._open(folder, name)
+        except StoreError:
+            if not folder.remote:
+                raise
+            return cls._open(folder, name)  # an answer that ended early looks like damage, once
+
+    @classmethod
+    def _open(cls, folder: Folder, name: str) -> ArrayFile:
         tail = folder.read(name, start=-TAIL)
         n_checks, n_trailer = (int.from_bytes(tail[at : at + 8], "little") for at in (-32, -24))
         if tail[-8:] != MAGIC:

@@ -5,7 +5,8 @@
 
 A claim is taken by creating an object that is not there, which only one can do; so is the claim that follows one whose
 holder is gone. On the machine of the holder that is known at once. Elsewhere a holder counts as gone after a while
-without a sign of life.
+without a sign of life. As clocks of machines may differ by hours, no clock is enough for that: whoever seems to be gone
+is watched for longer than signs of life are apart, and nothing may come.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import platform
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,7 +30,8 @@ from nfs_dask.files.folder import Folder
 WRITING = "writing"
 OWNER = "owner"  # the file that says whose a temporary folder is
 BEAT_SECONDS = 15.0  # between two signs of life
-GONE_SECONDS = 180.0  # without one, after which a holder on another machine counts as gone
+GONE_SECONDS = 180.0  # without one, after which a holder on another machine seems to be gone
+WATCH_SECONDS = 3 * BEAT_SECONDS  # that it is watched then
 
 _MOST = 1 << 16  # bytes of a claim
 _TOLERANCE = 2.0  # seconds, of the start of a process
@@ -84,7 +86,13 @@ class Holder:
 
     @property
     def gone(self) -> bool:
+        """Whether it is gone as far as clocks tell."""
         return self.known_gone or (not self.here and time.time() - self.alive > GONE_SECONDS)
+
+    @property
+    def silent(self) -> bool:
+        """Whether it may be gone: also where its sign of life is in the future, and clocks tell nothing."""
+        return self.gone or (not self.here and self.alive - time.time() > BEAT_SECONDS)
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
@@ -145,7 +153,8 @@ def take(folder: Folder, what: str) -> Claim:
             folder.delete(name)
             chain = []
         elif (holder := read(folder, name)) is not None:
-            if not holder.gone and not folder.exists(f"{WRITING}-{holder.token}"):
+            followed = folder.exists(f"{WRITING}-{holder.token}")
+            if not followed and not _is_gone(folder, name, holder):
                 raise StoreError(f"{what} is being written {_by(holder)}")
             chain.append((name, holder))
         elif folder.exists(name):
@@ -164,10 +173,42 @@ def read(folder: Folder, name: str) -> Holder | None:
 
 def is_abandoned(folder: Folder) -> bool:
     """Whether there is a claim, and whoever holds it is gone."""
-    holder = read(folder, WRITING)
-    while holder is not None and folder.exists(following := f"{WRITING}-{holder.token}"):
-        holder = read(folder, following)
-    return holder is not None and holder.gone
+    name, holder = _last(folder)
+    return holder is not None and _is_gone(folder, name, holder)
+
+
+def seems_abandoned(folder: Folder) -> bool:
+    """The same at a glance; `take` tells for sure."""
+    holder = _last(folder)[1]
+    return holder is not None and holder.silent
+
+
+def _last(folder: Folder) -> tuple[str, Holder | None]:
+    """The claim that nobody has taken over."""
+    name = WRITING
+    holder = read(folder, name)
+    while holder is not None and folder.exists(f"{WRITING}-{holder.token}"):
+        name = f"{WRITING}-{holder.token}"
+        holder = read(folder, name)
+    return name, holder
+
+
+def _is_gone(folder: Folder, name: str, holder: Holder) -> bool:
+    """Whether a holder is gone; one elsewhere gives no sign of life either while it is watched."""
+    if not holder.silent or holder.known_gone:
+        return holder.gone
+    return not shows_life(lambda: read(folder, name), holder, WATCH_SECONDS)
+
+
+def shows_life(look: Callable[[], Holder | None], holder: Holder, seconds: float) -> bool:
+    """Whether a sign of life of a holder comes within some seconds, on whatever clock; not if another is there."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        time.sleep(min(1.0, seconds / 10))
+        found = look()
+        if found != holder:
+            return found is not None and found.token == holder.token
+    return False
 
 
 def forget(folder: Folder) -> None:

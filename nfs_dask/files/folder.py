@@ -14,13 +14,14 @@ import shutil
 import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
-from nfs_dask.errors import InputError, StoreError
+from nfs_dask.errors import InputError, NoRoomError, StoreError
 from nfs_dask.files.remote import file_system_of, is_url
+from nfs_dask.files.remote_objects import Upload, read_object, slice_of
 from nfs_dask.redaction import PlacesHidden
 
 PROBE = ".nfs-probe-"  # begins the names of files that show where one can write
@@ -102,12 +103,13 @@ class Folder(PlacesHidden):
         """Bytes ``start .. stop - 1`` of an object, or all of it. A negative start counts from the end."""
         try:
             if self.remote:
-                return self._read_remote(name, start, stop)
+                with self._fs() as fs:
+                    return read_object(fs, self.path(name), start, stop)
             if not stat.S_ISREG(os.stat(self.path(name)).st_mode):  # a pipe, for one, would be waited for
                 raise StoreError(f"{self.path(name)} is not a file, and one must be there; it is damaged")
             with open(self.path(name), "rb") as file:
                 size = os.fstat(file.fileno()).st_size  # of the file that was opened: another may have its name by now
-                first, last = _range(start, stop, size)
+                first, last = slice_of(start, stop, size)
                 file.seek(first)
                 return file.read(last - first)
         except (FileNotFoundError, NotADirectoryError):
@@ -116,23 +118,6 @@ class Folder(PlacesHidden):
             if error.errno == errno.ELOOP:
                 raise StoreError(f"{self.path(name)} is a link that leads to itself; it is damaged") from None
             raise
-
-    def _read_remote(self, name: str, start: int | None, stop: int | None) -> bytes:
-        """One request where the range is as good as sure to hold something, else a look at the size first.
-
-        Object stores answer an empty range with the whole object, and one beyond the end with an error.
-        """
-        with self._fs() as fs:
-            try:
-                if stop is None or 0 <= (start or 0) < stop:
-                    return bytes(fs.cat_file(self.path(name), start=start or None, end=stop))
-            except FileNotFoundError:
-                raise
-            except OSError:
-                if fs.size(self.path(name)) > (start or 0):
-                    raise
-            first, last = _range(start, stop, fs.size(self.path(name)))
-            return bytes(fs.cat_file(self.path(name), start=first, end=last)) if last > first else b""
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
@@ -159,17 +144,13 @@ class Folder(PlacesHidden):
     @contextmanager
     def _remote_file(self, name: str) -> Iterator[IO[bytes]]:
         with self._fs() as fs:
-            file = fs.open(self.path(name), "wb", autocommit=False)
+            upload = Upload(fs, self.path(name))
         try:
-            try:
-                yield file
-            finally:
-                with self._fs():
-                    file.close()  # one left open would begin to upload again when it is collected
+            yield cast(IO[bytes], upload)
             with self._fs():
-                file.commit()
+                upload.commit()
         except BaseException:
-            file.discard()
+            upload.discard()
             raise
 
     def write(self, name: str, content: bytes | memoryview) -> None:
@@ -201,6 +182,13 @@ class Folder(PlacesHidden):
                 partial.unlink(missing_ok=True)
             return True
         except FileExistsError:
+            return self.remote and self._holds(name, content)
+
+    def _holds(self, name: str, content: bytes) -> bool:
+        """Whether an object is what this process wrote a moment ago, by a request of which no answer came."""
+        try:
+            return self.read(name, 0, len(content) + 1) == content
+        except StoreError:
             return False
 
     def writable(self) -> bool:
@@ -232,6 +220,12 @@ class Folder(PlacesHidden):
                     fs.rm_file(path)
             elif fs.exists(self.location):
                 fs.rm(self.location, recursive=True)
+
+    def remove_empty(self) -> None:
+        """Delete the folder if nothing is in it; behind a URL there is no such thing."""
+        if not self.remote:
+            with suppress(OSError):
+                os.rmdir(self.location)
 
 
 def rename_folder(folder: Folder, to: Folder) -> None:
@@ -289,16 +283,10 @@ def _settle_folder(path: Path, lasting: bool) -> None:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Let the system say which file there was no room for."""
+    """Say which file there was no room for, by an error that no task repeats."""
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and error.filename is None:
-            error.filename = str(path)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise NoRoomError(error.errno, error.strerror, error.filename or str(path)) from None
         raise
-
-
-def _range(start: int | None, stop: int | None, size: int) -> tuple[int, int]:
-    """The bytes meant, of an object of that size; nothing where the range is empty or beyond the end."""
-    first = max(0, size + start) if start is not None and start < 0 else min(start or 0, size)
-    return first, max(first, min(size if stop is None else stop, size))

@@ -39,7 +39,7 @@ _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 def save_model(model: Model, parameters: dict[str, Any], location: str | os.PathLike[str]) -> None:
     """Save a model and the parameters it was fitted with; replaces a model that is there, and nothing else."""
     folder = Folder.of(location)
-    old = _old_parts(folder)
+    old, was_there = _old_parts(folder), os.path.exists(folder.location)
     name = f"arrays-{uuid.uuid4().hex[:16]}"
     arrays = _arrays(model)
     new = [folder / name]
@@ -55,6 +55,8 @@ def save_model(model: Model, parameters: dict[str, Any], location: str | os.Path
         folder.write(MODEL, sealed(header))
     except BaseException:
         _remove(new, old)
+        if not was_there:
+            folder.remove_empty()
         raise
     _remove(old, new)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nfs_dask.errors import StoreError
-from nfs_dask.files.claims import WRITING, Claim, forget, held, is_abandoned
+from nfs_dask.files.claims import WRITING, Claim, forget, held, is_abandoned, seems_abandoned
 from nfs_dask.files.folder import Folder, rename_folder
 from nfs_dask.files.outputs import check_writable, parent_of
 from nfs_dask.files.sealed import json_object
@@ -88,7 +88,7 @@ def check_new(folder: Folder, *, overwrite: bool = False) -> None:
 
     With ``overwrite`` a store of ours may be there, and nothing else.
     """
-    if is_abandoned(folder / OWN) and not folder.exists(ROOT):
+    if seems_abandoned(folder / OWN) and not folder.exists(ROOT):
         return
     if overwrite and is_store(folder):
         return

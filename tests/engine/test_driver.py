@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -46,7 +47,11 @@ def names_of(folder: Path) -> list[str]:
 
 def write_driver(folder: Path, holder: Holder, alive: float, **seen: Any) -> None:
     folder.mkdir(exist_ok=True)
-    (folder / DRIVER).write_text(json.dumps({**asdict(holder), "alive": alive, "seen": {"ended": None, **seen}}))
+    (folder / DRIVER).write_bytes(driver_of(holder, alive, **seen))
+
+
+def driver_of(holder: Holder, alive: float, **seen: Any) -> bytes:
+    return json.dumps({**asdict(holder), "alive": alive, "seen": {"ended": None, **seen}}).encode()
 
 
 def test_passes_of_a_program_are_told_without_a_command(tmp_path: Path) -> None:
@@ -168,6 +173,32 @@ def test_a_second_driver_on_this_machine_is_refused(tmp_path: Path) -> None:
         pass
     write_driver(tmp_path, other, time.time(), ended="interrupted")
     with driving(str(tmp_path)):
+        pass
+
+
+@pytest.mark.parametrize("ahead", [-4000, 0, 4000])
+def test_a_second_driver_elsewhere_is_refused_while_the_first_gives_signs_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    """On whatever clock."""
+    monkeypatch.setattr(driver, "BEAT_SECONDS", 0.1)
+    other = replace(Holder.this(), machine="another boot", host="node7", pid=12)
+    over = threading.Event()
+
+    def live() -> None:
+        while not over.wait(0.05):
+            Folder(str(tmp_path)).write(DRIVER, driver_of(other, time.time() + ahead))
+
+    write_driver(tmp_path, other, time.time() + ahead, work=None)
+    thread = threading.Thread(target=live)
+    thread.start()
+    try:
+        with pytest.raises(ResumeError, match="process 12 on node7.*kill 12 there"), driving(str(tmp_path)):
+            pass
+    finally:
+        over.set()
+        thread.join()
+    with driving(str(tmp_path)):  # which has heard nothing for a while
         pass
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,7 @@ def test_a_holder_elsewhere_counts_as_gone_after_a_while(tmp_path, silent, monke
     monkeypatch.setattr(time, "time", lambda now=time.time: now() - silent)
     folder.write("writing", elsewhere.to_bytes())
     monkeypatch.undo()
+    monkeypatch.setattr(claims, "WATCH_SECONDS", 0.1)
     if silent > claims.GONE_SECONDS:
         take(folder, "it").release()
         return
@@ -98,6 +100,39 @@ def test_a_holder_elsewhere_counts_as_gone_after_a_while(tmp_path, silent, monke
         StoreError, match=rf"process 7 on far, .* life {silent}\d? s ago; .* free 180 s after .*clean_up"
     ):
         take(folder, "it")
+
+
+@pytest.mark.parametrize("ahead", [-4000, 4000])
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_holder_whose_clock_differs_by_an_hour_is_watched(tmp_path, monkeypatch, ahead, lives):
+    """It holds the place if it gives signs of life, whatever time they tell."""
+    monkeypatch.setattr(claims, "WATCH_SECONDS", 0.3)
+    folder, over = Folder(str(tmp_path)), threading.Event()
+    elsewhere = replace(Holder.this(), host="far", machine="another", pid=7)
+
+    def beat():
+        skewed = replace(elsewhere, alive=time.time() + ahead)
+        folder.scratch.write("writing", json.dumps(asdict(skewed)).encode())
+
+    def live():
+        while not over.wait(0.02):
+            beat()
+
+    beat()
+    other = threading.Thread(target=live if lives else beat)
+    other.start()
+    try:
+        if lives:
+            with pytest.raises(StoreError, match="process 7 on far"):
+                take(folder, "it")
+            assert not is_abandoned(folder)
+        else:
+            other.join()
+            assert is_abandoned(folder)
+            take(folder, "it").release()
+    finally:
+        over.set()
+        other.join()
 
 
 def test_signs_of_life_go_on_while_a_place_is_held(tmp_path, monkeypatch):

@@ -5,22 +5,43 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+CLOCK = "NFS_DASK_WRONG_CLOCK"  # the variable that says by how many hours the time of day is wrong
 CUSTOM = """
-import time
+import os, time
+hours, right = int(os.environ.get("NFS_DASK_WRONG_CLOCK", 0)), time.time
+if hours:
+    time.time = lambda: right() + 3600 * hours
 import nfs_dask.engine.folding as folding, nfs_dask.engine.plan as plan, nfs_dask.engine.tasks as tasks
-prepare = folding.prepare
-def slowly(*args):
+prepare, log = folding.prepare, {log!r}
+{deed}
+def slowly(block, *args):
     time.sleep({seconds})
-    return prepare(*args)
+    deed(block.number)
+    if log:
+        with open(log, "a") as file:
+            file.write(f"{{block.number}}\\n")
+    return prepare(block, *args)
 folding.prepare = tasks.prepare = slowly
 plan.BATCH_NBYTES = 1
+tasks.CHECKPOINT_SECONDS = {checkpoint_seconds}
+"""
+NO_DEED = """
+def deed(number):
+    pass
 """
 
 
-def slow_environment(folder: Path, seconds: float) -> dict[str, str]:
-    """An environment whose interpreters, and those they start, sleep at each block; a batch is one block there."""
+def slow_environment(
+    folder: Path, seconds: float, *, checkpoint_seconds: float = 30.0, log: Path | None = None, deed: str = NO_DEED
+) -> dict[str, str]:
+    """An environment whose interpreters, and those they start, sleep at each block; a batch is one block there.
+
+    ``log`` is a file that gets the number of each block that is read, a line each time. ``deed`` defines
+    what is done at a block, as a function of its number.
+    """
     folder.mkdir(exist_ok=True)
-    (folder / "sitecustomize.py").write_text(CUSTOM.format(seconds=seconds))
+    content = CUSTOM.format(seconds=seconds, checkpoint_seconds=checkpoint_seconds, log=str(log or ""), deed=deed)
+    (folder / "sitecustomize.py").write_text(content)
     before = os.environ.get("PYTHONPATH")
     path = [str(folder), *([before] if before else [])]
     return os.environ | {"PYTHONPATH": os.pathsep.join(path)}

@@ -1,0 +1,170 @@
+"""What a row of the table is, how it is carried out, and what comes of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nfs_dask as nfs
+from nfs_dask.cli.corpus import GeneratedCorpus
+from tests.faults.scene import Done, Ended, Running, Scene, wait_for
+from tests.helpers import fault_hosts
+
+CORPUS = GeneratedCorpus(4000, 300, 3, words_per_document=10, block_rows=100)
+SMALL_CORPUS = GeneratedCorpus(400, 300, 3, words_per_document=10, block_rows=100)  # of quick rows
+SAME = "done; the same"
+REFUSED = "ended, went on; the same"
+
+Made = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where commands run: on workers of their own, on a cluster, on hosts, beside an object store, on a small disk."""
+
+    begin: Callable[..., Any]  # a fit, or an ingest; resume=True goes on with it
+    parts: dict[str, Any] = field(default_factory=dict)  # what there is to disturb
+
+    def __getattr__(self, name: str) -> Any:
+        return self.parts[name]
+
+
+Places = Callable[[Scene], AbstractContextManager[Place]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A row: what is done, and what people read about it."""
+
+    name: str
+    happens: str
+    todo: str
+    place: Places
+    disturb: Callable[[Scene, Place], str]  # carries out a command with the fault in it; the verdict
+    needs: str = ""  # what not every machine has, a key of `_MISSING`
+    timed: bool = True  # whether its seconds tell a cost: not where commands wait for each other
+    quick: bool = False  # whether it can be carried out in one process
+
+    @property
+    def id(self) -> str:
+        return self.disturb.__name__.replace("_", "-")
+
+    def missing(self) -> str:
+        """What this machine lacks for it; empty where nothing."""
+        return _MISSING[self.needs]()
+
+
+def _root() -> str:
+    return "" if os.geteuid() == 0 else "root"
+
+
+def _elsewhere() -> str:
+    return _root() or ("" if shutil.which("unshare") else "unshare")
+
+
+_MISSING: dict[str, Callable[[], str]] = {
+    "": lambda: "",
+    "root": _root,
+    "network": fault_hosts.missing,
+    "elsewhere": _elsewhere,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a row came to."""
+
+    fault: Fault
+    seconds: float
+    undisturbed: float
+    again: int | None  # blocks that were read more than once; None of ingests, which have none
+    verdict: str
+
+    def line(self) -> str:
+        """The row, as the page has it."""
+        fault = self.fault
+        again = "" if self.again is None else str(self.again)
+        seconds = f"{self.seconds:.0f} ({self.undisturbed:.0f})" if fault.timed else ""
+        cells = (fault.name, fault.happens, fault.todo, seconds, again)
+        return f"| {' | '.join((*cells, self.verdict))} |"
+
+
+class Undisturbed:
+    """The same commands with nothing done to them, one in each place, and the data of all."""
+
+    def __init__(self, folder: Path, quick: bool = False) -> None:
+        self.folder, self.quick = folder, quick
+        self.data = folder / "data"
+        self.data.mkdir()
+        corpus = SMALL_CORPUS if quick else CORPUS
+        self.n_blocks = nfs.ingest(corpus, self.data / "mail.zarr", block_bytes=8000).source.n_blocks
+        self._of: dict[str, tuple[float, Made, list[str]]] = {}
+
+    def of(self, place: Places) -> tuple[float, Made, list[str]]:
+        """Seconds of the command there, what it makes, and what is left in its folders."""
+        name = place.__name__  # type: ignore[attr-defined]
+        if name not in self._of:
+            with Scene(self.folder / f"undisturbed-{name}", self.data, self.quick) as scene:
+                with place(scene) as there:
+                    began = time.monotonic()
+                    succeeded(there.begin())
+                    seconds = time.monotonic() - began
+                assert sum(scene.blocks_read().values()) in (0, self.n_blocks)
+                self._of[name] = seconds, scene.made(), scene.left()
+        return self._of[name]
+
+
+def carry_out(fault: Fault, folder: Path, undisturbed: Undisturbed) -> Outcome:
+    """One row, with all that has to hold of it."""
+    seconds, made, left = undisturbed.of(fault.place)
+    with Scene(folder / fault.id, undisturbed.data, undisturbed.quick) as scene:
+        with fault.place(scene) as there:
+            began = time.monotonic()
+            verdict = fault.disturb(scene, there)
+            taken = time.monotonic() - began
+        wait_for(lambda: not scene.processes(), 30, "the end of all processes")
+        assert scene.made() == made, "not what an undisturbed one makes"
+        found = scene.left()
+        assert found == left, (
+            f"left behind: {sorted(set(found) - set(left))}, missing: {sorted(set(left) - set(found))}"
+        )
+        read = sum(scene.blocks_read().values())
+    return Outcome(fault, taken, seconds, read - undisturbed.n_blocks if read else None, verdict)
+
+
+def succeeded(running: Running | Done, seconds: float = 150) -> Ended:
+    ended = running.end(seconds)
+    assert ended.code == 0, ended
+    return ended
+
+
+def refused(running: Running | Done, code: int, *words: str, seconds: float = 150) -> Ended:
+    """It ended with an exit code, words about why, and no traceback."""
+    ended = running.end(seconds)
+    assert ended.code == code and "Traceback" not in ended.said, ended
+    assert all(word in " ".join(ended.said.split()) for word in words), ended.said
+    return ended
+
+
+@contextmanager
+def own_workers(scene: Scene) -> Iterator[Place]:
+    """Two workers that the command starts itself."""
+    yield Place(lambda options=(), **how: scene.fit("--workers", 2, *options, **how))
+
+
+@contextmanager
+def in_a_program(scene: Scene) -> Iterator[Place]:
+    """Two workers that a program of Python starts by its engine."""
+    yield Place(lambda resume=False, **how: scene.program(**how))
+
+
+def rows_of(page: str) -> list[list[str]]:
+    """What a page says: the cells of each row that ends with a verdict."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
+    return [cells for cells in rows if cells[-1] in (SAME, REFUSED)]
