@@ -41,7 +41,7 @@ _PIPE_WIDTH = 200  # columns where no terminal says how many there are; tables t
 
 
 def remember_secrets(ctx: click.Context, typed: Iterable[str]) -> None:
-    """Show nothing of what commands answer with the secrets of the places that were typed."""
+    """Hide the secrets of the places that were typed in all that a command answers."""
     ctx.meta[_SECRETS] = secrets_of(typed)
 
 

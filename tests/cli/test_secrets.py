@@ -6,6 +6,7 @@ import logging
 import pickle
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -15,6 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import nfs_dask as nfs
 from nfs_dask.cli.main import cli
+from nfs_dask.cluster.tls import make_certificates
 from tests.helpers.canaries import ENVIRONMENT, PASSWORD, TOKEN, found_in, found_in_memory, in_query, in_user
 
 ROWS = [f"{'win cash now' if i % 2 else 'notes agenda'} word{i % 7},{'spam' if i % 2 else 'ham'}" for i in range(60)]
@@ -191,6 +193,18 @@ def test_a_bug_ends_in_a_traceback_without_secrets(monkeypatch: pytest.MonkeyPat
     assert result.exit_code == 1
     assert "RuntimeError: no way to memory://***@disk/x and memory://disk/y?***" in result.stderr
     assert found_in(result.stderr) == []
+
+
+def test_keys_that_are_given_for_certificates_are_not_shown(tmp_path: Path) -> None:
+    make_certificates(tmp_path)
+    files = {name: str(tmp_path / f"{name}.pem") for name in ("ca", "client", "client-key")}
+    lines = [line for line in Path(files["client-key"]).read_text().splitlines() if "-----" not in line]
+    swapped = ("--tls-ca", files["ca"], "--tls-cert", files["client-key"], "--tls-key", files["client"])
+    for options in ((), ("--json",)):
+        words = ["doctor", "--scheduler", "tls://127.0.0.1:9", *swapped, *options]
+        result = CliRunner().invoke(cli, words)
+        assert result.exit_code == 3 and "cannot be used" in result.stderr
+        assert lines and not [line for line in lines if line in shown(result)]
 
 
 # From Python
