@@ -211,6 +211,29 @@ def predicted_table(found: Row, costs: Costs) -> str:
     return said + table("features|entries|workers|Gbit/s|predicted|measured|error".split("|"), map(line, rows))
 
 
+def far_table(found: Row, costs: Costs) -> str:
+    def line(row: Row) -> list[Any]:
+        told, used = forecast_of(row, costs), row["used"]["workers"]
+        waiting = sum(told.terms.get(name, 0) for name in ("request", "piece"))
+        links = sum(told.terms.get(name, 0) for name in ("load", "shuffle", "wire"))
+        seconds = [f"{s:.2f}" for s in (waiting, links, told.seconds, took(row))]
+        error = f"{100 * (told.seconds / took(row) - 1):+.0f} %"
+        latency = f"{1000 * row['hosts']['latency']:.1f} ms"
+        moved = format_bytes(used["sent"] + used["received"])
+        return [
+            name_of(row),
+            latency,
+            *seconds,
+            error,
+            format_bytes(told.moved_nbytes),
+            moved,
+            f"{used['processor']:.1f}",
+        ]
+
+    head = "features|latency|waiting, s|links, s|predicted, s|measured, s|error|bytes predicted|to and from workers"
+    return table([*head.split("|"), "workers' processors, s"], map(line, found["far"]))
+
+
 def scheduler_table(found: Row, costs: Costs) -> str:
     def line(row: Row) -> list[Any]:
         kind = "Dask's" if row["shipped"] else "a store's"
@@ -270,6 +293,7 @@ def forecast_table(found: Row, costs: Costs) -> str:
 TABLES: dict[str, Callable[[Row, Costs], str]] = {
     "measured": measured_table,
     "predicted": predicted_table,
+    "far": far_table,
     "scheduler": scheduler_table,
     "solved": solved_table,
     "costs": costs_table,

@@ -123,21 +123,19 @@ async def schedule() -> None:
     """A scheduler, whose address is printed."""
     from distributed import Scheduler
 
-    async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+    async with Scheduler(host="127.0.0.1", port=0, dashboard=False, dashboard_address="127.0.0.1:0") as scheduler:
         print(scheduler.address, flush=True)
         await scheduler.finished()
 
 
-def measure(workers: list[int], blocks: list[int], shipped: list[int]) -> list[dict[str, Any]]:
+def measure(workers: list[int], blocks: list[int], shipped: list[int]) -> Iterator[dict[str, Any]]:
     """Passes of all these sizes; the first of each cluster loads what is needed, and is left out."""
-    found = []
     for number in workers:
         with crowd(number) as client:
-            one_pass(client, 10_000)
-            found += [one_pass(client, n) for n in blocks]
+            one_pass(client, blocks[0])
+            yield from (one_pass(client, n) for n in blocks)
             if number == workers[0]:
-                found += [one_pass(client, n, shipped=True) for n in shipped]
-    return found
+                yield from (one_pass(client, n, shipped=True) for n in shipped)
 
 
 def main() -> None:

@@ -45,7 +45,9 @@ TERMS = {
     "request": Term("load", "seconds that the busiest worker waits for blocks to come, one by one", fitted=False),
     "entry": Term("fold", "entries that the busiest core reads and counts"),
     "state": Term("fold", "bytes of states that it makes"),
+    "run": Term("fold", "runs that it begins"),
     "spool": Term("spool", "entries that the busiest core reads, sorts and writes"),
+    "spooled": Term("spool", "runs that it begins"),
     "merge": Term("merge", "bytes of states that the busiest core receives and adds, level by level"),
     "answer": Term("merge", "bytes of the last state, which the client gets through the scheduler"),
     "hop": Term("merge", "levels of the tree of merges"),
@@ -135,6 +137,7 @@ class Hosts:
 def units(work: PassWork, hosts: Hosts, solved: bool = False) -> dict[str, float]:
     """How much of each term a pass has; ``solved``: features are chosen from what it has found."""
     share = max(1 / hosts.parallel, work.busiest / work.n_blocks)
+    begun = max(work.runs / hosts.parallel, math.ceil(work.runs / hosts.slots))
     found = {
         "fixed": 1.0,
         "load": hosts.from_store(work.read_nbytes),
@@ -145,12 +148,12 @@ def units(work: PassWork, hosts: Hosts, solved: bool = False) -> dict[str, float
     if solved:
         found["solve"] = work.n_features
     if work.strategy == "dense":
-        made = max(work.runs / hosts.parallel, math.ceil(work.runs / hosts.slots))
-        found |= {"entry": work.entries * share, "state": work.state_nbytes * made}
+        found |= {"entry": work.entries * share, "state": work.state_nbytes * begun, "run": begun}
         return found | _merging(work, hosts)
     panels = max(1 / hosts.parallel, math.ceil(work.panels / hosts.slots) / work.panels)
     return found | {
         "spool": work.entries * share,
+        "spooled": begun,
         "panel": work.entries * panels,
         "width": work.state_nbytes * panels,
         "made": work.panels * panels,
