@@ -54,6 +54,10 @@ class HubTokens(JupyterHubAuthenticator):
 class UserProcesses(NoMoreClustersThanAllowed, LocalBackend):
     """Schedulers and workers are processes of the user, in a folder that only the user reads."""
 
+    def get_logs_directory(self, workdir: str) -> str:
+        """A folder of root, as root opens the files: in one of the user, the user would say where they are."""
+        return str(read_settings().logs / Path(workdir).name)
+
     def set_file_permissions(self, paths: list[str], username: str) -> None:
         """Give the user the folder of the cluster, which is the first path, and what is in it.
 
