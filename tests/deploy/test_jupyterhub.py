@@ -46,8 +46,11 @@ def bob(hub):
 
 
 @pytest.fixture
-def cluster(alice):
+def cluster(hub, alice):
     """A cluster of one worker of the user, by its name; it is the variable ``cluster`` of the kernel."""
+    for left in hub.gateway("GET", "/clusters/", alice.token).json():  # by a test that has failed
+        hub.gateway("DELETE", f"/clusters/{left}", alice.token)
+    wait_until(lambda: not hub.gateway("GET", "/clusters/", alice.token).json())
     alice.run(NEW.format("", 1))
     yield alice.value("cluster.name")
     alice.run("cluster.shutdown()")
