@@ -19,4 +19,4 @@ c.Proxy.prefix = PREFIX
 c.Proxy.tcp_address = settings.gateway["schedulers"]
 
 c.LocalBackend.clusters_directory = str(settings.clusters)
-c.Backend.cluster_options = options_for(settings)
+c.Backend.cluster_options = options_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class Settings:
     hub: dict[str, Any]
     gateway: dict[str, Any]
     limits: dict[str, Any]
-    environments: dict[str, str] = field(default_factory=dict)
+    environments: dict[str, str]
 
     @cached_property
     def private(self) -> Path:
@@ -49,8 +49,13 @@ class Settings:
         return _folder(self.public / "clusters", 0o711)
 
     @cached_property
+    def logs(self) -> Path:
+        """The folder of what schedulers and workers say, for who runs the hub; users ask their clusters."""
+        return _folder(self.public / "logs", 0o700)
+
+    @cached_property
     def public(self) -> Path:
-        """The folder of both, and of what every user may read."""
+        """The folder of all of these, and of what every user may read."""
         return _folder(Path(self.hub["folder"]), 0o711)
 
     @cached_property
@@ -97,20 +102,23 @@ def read_settings() -> Settings:
     """The settings of this machine, checked."""
     shipped = HERE / "settings.toml"
     path = Path(os.environ.get("NFS_HUB_SETTINGS", shipped))
-    tables, own = _read(shipped), _read(path)
-    _refuse_unknown(path, "the file", own, tables)
-    environments = own.pop("environments", tables["environments"])
-    exceptions = {name: own.get("limits", {}).pop(name, {}) for name in EXCEPTIONS}
-    for name, table in own.items():
-        _refuse_unknown(path, name, table, tables[name])
-    for kind, names in exceptions.items():
-        for name, table in names.items():
-            _refuse_unknown(path, f"limits.{kind}.{name}", table, tables["limits"])
-    merged = {name: table | own.get(name, {}) for name, table in tables.items()}
-    merged["limits"] |= exceptions
-    settings = Settings(path, **merged | {"environments": environments})
+    settings = Settings(path, **_merged(path, _read(shipped), _read(path)))
     settings.check()
     return settings
+
+
+def _merged(path: Path, shipped: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """The tables of a file over those that are shipped; what these do not know is refused."""
+    _refuse_unknown(path, "the file", own, shipped)
+    environments = own.pop("environments", shipped["environments"])
+    exceptions = {kind: own.get("limits", {}).pop(kind, {}) for kind in EXCEPTIONS}
+    for name, table in own.items():
+        _refuse_unknown(path, name, table, shipped[name])
+    for kind, names in exceptions.items():
+        for name, table in names.items():
+            _refuse_unknown(path, f"limits.{kind}.{name}", table, shipped["limits"])
+    tables = {name: table | own.get(name, {}) for name, table in shipped.items()}
+    return tables | {"limits": tables["limits"] | exceptions, "environments": environments}
 
 
 def _folder(path: Path, mode: int) -> Path:

@@ -1,7 +1,5 @@
 """A JupyterHub whose users have Dask clusters by a gateway, on one machine.
 
-jupyterhub -f jupyterhub_config.py
-
 What differs from place to place is in settings.toml. What is beyond it (another way to sign in, say) goes into a file
 of your own that begins with ``load_subconfig("/path/to/this/jupyterhub_config.py")``.
 """

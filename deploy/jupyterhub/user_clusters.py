@@ -13,7 +13,7 @@ from dask_gateway_server.backends.base import PublicException
 from dask_gateway_server.backends.local import LocalBackend
 from dask_gateway_server.models import User
 from dask_gateway_server.options import Float, Integer, Options, Select
-from hub_settings import Limits, Settings, read_settings
+from hub_settings import Limits, read_settings
 
 GiB = 2**30
 
@@ -54,6 +54,10 @@ class HubTokens(JupyterHubAuthenticator):
 class UserProcesses(NoMoreClustersThanAllowed, LocalBackend):
     """Schedulers and workers are processes of the user, in a folder that only the user reads."""
 
+    def get_logs_directory(self, workdir: str) -> str:
+        """A folder of root, as root opens the files: in one of the user, the user would say where they are."""
+        return str(read_settings().logs / Path(workdir).name)
+
     def set_file_permissions(self, paths: list[str], username: str) -> None:
         """Give the user the folder of the cluster, which is the first path, and what is in it.
 
@@ -64,25 +68,18 @@ class UserProcesses(NoMoreClustersThanAllowed, LocalBackend):
             os.chown(path, owner.pw_uid, owner.pw_gid)
 
 
-def options_for(settings: Settings) -> Any:
-    """What a user is asked about a new cluster; the gateway calls it with the user."""
-
-    def options(user: User) -> Options:
-        limits = settings.limits_of(user.name, list(user.groups))
-        least_memory, most_memory = limits.worker_memory
-        return Options(
-            _integer("worker_cores", "Cores of a worker", *limits.worker_cores),
-            Float("worker_memory", min(4, most_memory), least_memory, most_memory, "Memory of a worker (GiB)"),
-            Float("idle_minutes", limits.idle_minutes, 0.01, limits.idle_minutes, "Ends after so long without work"),
-            Select("environment", list(settings.environments), label="Environment of the workers"),
-            handler=lambda chosen: cluster_of(chosen, limits, settings.environments[chosen.environment]),
-        )
-
-    return options
-
-
-def _integer(name: str, label: str, least: int, most: int) -> Integer:
-    return Integer(name, least, least, most, label)
+def options_for(user: User) -> Options:
+    """What a user is asked about a new cluster, as the settings are at that moment."""
+    settings = read_settings()
+    limits = settings.limits_of(user.name, list(user.groups))
+    (fewest, most), (least, largest), idle = limits.worker_cores, limits.worker_memory, limits.idle_minutes
+    return Options(
+        Integer("worker_cores", fewest, fewest, most, "Cores of a worker"),
+        Float("worker_memory", max(least, min(4, largest)), least, largest, "Memory of a worker (GiB)"),
+        Float("idle_minutes", idle, min(0.01, idle), idle, "Ends after so many minutes without work"),
+        Select("environment", list(settings.environments), label="Environment of the workers"),
+        handler=lambda chosen: cluster_of(chosen, limits, settings.environments[chosen.environment]),
+    )
 
 
 def cluster_of(chosen: Any, limits: Limits, prefix: str) -> dict[str, Any]:

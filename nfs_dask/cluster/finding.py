@@ -11,7 +11,7 @@ from typing import Any
 
 from nfs_dask.cluster.addresses import check_encryption, is_encrypted, is_loopback, warn_unless_encrypted
 from nfs_dask.cluster.certificate_files import troubles_of
-from nfs_dask.cluster.gateway import connect_to_gateway, gateway_maximum, is_gateway, is_of_gateway
+from nfs_dask.cluster.gateway import connect_to_gateway, gateway_maximum, is_gateway, is_gateway_here, is_of_gateway
 from nfs_dask.cluster.given_address import GivenAddress, is_client
 from nfs_dask.cluster.local_cluster import start_cluster
 from nfs_dask.cluster.resources import Resources
@@ -187,7 +187,8 @@ def planned_workers(client: Any, asked: int | None) -> int:
 
 def measure(client: Any, asked: int | None, places: Sequence[Folder], warming: Warming = COUNTING) -> Resources:
     """Wait for the first worker, warm up those present, and take what the weakest of them has."""
-    if warming.compiles_much and is_loopback(client.scheduler.address):
+    address = client.scheduler.address
+    if warming.compiles_much and (is_loopback(address) or is_gateway_here(address)):
         # Workers of this machine read what was compiled here; compiling takes them memory that they never give back.
         warm_up([], "", warming)
     token = uuid.uuid4().hex[:12]

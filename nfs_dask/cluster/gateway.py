@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from nfs_dask.cluster.addresses import OWN_GATEWAY
+from nfs_dask.cluster.addresses import OWN_GATEWAY, is_loopback
 from nfs_dask.errors import ClusterError
 
 SCHEME = "gateway://"
@@ -30,6 +30,16 @@ def parts_of(address: str) -> tuple[str | None, str]:
     """
     proxy, _, name = address.removeprefix(SCHEME).strip("/").rpartition("/")
     return (SCHEME + proxy if proxy else None), name
+
+
+def is_gateway_here(address: str) -> bool:
+    """Whether the proxy of the schedulers is on this machine alone, and so are its clusters.
+
+    >>> is_gateway_here("gateway://127.0.0.1:8586/0123abcd"), is_gateway_here("gateway://10.0.0.1:8586/0123abcd")
+    (True, False)
+    """
+    proxy = parts_of(address)[0] if address.startswith(SCHEME) else None
+    return proxy is not None and is_loopback("tls://" + proxy.removeprefix(SCHEME))
 
 
 def is_of_gateway(client: Any) -> bool:

@@ -46,8 +46,11 @@ def bob(hub):
 
 
 @pytest.fixture
-def cluster(alice):
+def cluster(hub, alice):
     """A cluster of one worker of the user, by its name; it is the variable ``cluster`` of the kernel."""
+    for left in hub.gateway("GET", "/clusters/", alice.token).json():  # by a test that has failed
+        hub.gateway("DELETE", f"/clusters/{left}", alice.token)
+    wait_until(lambda: not hub.gateway("GET", "/clusters/", alice.token).json())
     alice.run(NEW.format("", 1))
     yield alice.value("cluster.name")
     alice.run("cluster.shutdown()")
@@ -77,7 +80,7 @@ def test_a_command_reaches_the_cluster_of_its_user_by_name(alice, cluster):
 
 
 def test_passes_are_planned_for_the_maximum_of_an_adaptive_cluster(alice, cluster):
-    planned = "nfs.plan(rows, engine=nfs.DaskEngine(client)).resources.workers"
+    planned = "nfs.plan(rows, nfs.SparseMultinomialNB(k=2), engine=nfs.DaskEngine(client)).resources.workers"
     alice.run("import numpy as np, nfs_dask as nfs; client = cluster.get_client(); client.wait_for_workers(1)")
     alice.run("rows = nfs.open_dataset(np.eye(4), labels=[0, 1, 0, 1])")
     assert alice.value(planned) == 1

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.hub import running_hub, skip_without_hub
+from tests.helpers.hub import running_hub, skip_without_hub, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -83,4 +83,9 @@ def test_a_cluster_is_its_users_and_shut_to_others(hub):
             "y = X[:, 7] + X[:, 9] > 2; there = nfs.SparseMultinomialNB(k=5, engine=nfs.DaskEngine(client)).fit(X, y)"
         )
         assert ann.value("int((there.coef_ != nfs.SparseMultinomialNB(k=5).fit(X, y).coef_).sum())") == 0
+        logs = hub.folder / "state" / "logs" / folder.name
+        assert len([*logs.glob("worker-*.log")]) == 1 and (logs / "scheduler.log").stat().st_size > 0
+        assert "PermissionError" in ann.run(f"try: os.listdir('{logs}')\nexcept OSError as error: print(repr(error))")
         ann.run("client.close(); cluster.shutdown()")
+        wait_until(lambda: not folder.exists())
+        assert logs.exists()
