@@ -242,6 +242,9 @@ def test_a_worker_and_the_client_are_killed_and_the_model_is_the_same(place: str
     began = time.monotonic()
     apply(fitted(kustomized(OVERLAYS / "small"), place, slow=True))
     eventually(lambda: blocks_done(place) > 10, 240, "a tenth of the blocks")
+    (scheduler,) = pods("dask.org/component=scheduler")
+    with urllib.request.urlopen(f"http://{scheduler['status']['podIP']}:8787/metrics", timeout=10) as page:
+        assert "nfs_dask_passes_total 1.0" in page.read().decode()
     (worker, *_) = pods("dask.org/component=worker")
     kubectl("delete", "pod", worker["metadata"]["name"], "--force", "--grace-period=0")
     killed = time.monotonic()
