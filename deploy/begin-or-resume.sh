@@ -24,7 +24,10 @@ waited() { # for a process of this shell; signals end a wait, but not the proces
 
 attempt=1
 while :; do
-  if nfs-dask status "$run" >/dev/null 2>&1; then
+  nfs-dask status "$run" >/dev/null 2>&1
+  unknown=$?
+  [ -z "$ended" ] || exit 143
+  if [ "$unknown" -eq 0 ]; then
     # What a run has written is its own: it may have ended between its model and its last word.
     "$@" --resume "$run" --overwrite &
   else

@@ -23,7 +23,7 @@ LEAST_CLIENT = GiB
 BESIDE_WORKER = 512 * MiB  # of its container: the process that watches it, and what ends before Kubernetes looks
 BESIDE_CLIENT = 768 * MiB  # of its container: Python, the libraries, and the connection to the scheduler
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
-_MOST_NAME = 38  # the operator makes longer ones of it, of which a service has 63 letters at most
+_MOST_NAME = 63 - len("-default-worker-0123456789")  # what the operator makes of it for workers
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def operator() -> Iterator[None]:
 
     crds = files("dask_kubernetes") / "operator/deployment/helm/dask-kubernetes-operator/crds"
     kubectl("apply", "-f", crds)
-    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    eventually(_established, 60, "the operator's resources")
     run = FOLDER / "run"
     (run / "kr8s_shim.py").write_text(SHIM)
     words = [sys.executable, "-W", "ignore", "-m", "kopf", "run", "--all-namespaces", "--standalone"]
@@ -130,6 +130,11 @@ def operator() -> Iterator[None]:
     inside = f"mount --bind {run}/resolv.conf /etc/resolv.conf && exec {' '.join(words)}"
     with _process(["unshare", "--mount", "sh", "-c", inside], "operator", KUBECONFIG=str(run / "kubeconfig")):
         yield
+
+
+def _established() -> bool:
+    conditions = [one.get("status", {}).get("conditions") or [] for one in found("crd")["items"]]
+    return all({"Established"} <= {c["type"] for c in told if c["status"] == "True"} for told in conditions)
 
 
 @contextmanager
