@@ -131,14 +131,14 @@ def drive(words: list[str], run: str, here: str | None, command: dict[str, str])
     if has_status(run) and read_status(run).state == "finished":
         return 0
     folder.delete(DRIVER)
-    how = "--resume" if is_run(run) else "--run"
+    how = ["--resume", run, "--overwrite"] if is_run(run) else ["--run", run]  # a model that is there is this run's own
     address = worker.scheduler.address
     plain = [] if address.startswith("tls://") or "--insecure" in words else ["--insecure"]  # as this worker does
     log = new_log(folder)
     told = {**command, "log": str(log)}
     with open(log, "ab") as out:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, *words, how, run, "--scheduler", address, *plain],
+            [sys.executable, "-c", _PROGRAM, *words, *how, "--scheduler", address, *plain],
             stdin=subprocess.PIPE,
             stdout=out,
             stderr=out,
