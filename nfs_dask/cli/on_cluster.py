@@ -124,7 +124,8 @@ def drive(words: list[str], run: str, here: str | None, command: dict[str, str])
 
     worker = distributed.get_worker()
     key = worker.get_current_task()
-    distributed.secede()  # type: ignore[no-untyped-call]  # it computes nothing itself: the thread is for the tasks of the pass
+    # It computes nothing itself: the thread is for the tasks of the pass.
+    distributed.secede()  # type: ignore[no-untyped-call]
     folder = Folder.of(run)
     _check_reach(folder, here, worker.address)
     _wait_for_last_driver(folder)
