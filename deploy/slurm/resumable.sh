@@ -6,15 +6,15 @@
 # USR1, which SLURM sends before the time limit, ends it as TERM does, with what was counted kept in RUN; then the job
 # is queued again. TERM (scancel, preemption) ends it too, and nothing more: SLURM itself requeues what it preempts.
 resumable() {
-    local run=$1 how=--resume waiting=yes fit
+    local run=$1 how=(--resume "$1" --overwrite) waiting=yes fit  # the model is the run's own, if it is there
     shift
     again= code=0
     case $(nfs-dask status "$run" --json 2> /dev/null) in
         *'"state": "finished"'*) echo "the run in $run has finished; name a new folder for a new one" && return ;;
         *'"state"'*) ;;
-        *) how=--run ;;
+        *) how=(--run "$run") ;;
     esac
-    "$@" "$how" "$run" &
+    "$@" "${how[@]}" &
     fit=$!
     trap 'again=yes waiting=yes; kill -TERM "$fit" || true' USR1
     trap 'waiting=yes; kill -TERM "$fit" || true' TERM

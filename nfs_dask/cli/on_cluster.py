@@ -124,21 +124,22 @@ def drive(words: list[str], run: str, here: str | None, command: dict[str, str])
 
     worker = distributed.get_worker()
     key = worker.get_current_task()
-    distributed.secede()  # type: ignore[no-untyped-call]  # it computes nothing itself: the thread is for the tasks of the pass
+    # It computes nothing itself: the thread is for the tasks of the pass.
+    distributed.secede()  # type: ignore[no-untyped-call]
     folder = Folder.of(run)
     _check_reach(folder, here, worker.address)
     _wait_for_last_driver(folder)
     if has_status(run) and read_status(run).state == "finished":
         return 0
     folder.delete(DRIVER)
-    how = "--resume" if is_run(run) else "--run"
+    how = ["--resume", run, "--overwrite"] if is_run(run) else ["--run", run]  # a model that is there is this run's own
     address = worker.scheduler.address
     plain = [] if address.startswith("tls://") or "--insecure" in words else ["--insecure"]  # as this worker does
     log = new_log(folder)
     told = {**command, "log": str(log)}
     with open(log, "ab") as out:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, *words, how, run, "--scheduler", address, *plain],
+            [sys.executable, "-c", _PROGRAM, *words, *how, "--scheduler", address, *plain],
             stdin=subprocess.PIPE,
             stdout=out,
             stderr=out,

@@ -18,6 +18,7 @@ from distributed import Client
 import nfs_dask as nfs
 from nfs_dask.cli.fit import submit_fit
 from nfs_dask.cli.on_cluster import submit_driver
+from nfs_dask.cluster.tls import make_certificates
 from nfs_dask.engine.driver import STOP, Command
 from nfs_dask.engine.run_status import RunStatus, read_status
 from tests.cli.test_long_runs import CODE, CORPUS, assert_same_model, in_mid_pass, names_of, wait_for
@@ -50,11 +51,14 @@ def scheduler(tmp_path: Path) -> Iterator[Scheduler]:
         yield found
 
 
-def told_by(scheduler: Scheduler, store: Path, folder: Path, *options: str) -> dict[str, Any]:
+def told_by(
+    scheduler: Scheduler, store: Path, folder: Path, *options: str, environment: dict[str, str] | None = None
+) -> dict[str, Any]:
     words = ["fit", str(store), "m", "-k", "20", "--no-cache", "--run", "run", "--scheduler", str(scheduler.file)]
     done = subprocess.run(
         [sys.executable, "-c", CODE, *words, "--detach", "--on-cluster", "--json", *options],
         cwd=folder,
+        env=environment,
         capture_output=True,
         text=True,
         timeout=100,
@@ -151,12 +155,39 @@ def test_secrets_and_places_that_workers_do_not_reach_are_refused(
     assert "--scheduler ADDRESS" in refused.stderr
 
 
+def test_its_certificates_are_those_of_the_worker(store: Path, tmp_path: Path, want: Any) -> None:
+    """The client's, and what else it has that is secret, stay with the client."""
+    certificates = tmp_path / "certificates"
+    make_certificates(certificates)
+    tls = {"REQUIRE_ENCRYPTION": "true", "TLS__CA_FILE": str(certificates / "ca.pem")}
+    for role in ("scheduler", "worker"):
+        tls |= {f"TLS__{role.upper()}__CERT": str(certificates / f"{role}.pem")}
+        tls |= {f"TLS__{role.upper()}__KEY": str(certificates / f"{role}-key.pem")}
+    there = slow_environment(tmp_path / "slow", 0.3)
+    (tmp_path / "cluster").mkdir()
+    encrypted = there | {f"DASK_DISTRIBUTED__COMM__{name}": value for name, value in tls.items()}
+    with scheduler_of_its_own(tmp_path / "cluster", encrypted, 2) as scheduler:
+        assert scheduler.address.startswith("tls://")
+        mine = ("--tls-ca", "ca.pem", "--tls-cert", "client.pem", "--tls-key", "client-key.pem")
+        mine = tuple(word if word.startswith("--") else str(certificates / word) for word in mine)
+        told_by(scheduler, store, tmp_path, *mine, environment=there | {"CANARY_SECRET": "canary-7e1f"})
+        driver, _ = driver_of(scheduler)
+        assert "client" not in " ".join(driver.cmdline()) and "canary" not in str(driver.environ())
+        assert ended(tmp_path / "run").state == "finished"
+    assert_same_model(nfs.load_model(tmp_path / "m"), want)
+
+
 def test_a_lost_scheduler_ends_a_fit_with_the_command_that_goes_on(
     scheduler: Scheduler, store: Path, tmp_path: Path, want: Any
 ) -> None:
     words = ["fit", str(store), "m", "-k", "20", "--no-cache", "--run", "run", "--scheduler", str(scheduler.file)]
     with subprocess.Popen(
-        [sys.executable, "-c", CODE, *words], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", CODE, *words],
+        cwd=tmp_path,
+        env=slow_environment(tmp_path / "slow", 0.8),  # its plan has batches of one block, too
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as client:
         in_mid_pass(tmp_path / "run", seconds=150)
         scheduler.process.send_signal(signal.SIGKILL)

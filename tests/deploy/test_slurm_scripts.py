@@ -74,8 +74,8 @@ def resumable(folder: Path, tenths: int) -> subprocess.Popen[str]:
     ("status", "called"),
     [
         (None, "fit s m --run run"),
-        ('{"type": "status", "state": "interrupted"}', "fit s m --resume run"),
-        ('{"type": "status", "state": "lost"}', "fit s m --resume run"),
+        ('{"type": "status", "state": "interrupted"}', "fit s m --resume run --overwrite"),
+        ('{"type": "status", "state": "lost"}', "fit s m --resume run --overwrite"),
         ('{"type": "status", "state": "finished"}', None),
     ],
 )
