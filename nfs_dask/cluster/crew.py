@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nfs_dask.cluster.finding import workers_of
+from nfs_dask.cluster.finding import adaptive_maximum, workers_of
 from nfs_dask.cluster.resources import some_names
 from nfs_dask.cluster.worker_sizes import Worker, name_of
 from nfs_dask.errors import PlanError
@@ -29,6 +29,7 @@ class Crew:
         self._looked = 0.0
         self._too_small: set[str] = set()
         self._had_room = False
+        self.adaptive = adaptive_maximum(client) is not None
         self.slots = 0
         self.allowed: list[str] | None = None  # None: all, and whoever joins
 

@@ -176,13 +176,14 @@ def memory_of_workers(client: Any, seconds: float) -> dict[str, tuple[int, int]]
 
 def planned_workers(client: Any, asked: int | None) -> int:
     """How many workers to plan for: as asked, else the maximum of an adaptive cluster, else those present."""
-    if asked is not None:
-        return asked
+    return asked or adaptive_maximum(client) or len(workers_of(client))
+
+
+def adaptive_maximum(client: Any) -> int | None:
+    """How far a cluster grows that is scaled by this process or by a gateway; None: it does not, or elsewhere."""
     adaptive = getattr(client.cluster, "_adaptive", None)
     maximum = gateway_maximum(client) if is_of_gateway(client) else getattr(adaptive, "maximum", None)
-    if isinstance(maximum, int) and 0 < maximum < 2**31:
-        return maximum
-    return len(workers_of(client))
+    return maximum if isinstance(maximum, int) and 0 < maximum < 2**31 else None
 
 
 def measure(client: Any, asked: int | None, places: Sequence[Folder], warming: Warming = COUNTING) -> Resources:

@@ -37,8 +37,9 @@ class Handout:
     """Works on their way to a cluster: iterate to carry them out, and be told of each that is finished, by its number.
 
     No work is an input of two others. What a work has taken in is forgotten, so that the cluster can let go of it.
-    ``slots`` are those planned for, which count where there are fewer: an adaptive cluster grows by what waits. For
-    each, ``each`` works are out at a time: one, or two where the next one is to be sent while the first one runs.
+    For each slot ``each`` works are out at a time: one, or two where the next one is to be sent while the first one
+    runs. Where there are fewer slots than planned for, or an adaptive cluster might think so, all are handed out at
+    once: such a cluster grows by what waits on its scheduler.
     """
 
     def __init__(self, client: Any, works: Sequence[Work], submit: Submit, crew: Crew, slots: int, each: int) -> None:
@@ -88,8 +89,15 @@ class Handout:
         if self._crew.allowed == []:  # those with room have left: wait for others
             return
         room = self._each * max(self._crew.slots, self._slots) - len(self._futures.keys() - self._finished)
+        if self._should_grow:
+            room = len(self._ready)
         for _ in range(min(room, len(self._ready))):
             self._start(self._ready.popleft())
+
+    @property
+    def _should_grow(self) -> bool:
+        few = self._crew.adaptive or self._crew.slots < self._slots
+        return few and self._each == 1 and self._crew.allowed is None
 
     def _start(self, number: int) -> None:
         work = self._works[number]

@@ -29,7 +29,7 @@ class Cluster:
             self.asked += 1
             return dict.fromkeys(self.memory, 2)
 
-        client = SimpleNamespace(nthreads=nthreads)
+        client = SimpleNamespace(nthreads=nthreads, cluster=None)
         return Crew(client, lambda limit, threads: not limit or limit >= threads * GiB, GiB)
 
 

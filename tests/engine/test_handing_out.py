@@ -35,7 +35,7 @@ class Promise:
 
 
 class Crew:
-    slots, allowed = 2, None
+    slots, allowed, adaptive = 2, None, False
 
     def look(self, *, again: bool = False) -> None:
         pass
@@ -69,7 +69,9 @@ def in_pairs() -> list[Work]:
     return [*leaves(4), Work(print, ("ab",), (0, 1)), Work(print, ("cd",), (2, 3)), Work(print, ("abcd",), (4, 5))]
 
 
-@pytest.mark.parametrize(("present", "planned", "each", "out"), [(2, 1, 1, 2), (2, 3, 1, 3), (1, 1, 2, 2)])
+@pytest.mark.parametrize(
+    ("present", "planned", "each", "out"), [(2, 1, 1, 2), (2, 2, 1, 2), (1, 1, 2, 2), (2, 3, 2, 6)]
+)
 def test_as_many_as_there_are_threads(present: int, planned: int, each: int, out: int) -> None:
     desk = Desk(leaves(6), planned, each)
     desk.crew.slots = present
@@ -79,8 +81,16 @@ def test_as_many_as_there_are_threads(present: int, planned: int, each: int, out
     assert next(desk.told)[0] == 1
     desk.sent[0].end()
     next(desk.told)
-    assert len(desk.sent) == out + 1  # another took the place of the first
-    assert len(desk.handout.futures) == out - 1
+    assert len(desk.sent) == min(out + 1, 6)  # another took the place of the first
+    assert len(desk.handout.futures) == len(desk.sent) - 2
+
+
+@pytest.mark.parametrize(("present", "adaptive"), [(1, False), (2, True)])
+def test_what_is_to_grow_gets_all_at_once(present: int, adaptive: bool) -> None:
+    desk = Desk(leaves(6))
+    desk.crew.slots, desk.crew.adaptive = present, adaptive
+    desk.handout._hand_out()
+    assert desk.names == list("abcdef")
 
 
 def test_all_are_told_once_and_then_forgotten() -> None:

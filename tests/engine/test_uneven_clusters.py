@@ -183,7 +183,7 @@ def test_who_leaves_costs_its_run(how: str, panels: int, with_run: bool, truth: 
 @pytest.mark.slow
 @BOTH
 def test_an_adaptive_cluster_grows_to_its_plan_and_shrinks_again(panels: int, truth: State, tmp_path: Path) -> None:
-    noted = Noted(CORPUS, tmp_path, 0.2)
+    noted = Noted(CORPUS, tmp_path, 0.15)
     with (
         LocalCluster(n_workers=0, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None) as local,
         Client(local) as client,
