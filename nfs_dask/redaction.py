@@ -7,6 +7,7 @@ given as it was said.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from collections.abc import Iterable
@@ -15,11 +16,10 @@ from typing import Any
 
 HIDDEN = "***"
 
-# Each begins where a word begins, and nowhere within: texts without end are read once.
-_USER = re.compile(r"(?P<before>(?<![\w+.-])[a-zA-Z][\w+.-]*://)(?P<secret>[^\s/'\"]+@)")  # s3://key:secret@bucket
-_QUERY = re.compile(  # https://host/x?sig=abc, without what ends a sentence
-    r"(?P<before>(?<![\w+.-])[a-zA-Z][\w+.-]*://[^\s?'\"]+)(?P<secret>\?[^\s'\"#]*[^\s'\"#:;,.)])"
-)
+# Each begins where a word begins, and nowhere within, and takes in what belongs to it: texts without end are read once.
+_URL = re.compile(r"(?<![\w+.-])[\w+.-]+://[^\s'\"]*")
+_USER = re.compile(r"(?<=://)[^/]+@")  # of what stands before a query: s3://key:secret@bucket
+_ENDS = ":;,.)]}>"  # of sentences and lists, and not of a query
 _VALUE = re.compile(
     r"""(?P<said>(?<![\w-])(?P<name>[\w-]+)['"]?\s{0,9}[=:]\s{0,9})"""
     r"""(?:(?:Bearer|Basic)\s+)?(?:'[^']*'|"[^"]*"|[^\s,;&)}\]'"]+)"""
@@ -40,14 +40,20 @@ def redacted(text: str, *places: str) -> str:
     """
     for secret, shown in secrets_of(places).items():
         text = text.replace(secret, shown)
-    text = _USER.sub(rf"\g<before>{HIDDEN}@", text)
-    text = _QUERY.sub(rf"\g<before>?{HIDDEN}", text)
+    text = _URL.sub(lambda url: _rewritten(url[0], f"{HIDDEN}@", f"?{HIDDEN}"), text)
     text = _VALUE.sub(_without_value, text)
     return _KEY_ID.sub(HIDDEN, text)
 
 
 def _without_value(found: re.Match[str]) -> str:
     return f"{found['said']}{HIDDEN}" if _SECRET.search(found["name"]) else found[0]
+
+
+def _rewritten(url: str, user: str, query: str) -> str:
+    """A URL with something else in the place of its users, there may be one in another, and of its query."""
+    before, asked, rest = url.partition("?")
+    secret = rest.rstrip(_ENDS)
+    return _USER.sub(user, before) + (query + rest[len(secret) :] if secret else asked + rest)
 
 
 def secrets_of(places: Iterable[str]) -> dict[str, str]:
@@ -57,9 +63,10 @@ def secrets_of(places: Iterable[str]) -> dict[str, str]:
     {'me:pass@': '***@'}
     """
     found: dict[str, str] = {}
-    for place in places:
-        found |= {user["secret"]: f"{HIDDEN}@" for user in _USER.finditer(place)}
-        found |= {query["secret"]: f"?{HIDDEN}" for query in _QUERY.finditer(place)}
+    for url in itertools.chain.from_iterable(_URL.findall(place) for place in places):
+        before, _, query = url.partition("?")
+        found |= dict.fromkeys(_USER.findall(before), f"{HIDDEN}@")
+        found |= {f"?{query}": f"?{HIDDEN}"} if query else {}
     return found
 
 
@@ -69,7 +76,7 @@ def without_secrets(place: str) -> str:
     >>> without_secrets("https://me:pass@host/mail.zarr?token=abc")
     'https://host/mail.zarr'
     """
-    return _QUERY.sub(r"\g<before>", _USER.sub(r"\g<before>", place))
+    return _URL.sub(lambda url: _rewritten(url[0], "", ""), place)
 
 
 class HidingSecrets(logging.Filter):

@@ -144,6 +144,7 @@ def test_no_command_is_forgotten() -> None:
         pytest.param(in_query, ("--json",), marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.timeout(300)  # where nothing has been compiled before
 @pytest.mark.usefixtures("planted")
 def test_no_command_gives_a_secret_away(place: Place, options: Words, caplog: pytest.LogCaptureFixture) -> None:
     codes, leaks = swept(successes(place), options)
