@@ -6,7 +6,7 @@ root=$(cd "$(dirname "$0")/../../.." && pwd)
 buildah() { command buildah --storage-driver overlay --root "$out/storage" --runroot "$out/storage-run" "$@"; }
 name=docker.io/library/nfs-dask:latest
 # The certificates are for machines whose way to PyPI has an authority of its own.
-buildah bud -q --isolation chroot --pull-never --volume /etc/ssl/certs:/etc/ssl/certs:ro \
+buildah bud -q --layers --isolation chroot --pull-never --volume /etc/ssl/certs:/etc/ssl/certs:ro \
   -f "$root/deploy/Dockerfile" -t $name "$root" > /dev/null
 rm -f "$out/images/nfs-dask.tar"
 buildah push -q $name "docker-archive:$out/images/nfs-dask.tar:$name"
