@@ -95,8 +95,8 @@ def assert_clean(project: Path) -> None:
     """Of what jobs had on the disk of the node, and of certificates, nothing is left."""
     mine = {script.name for script in SCRIPTS.iterdir()} | {"m", "run", "slow", "urgent.sh", "logs", "own.zarr"}
     left = {path.name for path in project.iterdir() if path.suffix != ".log"} - mine
-    if "dask-scratch-space" in left and not [*project.glob("dask-scratch-space/*")]:
-        left.remove("dask-scratch-space")  # which Dask leaves in the temporary folder, empty
+    if "dask-scratch-space" in left and not [*project.glob("dask-scratch-space/*/")]:
+        left.remove("dask-scratch-space")  # which Dask leaves in the temporary folder, with two empty locks
     assert not left, left
 
 
@@ -185,7 +185,7 @@ def running_workers(slurm: Slurm, name: str) -> list[str]:
 
 def test_a_scheduler_is_a_job_and_each_worker_another(slurm: Slurm, project: Path, store: Path, want: Any) -> None:
     """A worker is cancelled in mid-pass, the others retire before their time and come back; all of it with TLS."""
-    there = environment(project, 0.5) | {"LIFETIME": "25s", "LIFETIME_STAGGER": "2s"}
+    there = environment(project, 1.0) | {"LIFETIME": "60s", "LIFETIME_STAGGER": "5s"}
     words = ("--mem=2G", "driver.sbatch", store, "m", "run", 3, "-k", 20, "--no-cache")
     driver = slurm.submit(*words, environment=there, cwd=project)
     workers = slurm.submit("--array=1-3", "--mem=2G", "workers.sbatch", "run", environment=there, cwd=project)
@@ -195,7 +195,7 @@ def test_a_scheduler_is_a_job_and_each_worker_another(slurm: Slurm, project: Pat
     assert stat.S_IMODE((project / "run.cluster").stat().st_mode) == 0o700
     assert not (project / "run.cluster" / "ca-key.pem").exists()
     slurm("scancel", f"{workers}_1")
-    again = wait_for(lambda: in_queue(slurm), 90, "no worker has retired and is queued again")
+    again = wait_for(lambda: in_queue(slurm), 150, "no worker has retired and is queued again")
     assert f"{workers}_1" not in again, "who was cancelled does not come back"
     assert slurm.state(driver) == "RUNNING" and not (project / "m").exists()
     environment(project, 0.02)
