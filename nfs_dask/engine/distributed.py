@@ -11,7 +11,7 @@ import logging
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -132,9 +132,10 @@ class ClusterExecutor:
         self._futures, self._handouts = [], []
         unfinished = not all(future.done() for future in futures)
         if futures and self._client.status == "running":
-            self._client.cancel(futures, force=True)
-            if unfinished:
-                self._client.run(until_stopped, STOP_SECONDS, on_error="ignore")
+            with suppress(OSError):  # a scheduler that cannot be reached has been told of already, or nothing needs it
+                self._client.cancel(futures, force=True)
+                if unfinished:
+                    self._client.run(until_stopped, STOP_SECONDS, on_error="ignore")
 
     def resources(
         self,
