@@ -45,7 +45,7 @@ class NoRoomError(NfsDaskError, OSError):
     exit_code = 3
 
     def __str__(self) -> str:
-        return f"{self.strerror}: '{self.filename}'; make room there, and go on with the same command or call"
+        return f"{self.strerror}: '{self.filename}'; make room there, and try again"
 
 
 class PlanError(NfsDaskError, ValueError):

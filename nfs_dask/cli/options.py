@@ -174,6 +174,8 @@ class ClusterOptions:
         if self.scheduler is None:
             yield None
             return
+        import distributed  # noqa: F401 - which sets up its logging, and would do so after what follows
+
         from nfs_dask.cluster.finding import connect
 
         warnings.filterwarnings("ignore", "Mismatched versions found")  # the doctor says which of them matter

@@ -11,7 +11,7 @@ import logging
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -40,6 +40,7 @@ logger = logging.getLogger("nfs_dask")
 RETRIES = 3  # of a task that raised something unforeseen
 SMALL_JOB = 16 << 10  # bytes
 ANSWER_SECONDS = 5.0  # that a scheduler has to tell of its workers
+UNREACHED = "Timed out trying to connect"  # begins what Dask says of a scheduler that its host does not get to
 STOP_SECONDS = 10.0  # that running tasks are waited for when they were cancelled
 
 
@@ -131,9 +132,10 @@ class ClusterExecutor:
         self._futures, self._handouts = [], []
         unfinished = not all(future.done() for future in futures)
         if futures and self._client.status == "running":
-            self._client.cancel(futures, force=True)
-            if unfinished:
-                self._client.run(until_stopped, STOP_SECONDS, on_error="ignore")
+            with suppress(OSError):  # a scheduler that cannot be reached has been told of already, or nothing needs it
+                self._client.cancel(futures, force=True)
+                if unfinished:
+                    self._client.run(until_stopped, STOP_SECONDS, on_error="ignore")
 
     def resources(
         self,
@@ -327,7 +329,8 @@ class ClusterExecutor:
                 f"workers died {error.allowed_failures + 1} times while they ran one task ({error.task}); most often "
                 "they were out of memory, see their logs. Give them more memory, or fewer threads"
             )
-        if isinstance(error, (CancelledError, CommClosedError)) or self._client.status != "running":
+        lost = isinstance(error, (CancelledError, CommClosedError)) or str(error).startswith(UNREACHED)
+        if lost or self._client.status != "running":
             return ClusterError(
                 "the cluster or its client was closed, or the scheduler is gone or has cancelled the work before it "
                 f"was done ({error}); keep the cluster until then, and begin again"

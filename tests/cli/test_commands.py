@@ -172,7 +172,11 @@ def test_a_full_disk_is_3_and_leaves_nothing(tmp_path, matrix, full_disk):
     with full_disk(500):
         result = run("ingest", tmp_path / "x.npz", tmp_path / "x.zarr")
     assert result.exit_code == 3
-    assert str(tmp_path) in result.stderr and result.stderr.endswith(": File too large\n")
+    assert (
+        str(tmp_path) in result.stderr
+        and "Error: File too large: '" in result.stderr
+        and result.stderr.endswith("; make room there, and try again\n")
+    )
     assert os.listdir(tmp_path) == ["x.npz"]
 
 

@@ -59,7 +59,7 @@ class Running:
     def pid(self) -> int:
         return self.process.pid
 
-    def end(self, seconds: float = 150) -> Ended:
+    def end(self, seconds: float = 300) -> Ended:
         """Wait until it has ended by itself."""
         try:
             code = self.process.wait(seconds)
@@ -84,7 +84,7 @@ class Done:
 
     ended: Ended
 
-    def end(self, seconds: float = 150) -> Ended:
+    def end(self, seconds: float = 300) -> Ended:
         return self.ended
 
 

@@ -138,13 +138,13 @@ def carry_out(fault: Fault, folder: Path, undisturbed: Undisturbed) -> Outcome:
     return Outcome(fault, taken, seconds, read - undisturbed.n_blocks if read else None, verdict)
 
 
-def succeeded(running: Running | Done, seconds: float = 150) -> Ended:
+def succeeded(running: Running | Done, seconds: float = 300) -> Ended:
     ended = running.end(seconds)
     assert ended.code == 0, ended
     return ended
 
 
-def refused(running: Running | Done, code: int, *words: str, seconds: float = 150) -> Ended:
+def refused(running: Running | Done, code: int, *words: str, seconds: float = 300) -> Ended:
     """It ended with an exit code, words about why, and no traceback."""
     ended = running.end(seconds)
     assert ended.code == code and "Traceback" not in ended.said, ended

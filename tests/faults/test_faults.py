@@ -44,7 +44,7 @@ def test_in_one_process(fault: Fault, tmp_path: Path, undisturbed_here: Undistur
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("fault", ROWS, ids=lambda fault: fault.id)
 def test_with_real_processes(fault: Fault, tmp_path: Path, undisturbed: Undisturbed) -> None:
     if missing := fault.missing():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfs_dask.errors import StoreError
+from nfs_dask.errors import NoRoomError, StoreError
 from nfs_dask.files.sealed import sealed
 from nfs_dask.models.model import Evidence, Model
 from nfs_dask.models.naive_bayes import NaiveBayesModel
@@ -233,3 +233,13 @@ def test_an_altered_array_is_named(tmp_path: Path) -> None:
     place.write_bytes(content)
     with pytest.raises(StoreError, match=r"present is damaged"):
         read_model(tmp_path / "m")
+
+
+def test_a_model_that_there_is_no_room_for_leaves_nothing(tmp_path: Path, full_disk: Any) -> None:
+    with full_disk(100), pytest.raises(NoRoomError, match=r"File too large: '.*model.*'; make room there"):
+        save_model(MODEL, {}, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "model").mkdir()
+    with full_disk(100), pytest.raises(NoRoomError):
+        save_model(MODEL, {}, tmp_path / "model")
+    assert not list((tmp_path / "model").iterdir()), "the folder was there before"
