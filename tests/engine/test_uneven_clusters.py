@@ -68,7 +68,7 @@ def meanwhile(noted: Noted, blocks: int, act: Callable[[], object]) -> Iterator[
 # Too small
 
 
-@BOTH
+@ONE_QUICKLY
 def test_a_worker_that_is_too_small_is_left_out_by_name(
     panels: int, truth: State, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -143,12 +143,12 @@ def test_who_joins_in_the_middle_gets_work(panels: int, truth: State, tmp_path: 
     assert noted.again() == 0
 
 
-@BOTH
+@ONE_QUICKLY
 def test_a_slow_worker_does_little_and_holds_nobody(panels: int, truth: State, tmp_path: Path) -> None:
-    noted = Noted(CORPUS, tmp_path, 0.005, {"slow": 0.04})
+    noted = Noted(CORPUS, tmp_path, 0.01, {"slow": 0.15})
     with cluster_of(a=LARGE, b=LARGE, slow=LARGE):
         assert_same(DaskEngine(panels=panels).reduce(COUNTS, noted).state, truth, exact=True)
-    assert 8 <= noted.readers()["slow"] <= 40  # alike they would read 80 each
+    assert 1 <= noted.readers()["slow"] <= 50  # alike they would read 80 each
     assert noted.again() == 0
 
 
