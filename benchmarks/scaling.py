@@ -1,7 +1,8 @@
-"""Scaling, measured on hosts that share this machine and modelled beyond it. Needs root; takes about seven minutes.
+"""Scaling, measured on hosts that share this machine and modelled beyond it. Needs root; takes about eight minutes.
 
     python benchmarks/scaling.py --data DIR      measures, fits, and rewrites costs and tables
-    python benchmarks/scaling.py --parts         fits, and rewrites costs and tables, from what was measured last
+    python benchmarks/scaling.py --parts far     measures this part again, and does the same
+    python benchmarks/scaling.py --parts         measures nothing, and does the same
 
 Hosts are network namespaces on links of 1 and 10 Gbit/s (`hosts.py`); 2 to 16 workers read stores on a disk that they
 share (`watched.py`). Small passes of 2 and 4 workers, over links of 1 Gbit/s and without a limit, are what the model is
@@ -52,7 +53,7 @@ PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
     "passes": lambda data: _passes(data),
     "far": lambda data: _far(data),
     "solved": lambda data: _solved(data),
-    "scheduler": lambda _: scheduler_cost.measure([16, 64, 256], [10_000, 100_000, 1_000_000], [3_000, 10_000]),
+    "scheduler": lambda _: scheduler_cost.measure([16, 64, 256], [10_000, 1_000_000], [1_000, 4_000]),
 }
 
 
