@@ -59,16 +59,18 @@ class Hosts:
             for ends in (["-n", PREFIX + name, "qdisc"], "eth0"), (["qdisc"], f"v-{name}"):
                 _shape(*ends, gbit)
 
-    def stop(self, label: str) -> None:
-        """End a process; the hard way where it takes too long."""
-        process = self.processes.pop(label)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    def stop(self) -> None:
+        """End all processes; the hard way those that take too long."""
+        deadline = time.monotonic() + 5
+        for process in self.processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+        for process in self.processes.values():
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def _rclone() -> str:
@@ -105,8 +107,7 @@ def hosts(names: Sequence[str], log: Path) -> Iterator[Hosts]:
         _make(made)
         yield made
     finally:
-        for label in reversed(list(made.processes)):
-            made.stop(label)
+        made.stop()
         _remove(names)
         signal.signal(signal.SIGTERM, before)
 

@@ -1,7 +1,8 @@
-"""Scaling, measured on hosts that share this machine and modelled beyond it. Needs root; takes about seven minutes.
+"""Scaling, measured on hosts that share this machine and modelled beyond it. Needs root; takes about eight minutes.
 
     python benchmarks/scaling.py --data DIR      measures, fits, and rewrites costs and tables
-    python benchmarks/scaling.py --parts         fits, and rewrites costs and tables, from what was measured last
+    python benchmarks/scaling.py --parts far     measures this part again, and does the same
+    python benchmarks/scaling.py --parts         measures nothing, and does the same
 
 Hosts are network namespaces on links of 1 and 10 Gbit/s (`hosts.py`); 2 to 16 workers read stores on a disk that they
 share (`watched.py`). Small passes of 2 and 4 workers, over links of 1 Gbit/s and without a limit, are what the model is
@@ -52,7 +53,7 @@ PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
     "passes": lambda data: _passes(data),
     "far": lambda data: _far(data),
     "solved": lambda data: _solved(data),
-    "scheduler": lambda _: scheduler_cost.measure([16, 64, 256], [10_000, 100_000, 1_000_000], [3_000, 10_000]),
+    "scheduler": lambda _: scheduler_cost.measure([16, 64, 256], [10_000, 1_000_000], [1_000, 4_000]),
 }
 
 
@@ -131,7 +132,7 @@ def fitted_to(rows: Iterable[Row]) -> list[Row]:
 
 def costs_of(found: Row) -> Costs:
     """One scheduler and one client by their processor time, the rest by the seconds of small passes."""
-    many = [row for row in found["scheduler"] if not row["shipped"] and row["workers"] < 256]
+    many = [row for row in found["scheduler"] if row["workers"] < 256 and row["tasks"] < 2000]
     units = [{"start": 1.0, "task": row["tasks"], "worker": row["workers"]} for row in many]
     busy = [row["scheduler"] + row["client"] for row in many]
     prices = least_squares([(s, s, u) for s, u in zip(busy, units, strict=True)], ["start", "task", "worker"])
@@ -256,13 +257,13 @@ def solved_table(found: Row, costs: Costs) -> str:
         error = f"{100 * (predicted / row['solve'] - 1):+.0f} %"
         return [f"{row['n_features']:,}", f"{predicted:.2f}", f"{row['solve']:.2f}", error]
 
-    rows = [row for row in found["solved"] if row["case"].endswith("large")]
+    rows = [row for row in found["solved"] if row["n_features"] == 10**8 and row["case"].endswith("large")]
     return table(["features", "by the model, s", "measured, s", "error"], map(line, rows))
 
 
 def costs_table(found: Row, costs: Costs) -> str:
     lines = ([name, TERMS[name].counts, f"{s:.3g} s"] for name, s in costs.seconds.items())
-    return table(["term", "counts", "a unit costs"], lines)
+    return f"Known from: {costs.command}; {costs.machine}.\n\n" + table(["term", "counts", "a unit costs"], lines)
 
 
 def forecast_table(found: Row, costs: Costs) -> str:
@@ -290,24 +291,26 @@ def forecast_table(found: Row, costs: Costs) -> str:
     return table(head.split("|"), (line(*way) for way in ways))
 
 
-TABLES: dict[str, Callable[[Row, Costs], str]] = {
-    "measured": measured_table,
-    "predicted": predicted_table,
-    "far": far_table,
-    "scheduler": scheduler_table,
-    "solved": solved_table,
-    "costs": costs_table,
-    "forecast": forecast_table,
+TABLES: dict[str, tuple[Callable[[Row, Costs], str], str | None]] = {  # and the part that is shown, if any
+    "measured": (measured_table, "passes"),
+    "predicted": (predicted_table, "passes"),
+    "far": (far_table, "far"),
+    "scheduler": (scheduler_table, "scheduler"),
+    "solved": (solved_table, "solved"),
+    "costs": (costs_table, None),
+    "forecast": (forecast_table, None),
 }
+MISSING = "Not measured yet; the command writes it here."
 
 
 def rewrite(page: str, found: Row, costs: Costs) -> str:
     """The page with each table between its two comments made anew."""
-    for name, make in TABLES.items():
+    for name, (make, part) in TABLES.items():
+        content = make(found, costs) if part is None or part in found else MISSING
         begin, end = f"<!-- {name}: made by {COMMAND} -->\n", f"<!-- end of {name} -->"
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
-        page = f"{before}{begin}\n{make(found, costs)}\n\n{end}{after}"
+        page = f"{before}{begin}\n{content}\n\n{end}{after}"
     return page
 
 
@@ -317,11 +320,13 @@ def main() -> None:
     parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=list(PARTS), help="to measure; none: tables")
     options = parser.parse_args()
     measure(options.data.resolve(), options.parts)
-    found = json.loads(RESULTS.read_text()) | {"store": str(options.data / "100m-large.zarr")}
-    costs = costs_of(found)
-    costs.save(COSTS)
-    PAGE.write_text(rewrite(PAGE.read_text(), found, costs))
-    print(predicted_table(found, costs))
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if {"passes", "solved", "scheduler"} <= found.keys():
+        costs_of(found).save(COSTS)
+    found["store"] = str(options.data / "100m-large.zarr")
+    PAGE.write_text(rewrite(PAGE.read_text(), found, Costs.load(COSTS)))
+    parts = [part for part in PARTS if part in found]
+    print(f"{PAGE.name} is written from {', '.join(parts) or 'costs alone'}")
 
 
 if __name__ == "__main__":

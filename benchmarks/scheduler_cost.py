@@ -141,8 +141,8 @@ def measure(workers: list[int], blocks: list[int], shipped: list[int]) -> Iterat
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", nargs="+", type=int, default=[16, 64, 256])
-    parser.add_argument("--blocks", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--shipped", nargs="*", type=int, default=[3_000, 10_000])
+    parser.add_argument("--blocks", nargs="+", type=int, default=[10_000, 1_000_000])
+    parser.add_argument("--shipped", nargs="*", type=int, default=[1_000, 4_000])
     parser.add_argument("--scheduler", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -116,6 +116,15 @@ def _only(allowed: list[str] | None) -> dict[str, Any]:
     return {} if allowed is None else {"workers": allowed, "allow_other_workers": True}
 
 
+def _lazy_about(function: Callable[..., Any], *about: Any) -> Callable[..., Any]:
+    """A lazy function of what follows. Dask would look for lazy values in all runs of a job, for each task again."""
+    from distributed import Future
+
+    if any(isinstance(one, Future) for one in about):
+        return partial(_lazy(function), *about)
+    return _lazy(partial(function, *about))
+
+
 class ClusterExecutor:
     """Submits the tasks of one pass, and takes back whatever is unfinished when the pass ends."""
 
@@ -200,7 +209,7 @@ class ClusterExecutor:
             fan_in = job.plan.fan_in
             if source.delayed is not None:
                 runs = self._lazy_runs(fold_run, shared, source)
-                root = merge_tree(runs, fan_in, partial(_lazy(merge_task), shared))
+                root = merge_tree(runs, fan_in, _lazy_about(merge_task, shared))
                 return cast(Fold, self._collect(self._compute([root], crew))[0])
             works = self._runs(fold_run, shared, job, source)
 
@@ -229,8 +238,8 @@ class ClusterExecutor:
 
     def _lazy_runs(self, function: Callable[..., Fold], shared: Any, source: Source) -> list[Any]:
         """A lazy task for each block that is a Dask task."""
-        task = _lazy(run_task)
-        return [task(function, shared, (run,), self._topic, block) for run, block in enumerate(source.delayed or ())]
+        task = _lazy_about(run_task, function, shared)
+        return [task((run,), self._topic, block) for run, block in enumerate(source.delayed or ())]
 
     def _results(self, works: list[Work], job: Job, crew: Crew, only: int | None = None) -> list[Any]:
         """Results of works in their order, or of one of them; or the first error."""
