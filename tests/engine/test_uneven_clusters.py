@@ -202,10 +202,10 @@ def test_an_adaptive_cluster_grows_to_its_plan_and_shrinks_again(panels: int, tr
 
 @pytest.mark.slow
 @BOTH
-def test_workers_that_live_for_seconds(panels: int, truth: State, tmp_path: Path) -> None:
+def test_workers_with_a_lifetime(panels: int, truth: State, tmp_path: Path) -> None:
     """As ``dask worker --lifetime`` on nodes that are to go: each is followed by another."""
-    noted = Noted(CORPUS, tmp_path, 0.05)
-    options = {"host": "127.0.0.1", "nthreads": 1, "memory_limit": "1GiB", "lifetime": "5s", "lifetime_stagger": "2s"}
+    noted = Noted(CORPUS, tmp_path, 0.25)
+    options = {"host": "127.0.0.1", "nthreads": 1, "memory_limit": "1GiB", "lifetime": "25s", "lifetime_stagger": "5s"}
     spec = {"cls": Nanny, "options": {**options, "lifetime_restart": True}}
     scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": None, "dashboard": False}}
     with SpecCluster({"a": spec, "b": spec}, scheduler=scheduler) as local, Client(local) as client:
