@@ -121,7 +121,7 @@ def test_links_on_the_site_are_those_of_github_seen_from_its_pages(extension):
     on_the_site = extension("links").on_the_site
     readme, texts, index = ROOT / "README.md", DOCS / "texts.md", DOCS / "index.md"
     said = "[a](docs/texts.md#regions) [b](deploy/README.md) [c](CITATION.cff) [d](deploy) `x[0](k)` [e](none.md)"
-    changed = "[a](texts.md#regions) [b](kubernetes.md) [c](../CITATION.cff) [d](kubernetes.md) `x[0](k)` [e](none.md)"
+    changed = "[a](texts.md#regions) [b](deploying.md) [c](../CITATION.cff) [d](deploying.md) `x[0](k)` [e](none.md)"
     assert on_the_site(said, readme, index) == changed
     assert on_the_site("[a](../README.md#references) [b](../nfs_dask)", texts, texts) == "[a](index.md#references) b"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -174,12 +173,10 @@ class ClusterOptions:
         if self.scheduler is None:
             yield None
             return
-        import distributed  # noqa: F401 - which sets up its logging, and would do so after what follows
-
-        from nfs_dask.cluster.finding import connect
+        from nfs_dask.cluster.finding import connect, leave_telling_to_us
 
         warnings.filterwarnings("ignore", "Mismatched versions found")  # the doctor says which of them matter
-        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost scheduler is told in our words
+        leave_telling_to_us()
         tls = (self.tls_ca, self.tls_cert, self.tls_key)
         with connect(self.scheduler, *tls, insecure=self.insecure) as client:
             yield client

@@ -129,6 +129,13 @@ def _check_certificates(address: str, security: Any) -> None:
         )
 
 
+def leave_telling_to_us() -> None:
+    """Let Dask's client log nothing of a scheduler that is lost: a command tells it in words of its own."""
+    import distributed  # noqa: F401 - which sets up its logging, and would do so after what follows
+
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+
+
 def current_client() -> Any | None:
     """The client the user has made, if any."""
     import distributed
