@@ -112,7 +112,8 @@ def test_a_plan_for_larger_workers_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     with cluster_of(a=LARGE):
         made = DaskEngine(run=str(tmp_path / "run")).plan(COUNTS, source)
-    large = replace(made, task_nbytes={"fold a run": 10 << 30}, resources=replace(made.resources, spool=engine.run))
+    known = replace(made.resources, spool=engine.run, warm=200 << 20)  # not what the process of these tests takes
+    large = replace(made, task_nbytes={"fold a run": 10 << 30}, resources=known)
     with (
         cluster_of(tiny=SMALL),
         pytest.MonkeyPatch.context() as patch,
