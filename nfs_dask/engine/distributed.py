@@ -172,7 +172,7 @@ class ClusterExecutor:
             crew = self._crew(job)
             shared = self._share(job, crew)
             works = [Work(run_task, (function, shared, args, self._topic)) for args in arguments]
-            return self._results(works, job, crew)
+            return self._results(works, job, crew, short=True)
 
     def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         with self._watched(len(items), label_of(function), "tasks") as progress, self._all_or_none():
@@ -241,11 +241,17 @@ class ClusterExecutor:
         task = _lazy_about(run_task, function, shared)
         return [task((run,), self._topic, block) for run, block in enumerate(source.delayed or ())]
 
-    def _results(self, works: list[Work], job: Job, crew: Crew, only: int | None = None) -> list[Any]:
-        """Results of works in their order, or of one of them; or the first error."""
+    def _results(
+        self, works: list[Work], job: Job, crew: Crew, *, short: bool = False, only: int | None = None
+    ) -> list[Any]:
+        """Results of works in their order, or of one of them; or the first error.
+
+        What is short, or has to be sent from here, waits where it will run.
+        """
         results: dict[int, Any] = {}
-        each = 1 if job.source is not None else 2  # blocks are sent ahead
-        handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots, each)
+        sends = job.source is None
+        each = 2 if short or sends else 1
+        handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots, each, sends)
         self._handouts.append(handout)
         try:
             for number, future in handout:

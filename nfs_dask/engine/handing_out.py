@@ -37,18 +37,21 @@ class Handout:
     """Works on their way to a cluster: iterate to carry them out, and be told of each that is finished, by its number.
 
     No work is an input of two others. What a work has taken in is forgotten, so that the cluster can let go of it.
-    For each slot ``each`` works are out at a time: one, or two where the next one is to be sent while the first one
-    runs. Where there are fewer slots than planned for, or an adaptive cluster might think so, all are handed out at
-    once: such a cluster grows by what waits on its scheduler.
+    For each slot ``each`` works are out at a time: one, or two where the next one is to be there when the first one
+    ends. Where there are fewer slots than planned for, or an adaptive cluster might think so, all are handed out at
+    once: such a cluster grows by what waits on its scheduler. Not if the client ``sends`` what they are about, though.
     """
 
-    def __init__(self, client: Any, works: Sequence[Work], submit: Submit, crew: Crew, slots: int, each: int) -> None:
+    def __init__(
+        self, client: Any, works: Sequence[Work], submit: Submit, crew: Crew, slots: int, each: int, sends: bool
+    ) -> None:
         self._client = client
         self._works = works
         self._submit = submit
         self._crew = crew
         self._slots = slots
         self._each = each
+        self._sends = sends
         self._ready = deque(number for number, work in enumerate(works) if not work.inputs)
         self._parents = {child: number for number, work in enumerate(works) for child in work.inputs}
         self._made: dict[int, tuple[Any, ...]] = {}  # arguments of works that are under way
@@ -75,6 +78,7 @@ class Handout:
             if future.status != "finished":
                 future.result()  # raises what went wrong
             self._finish(number)
+            self._hand_out()  # before the result is looked at, which takes a message or two
             yield number, future
 
     def _was_refused(self, number: int, future: Any) -> bool:
@@ -97,7 +101,7 @@ class Handout:
     @property
     def _should_grow(self) -> bool:
         few = self._crew.adaptive or self._crew.slots < self._slots
-        return few and self._each == 1 and self._crew.allowed is None
+        return few and not self._sends and self._crew.allowed is None
 
     def _start(self, number: int) -> None:
         work = self._works[number]
