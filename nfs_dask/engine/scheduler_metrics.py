@@ -10,6 +10,7 @@ import functools
 import logging
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakSet
 
 from distributed import SchedulerPlugin
 
@@ -80,8 +81,14 @@ def _counters() -> Mapping[str, Any]:
     return {name: prometheus_client.Counter(f"nfs_dask_{name}", text) for name, text in COUNTERS.items()}
 
 
+_asked: WeakSet[Any] = WeakSet()  # clients whose schedulers were asked to count: it takes a message or two
+
+
 def count_on_scheduler(client: Any) -> None:
     """Have the scheduler of a client count, unless it does; a scheduler that takes no plugins does without."""
+    if client in _asked:
+        return
+    _asked.add(client)
     try:
         client.register_plugin(PassMetrics(), name=NAME)
     except Exception as error:  # noqa: BLE001 - whatever a scheduler has against it, passes need none of this
