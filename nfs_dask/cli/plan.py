@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nfs_dask.cluster.manifests import FitJob
+    from nfs_dask.dataset import Dataset
     from nfs_dask.engine.plan import Plan
     from nfs_dask.engine.schedule import Schedule
 
@@ -81,31 +82,38 @@ def plan(
     if job.kubernetes:
         foretelling.check_absent("--kubernetes")
         check_job(method, (store, str(job.model), str(job.run)), cluster)
-    from nfs_dask import dataset as data
+    from nfs_dask.dataset import open_dataset
 
-    dataset = data.open_dataset(store, labels=label_column, where=where)
+    dataset = open_dataset(store, labels=label_column, where=where)
     if foretelling.calibrate is not None:
-        costs = foretelling.measure(cluster, dataset)
-        answer(costs.to_json(), lambda console: show_costs(costs, foretelling.calibrate, console))
-        return
-    what = dataset.class_counts() if estimator is None else estimator
-    if job.kubernetes:
-        needed = plan_of_job(dataset, estimator, cluster)
-        needed.check()
+        _calibrate(dataset, cluster, foretelling)
+    elif job.kubernetes:
         words = fit_words(method, parameters, label_column, where)
-        _answer_manifest(needed, job_of(needed, store, words, cluster, job))
-        return
-    there, dataset = dataset, foretelling.data(dataset)
-    if not foretelling.wanted and cluster.starts_workers(dataset.source):
-        say("starting workers, to see how much memory they have; no document is read")
-    with foretelling.engine(cluster, dataset.source) as engine:
-        plan = data.plan(dataset, what, engine)
-    with warnings.catch_warnings(action="ignore", category=DataWarning):  # that all are kept has been said
-        chosen = None if estimator is None else estimator.n_selected(dataset)
-        statistic = dataset.class_counts() if estimator is None else estimator.statistic(dataset)
-    beside = dataset.statistics
-    found = beside is not None and statistic is not None and beside.find(statistic) is not None
-    values = {**plan.to_json(), "method": method, "k": chosen, "kept": found}
+        _plan_job(dataset, estimator, store, words, cluster, job)
+    else:
+        _plan_fit(dataset, method, estimator, cluster, foretelling)
+
+
+def _calibrate(dataset: Dataset, cluster: ClusterOptions, foretelling: Foretelling) -> None:
+    """Measure what work costs on the cluster, for later forecasts."""
+    costs = foretelling.measure(cluster, dataset)
+    answer(costs.to_json(), lambda console: show_costs(costs, foretelling.calibrate, console))
+
+
+def _plan_job(
+    dataset: Dataset, estimator: Any, store: str, words: list[str], cluster: ClusterOptions, job: JobOptions
+) -> None:
+    """The manifest of a job whose workers have the memory that its plan takes."""
+    plan = plan_of_job(dataset, estimator, cluster)
+    plan.check()
+    _answer_manifest(plan, job_of(plan, store, words, cluster, job))
+
+
+def _plan_fit(there: Dataset, method: str, estimator: Any, cluster: ClusterOptions, foretelling: Foretelling) -> None:
+    """The plan of a fit to data that are there, or to those of a forecast, with the time it would take."""
+    dataset = foretelling.data(there)
+    plan = _plan_of(dataset, estimator, cluster, foretelling)
+    values = {**plan.to_json(), "method": method, **_known_before(dataset, estimator)}
     told = foretelling.forecast(plan, there, solved=estimator is not None) if foretelling.wanted else None
     values |= {} if told is None else {"forecast": values_of(told, foretelling)}
 
@@ -116,6 +124,27 @@ def plan(
 
     answer(values, show)
     plan.check()
+
+
+def _plan_of(dataset: Dataset, estimator: Any, cluster: ClusterOptions, foretelling: Foretelling) -> Plan | Schedule:
+    """The plan for the cluster of the fit, which may have to be started for a moment."""
+    from nfs_dask import dataset as data
+
+    if not foretelling.wanted and cluster.starts_workers(dataset.source):
+        say("starting workers, to see how much memory they have; no document is read")
+    what = dataset.class_counts() if estimator is None else estimator
+    with foretelling.engine(cluster, dataset.source) as engine:
+        return data.plan(dataset, what, engine)
+
+
+def _known_before(dataset: Dataset, estimator: Any) -> dict[str, Any]:
+    """How many features would be selected, and whether the statistics are kept beside the data already."""
+    with warnings.catch_warnings(action="ignore", category=DataWarning):  # that all are kept has been said
+        chosen = None if estimator is None else estimator.n_selected(dataset)
+        statistic = dataset.class_counts() if estimator is None else estimator.statistic(dataset)
+    beside = dataset.statistics
+    kept = beside is not None and statistic is not None and beside.find(statistic) is not None
+    return {"k": chosen, "kept": kept}
 
 
 def _answer_manifest(plan: Plan | Schedule, job: FitJob) -> None:
