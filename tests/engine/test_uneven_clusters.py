@@ -18,11 +18,12 @@ from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster
 import nfs_dask.engine.plan as plans
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.distributed import DaskEngine
+from nfs_dask.engine.run_lengths import SLOWER
 from nfs_dask.errors import PlanError
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
 from nfs_dask.testing import assert_same, fold
-from tests.helpers.uneven import Noted, UnevenCluster
+from tests.helpers.uneven import Noted, Stuck, UnevenCluster
 
 CORPUS = GeneratedCorpus(4800, 900, 3, words_per_document=20, block_rows=20)  # 240 blocks
 COUNTS = ClassCounts(3, with_documents=True)
@@ -146,11 +147,15 @@ def test_who_joins_in_the_middle_gets_work(panels: int, truth: State, tmp_path: 
 
 @ONE_QUICKLY
 def test_a_slow_worker_does_little_and_holds_nobody(panels: int, truth: State, tmp_path: Path) -> None:
-    noted = Noted(CORPUS, tmp_path, 0.01, {"slow": 0.15})
+    """However slow it is: it has one run, nothing waits behind that, and others do all the rest."""
+    stuck = Stuck(CORPUS, tmp_path, 0.002)
     with cluster_of(a=LARGE, b=LARGE, slow=LARGE):
-        assert_same(DaskEngine(panels=panels).reduce(COUNTS, noted).state, truth, exact=True)
-    assert 1 <= noted.readers()["slow"] <= 50  # alike they would read 80 each
-    assert noted.again() == 0
+        result = DaskEngine(panels=panels).reduce(COUNTS, stuck)
+    assert_same(result.state, truth, exact=True)
+    assert result.plan is not None
+    assert stuck.readers()["slow"] in [stop - start for start, stop in result.plan.runs[:3]]  # of the first ones
+    assert stuck.readers()["slow"] <= CORPUS.n_blocks // (SLOWER * 3) == 20  # alike they would read 80 each
+    assert stuck.again() == 0
 
 
 # Processes
