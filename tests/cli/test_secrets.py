@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import fsspec
 import pytest
 from click.testing import CliRunner, Result
@@ -17,7 +18,16 @@ from fsspec.implementations.memory import MemoryFileSystem
 import nfs_dask as nfs
 from nfs_dask.cli.main import cli
 from nfs_dask.cluster.tls import make_certificates
-from tests.helpers.canaries import ENVIRONMENT, PASSWORD, TOKEN, found_in, found_in_memory, in_query, in_user
+from tests.helpers.canaries import (
+    ENVIRONMENT,
+    PASSWORD,
+    TOKEN,
+    found_in,
+    found_in_environment,
+    found_in_memory,
+    in_query,
+    in_user,
+)
 
 ROWS = [f"{'win cash now' if i % 2 else 'notes agenda'} word{i % 7},{'spam' if i % 2 else 'ham'}" for i in range(60)]
 MAIL = "\n".join(["text,label", *ROWS])
@@ -168,6 +178,12 @@ def test_the_search_finds_what_is_there() -> None:
     for content in (in_user("x"), in_query("x"), ENVIRONMENT["AWS_SESSION_TOKEN"], b"shard" + packed + b"end"):
         assert found_in(content)
     assert not found_in(HIDDEN) and not found_in(zlib.compress(b"nothing"))
+    passed_on = dask.config.serialize({"place": in_query("x")})
+    assert found_in_environment({**ENVIRONMENT, "PLACE": in_user("x"), "CONFIG": passed_on, "OTHER": "x"}).keys() == {
+        "PLACE",
+        "CONFIG",
+    }
+    assert found_in_environment({"OTHER_NAME": ENVIRONMENT["AWS_SESSION_TOKEN"]})
 
 
 @pytest.mark.usefixtures("planted")

@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 
 import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
-from tests.helpers.canaries import ENVIRONMENT, PASSWORD, found_in, found_in_files
+from tests.helpers.canaries import ENVIRONMENT, PASSWORD, found_in, found_in_environment, found_in_files
 from tests.helpers.commands import as_json
 from tests.helpers.slow_blocks import slow_environment
 from tests.helpers.web_server import web_server
@@ -29,30 +29,51 @@ ROWS = [f"{'win cash now' if i % 2 else 'notes agenda'} word{i % 7},{'spam' if i
 
 @dataclass
 class Watch:
-    """Looks at the arguments of all processes of the machine, again and again."""
+    """Looks at the arguments and the environments of processes, again and again.
+
+    Those that our commands start, and what these start, are known by the folder for temporary files that they inherit.
+    """
 
     secret: str
+    folder: str
     typed: set[int] = field(default_factory=set)  # whose arguments we have written
-    seen: dict[int, str] = field(default_factory=dict)  # all that had the secret
-    others: set[str] = field(default_factory=set)  # arguments of what our commands started
+    seen: set[int] = field(default_factory=set)  # all on the machine that had the secret in theirs
+    ours: set[str] = field(default_factory=set)  # arguments of what our commands started, and of what that started
+    given_away: dict[str, list[str]] = field(default_factory=dict)  # by whose arguments or environment
     over: threading.Event = field(default_factory=threading.Event)
 
     def look(self) -> None:
         while not self.over.wait(0.02):
             for pid in psutil.pids():
-                try:
-                    words = " ".join(psutil.Process(pid).cmdline())
-                except psutil.Error:
-                    continue
-                if self.secret in words:
-                    self.seen[pid] = words
-                elif "json.load(sys.stdin)" in words or "spawn_main" in words:
-                    self.others.add(words)
+                with suppress(psutil.Error):  # it has ended
+                    self._look_at(psutil.Process(pid))
+
+    def _look_at(self, process: psutil.Process) -> None:
+        words, variables = arguments(process), process.environ()
+        if self.secret in words:
+            self.seen.add(process.pid)
+        if variables.get("TMPDIR") == self.folder:
+            self.ours.add(words)
+            found = found_in_environment(variables)
+            self.given_away |= {f"{name} of {words}": hits for name, hits in found.items()}
+        elif self.secret not in words:
+            return
+        if process.pid not in self.typed and (hits := found_in(words)) and self._are_its_own(process, words):
+            self.given_away[words] = hits
+
+    def _are_its_own(self, process: psutil.Process, words: str) -> bool:
+        """Until a process that was started begins, it shows what started it; ours are known when they have begun."""
+        time.sleep(0.1)
+        return arguments(process) == words and process.pid not in self.typed
+
+
+def arguments(process: psutil.Process) -> str:
+    return " ".join(process.cmdline())
 
 
 @contextmanager
-def watched(secret: str) -> Iterator[Watch]:
-    watch = Watch(secret)
+def watched(secret: str, folder: str) -> Iterator[Watch]:
+    watch = Watch(secret, folder)
     thread = threading.Thread(target=watch.look)
     thread.start()
     try:
@@ -103,7 +124,7 @@ def test_nothing_that_commands_start_or_write_has_a_secret(
     (web / "mail.csv").write_text("\n".join(["text,label", *ROWS]))
     shown: list[str] = []
 
-    with web_server(web, "me", secret) as (host, asked), watched(secret) as watch:
+    with web_server(web, "me", secret) as (host, asked), watched(secret, environment["TMPDIR"]) as watch:
 
         def run(*words: Any, code: int = 0) -> str:
             command = [sys.executable, "-c", CODE, *map(str, words)]
@@ -135,10 +156,10 @@ def test_nothing_that_commands_start_or_write_has_a_secret(
     assert asked and any("mail.zarr" in path for path in asked), "it was read with the password"
     assert found_in("\n".join(shown)) == []
     assert "***" in "\n".join(shown)
-    assert {pid: words for pid, words in watch.seen.items() if pid not in watch.typed} == {}
-    assert watch.seen, "the look at arguments sees what was typed"
-    assert any("fit http://***@" in words for words in watch.others), "the detached driver was seen"
-    assert any("spawn_main" in words for words in watch.others), "and workers"
+    assert watch.given_away == {}
+    assert watch.typed & watch.seen, "the look at arguments sees what was typed"
+    assert any("fit http://***@" in words for words in watch.ours), "the detached driver was seen"
+    assert any("spawn_main" in words for words in watch.ours), "and workers"
     assert found_in_files(tmp_path) == {}
     left = contents(bucket)
     assert len(left) > 20 and {name: hits for name, one in left.items() if (hits := found_in(one))} == {}

@@ -61,6 +61,22 @@ def found_in_command_lines(pids: Iterable[int]) -> dict[str, list[str]]:
     return _those_with_some({str(pid): found_in(_read(Path(f"/proc/{pid}/cmdline"))) for pid in pids})
 
 
+def found_in_environment(variables: Mapping[str, str]) -> dict[str, list[str]]:
+    """The same of the environment of a process, but for keys under the names that users gave them; also in base64."""
+    given = {name: value for name, value in variables.items() if ENVIRONMENT.get(name) != value}
+    return _those_with_some(
+        {name: found_in(f"{name}={value}") + found_in(_decoded(value)) for name, value in given.items()}
+    )
+
+
+def _decoded(value: str) -> bytes:
+    """What is in base64, as Dask hands its configuration on."""
+    try:
+        return base64.b64decode(value, altchars=b"-_", validate=True)
+    except ValueError:
+        return b""
+
+
 def _those_with_some(found: Mapping[str, list[str]]) -> dict[str, list[str]]:
     return {name: hits for name, hits in found.items() if hits}
 
