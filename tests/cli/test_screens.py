@@ -19,7 +19,7 @@ import nfs_dask as nfs
 from nfs_dask.cli.interrupts import STOPPING
 from nfs_dask.cli.output import fitted, table
 from tests.helpers.commands import run
-from tests.helpers.terminals import shown_on_terminal
+from tests.helpers.terminals import each_shown_on_terminal, shown_on_terminal
 
 LABELS = ["a perfectly ordinary label of many words", "spam:" + "x" * 40, "ham"]
 WORDS = [f"{'antidisestablishment' * (1 + i % 3)}{i:03d}" for i in range(40)]
@@ -56,13 +56,34 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("command", "width"), [*((command, 80) for command in COMMANDS), (COMMANDS[1], 200), (COMMANDS[3], 200)]
-)
-def test_every_line_fits_and_no_word_is_cut(place: Path, command: str, width: int) -> None:
-    words = [str(place / part) if part.startswith(("long.", "new.")) else part for part in command.split()]
-    known = set(run(*words).stdout.split())  # as wide as it takes
-    shown = [line for line in shown_on_terminal(width, *words).splitlines() if "━" not in line]  # without bars
+SCREENS = {80: COMMANDS, 200: [COMMANDS[1], COMMANDS[3]]}  # by their width
+
+
+def words_of(place: Path, command: str) -> list[str]:
+    return [str(place / part) if part.startswith(("long.", "new.")) else part for part in command.split()]
+
+
+@pytest.fixture(scope="module")
+def screens(place: Path) -> dict[tuple[str, int], str]:
+    """What each command shows, by its width; those of one width are carried out by one process."""
+    return {
+        (command, width): shown
+        for width, commands in SCREENS.items()
+        for command, shown in zip(
+            commands,
+            each_shown_on_terminal(width, *(words_of(place, command) for command in commands)),
+            strict=True,
+        )
+    }
+
+
+@pytest.mark.parametrize(("command", "width"), [(command, width) for width, of in SCREENS.items() for command in of])
+def test_every_line_fits_and_no_word_is_cut(
+    place: Path, screens: dict[tuple[str, int], str], command: str, width: int
+) -> None:
+    known = set(run(*words_of(place, command)).stdout.split())  # as wide as it takes
+    shown = [line for line in screens[command, width].splitlines() if "━" not in line]  # without bars
+    assert any(shown)
     assert not any("Error" in line or "Traceback" in line for line in shown)
     for line in shown:
         assert len(line.rstrip()) <= width or len(line.split()) == 1, line  # a path may be longer

@@ -13,12 +13,20 @@ import termios
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.nfs import END, THEN
+
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def shown_on_terminal(columns: int, *arguments: Any) -> str:
     """What a command shows on a terminal, without colours."""
     return COLOURS.sub("", raw_on_terminal(columns, [sys.executable, "-m", "tests.helpers.nfs", *map(str, arguments)]))
+
+
+def each_shown_on_terminal(columns: int, *commands: list[str]) -> list[str]:
+    """The same of several commands, one after another in one process."""
+    words = [word for command in commands for word in (*command, THEN)]
+    return shown_on_terminal(columns, *words).split(END)[:-1]
 
 
 def raw_on_terminal(columns: int, command: list[str], cwd: Path | None = None) -> str:
