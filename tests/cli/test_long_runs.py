@@ -268,7 +268,9 @@ def test_a_detached_fit_that_fails_says_why(tmp_path: Path, begin: Callable[...,
 
 def test_ctrl_c_ends_a_look_and_nothing_else(tmp_path: Path) -> None:
     with driving(str(tmp_path / "run"), Command("nfs-dask fit", "/")):
-        words = [sys.executable, "-c", CODE, "status", str(tmp_path / "run"), "--watch"]
+        # What was started in the background may have been told to ignore interruptions.
+        heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        words = [sys.executable, "-c", heard + CODE, "status", str(tmp_path / "run"), "--watch"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             assert process.stdout.readline().split() == ["run", str(tmp_path / "run")]
