@@ -28,7 +28,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # A deadline would measure the machine; compiled kernels make the first example slow anyway.
-# Cases differ from run to run, and a change is judged by three runs, one on each Python.
+# Cases differ from run to run, and a change is judged by two whole runs, on the oldest and on the newest Python.
 settings.register_profile("quick", deadline=None, max_examples=15)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
