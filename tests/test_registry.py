@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,26 +75,41 @@ for line in json.loads(sys.argv[1]):
 """
 
 
-@pytest.fixture
-def mail(tmp_path: Any) -> tuple[Any, Any, str]:
+Mail = tuple[Any, Any, Path]
+
+
+@pytest.fixture(scope="module")
+def mail(tmp_path_factory: pytest.TempPathFactory) -> Mail:
     rng = np.random.default_rng(0)
     spam = np.arange(120) % 2
     X = sp.csr_array(rng.poisson(rng.gamma(0.4, size=(2, 30))[spam]))
     y = np.array(["ham", "spam"])[spam]
-    nfs.ingest(X, tmp_path / "mail.zarr", labels=y)
-    return X, y, str(tmp_path / "mail.zarr")
+    store = tmp_path_factory.mktemp("mail") / "mail.zarr"
+    nfs.ingest(X, store, labels=y)
+    return X, y, store
 
 
-def commands(*lines: tuple[Any, ...]) -> list[str]:
-    """What some commands print, one after another in a process that has the method before it has the commands."""
-    given = json.dumps([[str(word) for word in line] for line in lines])
+@pytest.fixture(scope="module")
+def printed(mail: Mail) -> dict[str, str]:
+    """What commands print, in a process that has the method before it has the commands; by how these begin."""
+    store = mail[2]
+    lines: dict[str, tuple[Any, ...]] = {
+        **{f"{name} --help": () for name in ("fit", "path", "plan")},
+        f"fit {store} {store.parent}/by.model": ("--method", "frequent", "-k", 5, "--json"),
+        f"fit {store} {store.parent}/rarest.model": ("--method", "frequent", "-k", 3, "--rarest"),
+        f"info {store.parent}/rarest.model": ("--json",),
+        f"path {store}": ("--method", "frequent", "--ks", "1,5", "--json"),
+        f"plan {store}": ("--method", "frequent", "-k", 5, "--json"),
+    }
+    given = json.dumps([[*begin.split(), *map(str, options)] for begin, options in lines.items()])
     done = subprocess.run([sys.executable, "-c", SCRIPT, given], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    said = map(json.loads, done.stdout.splitlines())
+    return {begin.replace(f"{store.parent}/", ""): one for begin, one in zip(lines, said, strict=True)}
 
 
 def test_an_added_method_is_everywhere(
-    mail: tuple[Any, Any, str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    mail: Mail, printed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y, store = mail
     monkeypatch.setitem(METHODS, "frequent", FREQUENT)
@@ -117,31 +133,20 @@ def test_an_added_method_is_everywhere(
     assert isinstance(again, FrequentNB)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
-    (fitted,) = commands(("fit", store, tmp_path / "by.model", "--method", "frequent", "-k", 5, "--json"))
-    assert json.loads(fitted)["method"] == "frequent"
-    assert nfs.load_model(tmp_path / "by.model").predict(X).tolist() == model.predict(X).tolist()
+    assert json.loads(printed["fit mail.zarr by.model"])["method"] == "frequent"
+    assert nfs.load_model(store.parent / "by.model").predict(X).tolist() == model.predict(X).tolist()
 
 
-def test_an_added_method_has_options_help_a_path_and_a_plan(mail: tuple[Any, Any, str]) -> None:
-    _, _, store = mail
-    *helps, path, plan = commands(
-        *((name, "--help") for name in ("fit", "path", "plan")),
-        ("path", store, "--method", "frequent", "--ks", "1,5", "--json"),
-        ("plan", store, "--method", "frequent", "-k", "5", "--json"),
-    )
+def test_an_added_method_has_options_help_a_path_and_a_plan(printed: dict[str, str]) -> None:
+    helps = [printed[f"{name} --help"] for name in ("fit", "path", "plan")]
     assert all(re.search(r"--method \[[^]]*frequent", text) for text in helps)
-    assert json.loads(path)["method"] == "frequent"
-    assert json.loads(plan)["k"] == 5
+    assert json.loads(printed["path mail.zarr"])["method"] == "frequent"
+    assert json.loads(printed["plan mail.zarr"])["k"] == 5
 
 
-def test_an_added_option_is_taken(mail: tuple[Any, Any, str], tmp_path: Any) -> None:
-    X, _, store = mail
-    text, _, told = commands(
-        ("fit", "--help"),
-        ("fit", store, tmp_path / "m", "--method", "frequent", "-k", 3, "--rarest"),
-        ("info", tmp_path / "m", "--json"),
-    )
-    assert "--rarest" in text
+def test_an_added_option_is_taken(mail: Mail, printed: dict[str, str]) -> None:
+    X, told = mail[0], printed["info rarest.model"]
+    assert "--rarest" in printed["fit --help"]
     parameters = json.loads(told)["parameters"]
     assert (parameters["rarest"], parameters["k"]) == (True, 3)
     rarest = np.sort(np.argsort(X.sum(axis=0), kind="stable")[:3])

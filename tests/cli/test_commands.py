@@ -400,10 +400,9 @@ def test_a_store_without_any_label_is_3(tmp_path, matrix):
 
 
 def test_a_plan_that_does_not_fit_is_4(store):
-    values = run_json("plan", store, "--workers", 1, "--memory-limit", "300MiB", exit_code=4)
-    assert values["fits"] is False
-    result = run("plan", store, "--workers", 1, "--memory-limit", "300MiB")
+    result = run("plan", store, "--workers", 1, "--memory-limit", "300MiB", "--json")
     assert result.exit_code == 4
+    assert json.loads(result.stdout)["fits"] is False
     assert "Give each worker" in result.stderr
 
 

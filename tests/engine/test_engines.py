@@ -293,7 +293,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("with_run", [False, True])
+@pytest.mark.parametrize("with_run", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_ctrl_c_cleans_up_and_a_run_resumes(tmp_path: Path, with_run: bool) -> None:
     marks, spool, run = (tmp_path / name for name in ("marks", "spool", "run"))
     marks.mkdir()
