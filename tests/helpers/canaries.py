@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -56,11 +56,6 @@ def found_in_memory() -> dict[str, list[str]]:
     return _those_with_some({name: found_in(file.getvalue()) for name, file in MemoryFileSystem.store.items()})
 
 
-def found_in_command_lines(pids: Iterable[int]) -> dict[str, list[str]]:
-    """The same of what everybody on the machine can see of some processes."""
-    return _those_with_some({str(pid): found_in(_read(Path(f"/proc/{pid}/cmdline"))) for pid in pids})
-
-
 def found_in_environment(variables: Mapping[str, str]) -> dict[str, list[str]]:
     """The same of the environment of a process, but for keys under the names that users gave them; also in base64."""
     given = {name: value for name, value in variables.items() if ENVIRONMENT.get(name) != value}
@@ -79,13 +74,6 @@ def _decoded(value: str) -> bytes:
 
 def _those_with_some(found: Mapping[str, list[str]]) -> dict[str, list[str]]:
     return {name: hits for name, hits in found.items() if hits}
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:  # it has ended
-        return b""
 
 
 def _unpacked(content: bytes) -> Iterator[bytes]:
