@@ -43,7 +43,7 @@ class Watch:
     over: threading.Event = field(default_factory=threading.Event)
 
     def look(self) -> None:
-        while not self.over.wait(0.02):
+        while not self.over.wait(0.05):
             for pid in psutil.pids():
                 with suppress(psutil.Error):  # it has ended
                     self._look_at(psutil.Process(pid))
