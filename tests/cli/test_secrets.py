@@ -31,8 +31,11 @@ def successes(place: Place) -> dict[str, list[Words]]:
     """What each command does with places that hold secrets, in an order in which each finds what it needs."""
     csv, store, model = place("mail.csv"), place("mail.zarr"), place("spam.model")
     return {
-        "ingest": [(csv, store, *LABEL), (csv, csv, place("both.zarr"), *LABEL, "--rejects", place("rejects.txt"))],
-        "info": [(store,), (store, "--verify")],
+        "ingest": [
+            (csv, store, *LABEL),
+            (place("bad.csv"), csv, place("bad.zarr"), *LABEL, "--rejects", place("rejects.csv")),
+        ],
+        "info": [(store,), (store, "--verify"), (place("bad.zarr"),)],
         "plan": [(store, "--method", "multinomial")],
         "path": [(store, "--csv", place("path.csv"), "--no-cache")],
         "fit": [
@@ -65,6 +68,7 @@ def failures(place: Place) -> dict[str, list[Words]]:
             (csv, nowhere, "--text-column", "none"),
             (csv, place("mail.zarr"), *LABEL),
             (taken, nowhere),
+            (place("bad.csv"), nowhere, *LABEL),
         ],
         "info": [(nowhere,), (taken,), (f"s3://me:{PASSWORD}@bucket/x",), (f"nonsense://me:{PASSWORD}@x/y",)],
         "plan": [
@@ -105,7 +109,11 @@ def planted(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -
         monkeypatch.setenv(name, value)
     MemoryFileSystem.store.clear()
     MemoryFileSystem.pseudo_dirs[:] = [""]
-    for name, content in {"mail.csv": MAIL, "taken": "neither a store nor a model"}.items():
+    for name, content in {
+        "mail.csv": MAIL,
+        "bad.csv": f"{MAIL}\nno label,",
+        "taken": "neither a store nor a model",
+    }.items():
         for place in (in_user, in_query):
             with fsspec.open(place(name), "w") as file:
                 file.write(content)
