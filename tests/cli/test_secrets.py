@@ -21,6 +21,7 @@ from tests.helpers.canaries import ENVIRONMENT, PASSWORD, TOKEN, found_in, found
 
 ROWS = [f"{'win cash now' if i % 2 else 'notes agenda'} word{i % 7},{'spam' if i % 2 else 'ham'}" for i in range(60)]
 MAIL = "\n".join(["text,label", *ROWS])
+PLANTED = {"mail.csv": MAIL, "bad.csv": f"{MAIL}\nno label,", "taken": "neither a store nor a model"}
 LABEL = ("--label-column", "label")
 
 Place = Callable[[str], str]
