@@ -157,6 +157,7 @@ def test_no_command_is_forgotten() -> None:
     ],
 )
 @pytest.mark.timeout(300)  # where nothing has been compiled before
+@pytest.mark.filterwarnings("always::nfs_dask.errors.DataWarning")  # of the bad document
 @pytest.mark.usefixtures("planted")
 def test_no_command_gives_a_secret_away(place: Place, options: Words, caplog: pytest.LogCaptureFixture) -> None:
     codes, leaks = swept(successes(place), options)

@@ -79,9 +79,8 @@ def nodes_of(hosts: Sequence[Host], folder: Path) -> list[Node]:
     """Hosts with names, node0 and so on, by which they know each other; /etc/hosts is another file for them."""
     names = [f"node{i}" for i in range(len(hosts))]
     known = folder / "hosts"
-    known.write_text(
-        "127.0.0.1 localhost\n" + "".join(f"{host.address} {name}\n" for host, name in zip(hosts, names, strict=True))
-    )
+    lines = [f"{host.address} {name}" for host, name in zip(hosts, names, strict=True)]
+    known.write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
     enter = 'mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
     named = ("unshare", "--uts", "--mount", "sh", "-c", enter, str(known))
     return [
