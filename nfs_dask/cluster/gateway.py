@@ -94,7 +94,7 @@ def _opened(address: str, stack: ExitStack) -> Any:
 def _close(gateway: Any) -> None:
     """For good: when it is deleted it would close itself once more, and say that its loop does not run."""
     gateway.close()
-    gateway._asynchronous = True  # which it leaves to the caller to close
+    gateway._asynchronous = True  # noqa: SLF001 - which it leaves to the caller to close
 
 
 def _only(gateway: Any) -> str:
