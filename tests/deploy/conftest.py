@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,3 +38,9 @@ def project(tmp_path: Path, slurm: Slurm) -> Iterator[Path]:
     yield tmp_path
     slurm("scancel", "--user=root")
     wait_for(lambda: not slurm.jobs(), 60, "jobs are left in the queue")
+
+
+@pytest.fixture
+def own_store(store: Path, project: Path) -> Path:
+    """A copy, as statistics are kept beside it."""
+    return Path(shutil.copytree(store, project / "own.zarr"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import stat
 import subprocess
 import sys
@@ -152,12 +151,6 @@ def test_a_driver_at_its_time_limit_comes_back_and_so_do_its_workers(
     assert "resumed" in events_of(project / "run")
     wait_for(lambda: {*slurm.jobs().values()} <= {"PENDING"}, 60, f"workers are left\n{log_of(project)}")
     assert_clean(project)
-
-
-@pytest.fixture
-def own_store(store: Path, project: Path) -> Path:
-    """A copy, as statistics are kept beside it."""
-    return Path(shutil.copytree(store, project / "own.zarr"))
 
 
 def test_dask_jobqueue_starts_workers_and_ends_them(slurm: Slurm, project: Path, own_store: Path, want: Any) -> None:

@@ -76,28 +76,23 @@ def test_scheduler_and_workers_are_on_nodes_of_their_own(slurm: Slurm, project: 
     assert_clean(project)
 
 
-def test_dask_jobqueue_drives_from_where_people_log_in(slurm: Slurm, project: Path, store: Path, want: Any) -> None:
-    words = [store, "m", "run", "-k", "20", "--queue", "debug", "--interface", "eth0", "--most-workers", "4"]
+def test_dask_jobqueue_drives_from_where_people_log_in(slurm: Slurm, project: Path, own_store: Path, want: Any) -> None:
+    words = [own_store, "m", "run", "-k", "20", "--queue", "debug", "--interface", "eth0", "--most-workers", "4"]
     words += ["--memory", "1GiB", "--walltime", "00:10:00", "--scratch", project]
-    fit = subprocess.Popen(
-        [*slurm.head.within, sys.executable, "jobqueue_fit.py", *map(str, words), "--no-cache"],
-        cwd=project,
-        env=slurm.environment | environment(project, 0.3),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [*slurm.head.within, sys.executable, "jobqueue_fit.py", *map(str, words)]
+    there = {"cwd": project, "env": slurm.environment | environment(project, 0.3)}
+    with open(project / "fit.log", "wb") as log:
+        fit = subprocess.Popen(command, stdout=log, stderr=log, **there)
     try:
         in_mid_pass(project / "run")
         wait_for(lambda: len(running_workers(slurm, "dask-worker")) >= 3, 90, "there are not three workers")
         assert len({*places_of(slurm).values()}) >= 2
         environment(project, 0.02)
-        out, err = fit.communicate(timeout=200)
+        assert fit.wait(200) == 0, log_of(project)
     finally:
         fit.kill()
-        fit.communicate()
-    assert fit.returncode == 0, err
-    assert "m written" in out
+        fit.wait()
+    assert "m written" in log_of(project)
     assert_same_model(nfs.load_model(project / "m"), want)
     wait_for(lambda: not slurm.jobs(), 30, "workers are left")
     assert_clean(project)
