@@ -83,11 +83,18 @@ def _opened(address: str, stack: ExitStack) -> Any:
     except ImportError:
         raise ClusterError(f"{address} needs dask-gateway; pip install 'nfs-dask[gateway]'") from None
     proxy, name = parts_of(address)
-    gateway = stack.enter_context(Gateway(proxy_address=proxy))
+    gateway = Gateway(proxy_address=proxy)
+    stack.callback(_close, gateway)
     if address == OWN_GATEWAY:
         name = _only(gateway)
     cluster = stack.enter_context(gateway.connect(name))
     return cluster.get_client(set_as_default=False)
+
+
+def _close(gateway: Any) -> None:
+    """For good: when it is deleted it would close itself once more, and say that its loop does not run."""
+    gateway.close()
+    gateway._asynchronous = True  # noqa: SLF001 - which it leaves to the caller to close
 
 
 def _only(gateway: Any) -> str:

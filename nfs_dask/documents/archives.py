@@ -33,6 +33,7 @@ from nfs_dask.documents.tarstream import Damaged, TarStream
 from nfs_dask.documents.zipstream import BadMember, ZipMember, ZipStream
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import fingerprint, size_of
+from nfs_dask.files.remote import split_query
 
 logger = logging.getLogger("nfs_dask")
 
@@ -58,15 +59,26 @@ def inside(name: str) -> Path | None:
 def split_archive(path: str) -> tuple[str, Path] | None:
     """The archive and the folder inside that a path or URL means; None if no part of it is named as an archive.
 
+    The query of a URL is the archive's.
+
     >>> split_archive("data/mail.tar.gz/train/"), split_archive("data/train")
     (('data/mail.tar.gz', ('train',)), None)
+    >>> split_archive("https://host/mail.zip/train?sig=abc")
+    ('https://host/mail.zip?sig=abc', ('train',))
     """
-    parts = path.split("/")
+    name, query = split_query(path)
+    parts = name.split("/")
     for end, part in enumerate(parts, 1):
         archive = "/".join(parts[:end])
         if part.lower().endswith(SUFFIXES) and not os.path.isdir(archive):
-            return archive, tuple(part for part in parts[end:] if part not in ("", "."))
+            return archive + query, tuple(part for part in parts[end:] if part not in ("", "."))
     return None
+
+
+def in_archive(archive: str, folder: Path) -> str:
+    """The path or URL of a folder inside an archive, as `split_archive` takes it apart."""
+    name, query = split_query(archive)
+    return "/".join((name, *folder)) + query
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +214,7 @@ def _files(archive: str) -> Iterator[Path]:
         for member in members:
             path = inside(member.name)
             if path and member.isreg() and not member.isdir() and not is_hidden(path):
-                if archive.lower().endswith(ZIP) and path[-1].lower().endswith(TABLES):
+                if is_zip(archive) and path[-1].lower().endswith(TABLES):
                     raise InputError(
                         f"{archive} holds a table, {printable('/'.join(path))}, while files in an archive are one "
                         "document each; unpack it, and give the table"
@@ -212,7 +224,7 @@ def _files(archive: str) -> Iterator[Path]:
 
 def _members(archive: str) -> Any:
     """Its members one after another, as a context."""
-    return ZipStream(archive) if archive.lower().endswith(ZIP) else TarStream(archive)
+    return ZipStream(archive) if is_zip(archive) else TarStream(archive)
 
 
 def _nothing_in(archive: str, folder: Path, seen: list[str]) -> str:
@@ -226,15 +238,19 @@ def _check_apart(archive: str, folders: Sequence[Path]) -> None:
     for outer, inner in pairwise(ordered):
         if inner[: len(outer)] == outer:
             raise InputError(
-                f"{'/'.join((archive, *inner))} is in {'/'.join((archive, *outer))}, which was given too, so its "
+                f"{in_archive(archive, inner)} is in {in_archive(archive, outer)}, which was given too, so its "
                 "documents would count twice; give one of them"
             )
 
 
 def archive_name(archive: str) -> str:
     """What an archive is called, without what says that it is one."""
-    name = archive.rstrip("/").rsplit("/", 1)[-1]
+    name = split_query(archive)[0].rstrip("/").rsplit("/", 1)[-1]
     return next((name[: -len(end)] for end in SUFFIXES if name.lower().endswith(end)), name)
+
+
+def is_zip(archive: str) -> bool:
+    return split_query(archive)[0].lower().endswith(ZIP)
 
 
 def is_hidden(path: Path) -> bool:

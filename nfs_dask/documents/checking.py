@@ -19,6 +19,7 @@ from nfs_dask.documents.decoding import explain_undecodable, invalid_utf8
 from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, DocumentProblem, ProblemKind, TextColumns
 from nfs_dask.documents.whitespace import blank
 from nfs_dask.errors import InputError, did_you_mean
+from nfs_dask.redaction import redacted
 from nfs_dask.text.strings import Strings
 
 BATCH_DOCUMENTS = 1 << 16  # most in a batch, so that neither very short documents nor their problems pile up
@@ -92,7 +93,7 @@ class Checker:
             weight_values if weight_values is None else weight_values[good],
             seen=n,
             skipped=skipped,
-            problems=tuple(DocumentProblem(bad[i].kind, where(i), bad[i].what) for i in sorted(bad)),
+            problems=tuple(DocumentProblem(bad[i].kind, redacted(where(i)), bad[i].what) for i in sorted(bad)),
             empty=_n_empty(texts_left),
             others={name: _chosen(values, good) for name, values in kept.items()},
             found=found,

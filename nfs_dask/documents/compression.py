@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import open_binary
+from nfs_dask.files.remote import split_query
 from nfs_dask.units import MiB
 
 PYARROW_NBYTES = 50 * MiB  # measured: what importing pyarrow takes at most
@@ -36,11 +37,12 @@ OPENERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def split_compression(path: str) -> tuple[str, str]:
-    """A name without the suffix of its compression, and that suffix or an empty one."""
+    """A name without the suffix of its compression, and that suffix or an empty one; the query of a URL is no part."""
+    name, _ = split_query(path)
     for suffix in OPENERS:
-        if path.lower().endswith(suffix):
-            return path[: -len(suffix)], suffix
-    return path, ""
+        if name.lower().endswith(suffix):
+            return name[: -len(suffix)], suffix
+    return name, ""
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from nfs_dask.documents.archives import SUFFIXES, ArchiveDocuments, split_archive
+from nfs_dask.documents.archives import SUFFIXES, ArchiveDocuments, in_archive, split_archive
 from nfs_dask.documents.compression import OPENERS
 from nfs_dask.documents.dask_documents import TEXT
 from nfs_dask.documents.document_source import DocumentSource, TextColumns
@@ -18,7 +18,7 @@ from nfs_dask.documents.listing import LeftOut, documents_in, printable
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import PathLike, expand
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.remote import file_system_of, is_url
+from nfs_dask.files.remote import file_system_of, is_on_the_web, is_url, split_query
 from nfs_dask.sources.open_source import SVMLIGHT
 from nfs_dask.store.header import MODEL
 
@@ -56,7 +56,7 @@ def place_is_matrix(path: PathLike) -> bool:
     text = _text_of(path)
     if split_archive(text):
         return False
-    if text.rstrip("/").lower().endswith(MATRICES):
+    if split_query(text)[0].rstrip("/").lower().endswith(MATRICES):
         return True
     if format_of(text):
         return False
@@ -92,15 +92,15 @@ def _expanded(path: PathLike) -> Iterator[str]:
     archived = split_archive(text)
     if archived:
         archive, inside = archived
-        yield from ("/".join((found, *inside)) for found in _matches(archive))
-    elif text.endswith("/"):
+        yield from (in_archive(found, inside) for found in _matches(archive))
+    elif split_query(text)[0].endswith("/"):
         yield from (found for found in _matches(text) if is_url(found) or os.path.isdir(found))
     else:
         yield from _matches(text)
 
 
 def _matches(text: str) -> Sequence[str]:
-    if is_url(text) and "*" in text:
+    if is_url(text) and "*" in split_query(text)[0]:
         with file_system_of(text) as (fs, inside):
             found = [fs.unstrip_protocol(name).rstrip("/") for name in sorted(fs.glob(inside))]
         if not found:
@@ -115,7 +115,7 @@ def _matches(text: str) -> Sequence[str]:
 def _sort_of(place: str, alone: bool) -> Sort:
     if split_archive(place):
         return "archives"
-    if is_url(place) and format_of(place) and not alone:  # not asked one by one
+    if is_url(place) and format_of(place) and (is_on_the_web(place) or not alone):  # not asked one by one
         return "files"
     if _is_folder(place):
         if place_is_matrix(place):

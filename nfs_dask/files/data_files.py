@@ -11,11 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, TypeAlias
 
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.files.remote import file_system_of, is_url, remote_errors
+from nfs_dask.files.remote import file_system_of, is_on_the_web, is_url, remote_errors
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
 REQUESTS = 16  # at a time, to file systems far away
+VERSIONS = ("ETag", "etag", "LastModified", "Last-Modified", "mtime", "created")  # what they call them
 
 
 def expand(paths: PathLike | Iterable[PathLike]) -> tuple[str, ...]:
@@ -53,7 +54,7 @@ def open_binary(path: str) -> IO[bytes]:
         with remote_errors(path):
             return fsspec.open(path, "rb").open()
     except FileNotFoundError:
-        raise StoreError(f"{path} is missing") from None
+        raise _missing(path) from None
     except IsADirectoryError:
         raise StoreError(f"{path} is a folder; name a file in it, or a pattern such as {path}/*") from None
 
@@ -74,6 +75,11 @@ def digest(found: list[list[Any]], *settings: Any) -> str:
     return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
 
 
+def _missing(path: str) -> StoreError:
+    refused = ", or its server refuses it, as it does when a signed URL has expired" if is_on_the_web(path) else ""
+    return StoreError(f"{path} is missing{refused}")
+
+
 def stamps(paths: Iterable[str]) -> list[list[Any]]:
     """Name, bytes and version of each file; of those far away several are asked for at a time."""
     paths = list(paths)
@@ -92,6 +98,8 @@ def _stamp(path: str) -> list[Any]:
         with file_system_of(path) as (fs, name):
             info = fs.info(name)
     except FileNotFoundError:
-        raise StoreError(f"{path} is missing") from None
-    version = [info.get(key) for key in ("ETag", "etag", "LastModified", "mtime", "created") if info.get(key)]
+        raise _missing(path) from None
+    version = [
+        info.get(key) for key in ("ETag", "etag", "LastModified", "Last-Modified", "mtime", "created") if info.get(key)
+    ]
     return [path, info["size"], version]

@@ -14,6 +14,23 @@ def is_url(location: str) -> bool:
     return "://" in location and not location.startswith("file://")
 
 
+def split_query(location: str) -> tuple[str, str]:
+    """A URL up to its query, whose end tells what it is of, and the query; paths of this machine have none.
+
+    >>> split_query("https://host/mail.csv?X-Amz-Signature=a/b"), split_query("/data/why?.csv")
+    (('https://host/mail.csv', '?X-Amz-Signature=a/b'), ('/data/why?.csv', ''))
+    """
+    if not is_url(location):
+        return location, ""
+    path, asked, query = location.partition("?")
+    return path, asked + query
+
+
+def is_on_the_web(location: str) -> bool:
+    """Whether a place is behind HTTP, where folders are pages: to tell whether a place is one, all of it is read."""
+    return location.lower().startswith(("http://", "https://"))
+
+
 @contextmanager
 def file_system_of(location: str) -> Iterator[tuple[Any, str]]:
     """The fsspec file system of a URL, which keeps no listings, and the place within it."""

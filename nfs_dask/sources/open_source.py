@@ -12,7 +12,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, is_collection, is_frame, split_off, unwrapped
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import expand
-from nfs_dask.files.remote import is_url
+from nfs_dask.files.remote import is_url, split_query
 from nfs_dask.sources.anndata_memory import column_of, is_anndata, matrix_of, names_of_columns
 from nfs_dask.sources.dask_matrices import CollectionSource
 from nfs_dask.sources.labelled import Labelled
@@ -181,8 +181,9 @@ def check_format(place: str) -> None:
 
 
 def _format_of(path: str) -> Callable[[tuple[str, ...], Request], Source]:
+    name, _ = split_query(path)
     for suffixes, opener in _FORMATS:
-        if path.endswith(suffixes):
+        if name.endswith(suffixes):
             return opener
     if is_url(path) or os.path.isdir(path):
         return _open_zarr

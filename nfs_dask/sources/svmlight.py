@@ -23,6 +23,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import PathLike, expand, fingerprint, open_binary, size_of
+from nfs_dask.files.remote import split_query
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
 from nfs_dask.sources.source import Facts, Mapping, Sizes, Source, one_by_one
 from nfs_dask.units import KiB, MiB, format_bytes
@@ -312,7 +313,7 @@ def _classes_of(labels: Array, path: str, line: int) -> Array:
 
 
 def _compressed(path: str) -> bool:
-    return path.endswith(".gz")
+    return split_query(path)[0].endswith(".gz")
 
 
 @contextmanager

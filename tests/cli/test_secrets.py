@@ -31,6 +31,7 @@ from tests.helpers.canaries import (
 
 ROWS = [f"{'win cash now' if i % 2 else 'notes agenda'} word{i % 7},{'spam' if i % 2 else 'ham'}" for i in range(60)]
 MAIL = "\n".join(["text,label", *ROWS])
+PLANTED = {"mail.csv": MAIL, "bad.csv": f"{MAIL}\nno label,", "taken": "neither a store nor a model"}
 LABEL = ("--label-column", "label")
 
 Place = Callable[[str], str]
@@ -39,10 +40,13 @@ Words = tuple[Any, ...]
 
 def successes(place: Place) -> dict[str, list[Words]]:
     """What each command does with places that hold secrets, in an order in which each finds what it needs."""
-    csv, store, model = in_user("mail.csv"), place("mail.zarr"), place("spam.model")
+    csv, store, model = place("mail.csv"), place("mail.zarr"), place("spam.model")
     return {
-        "ingest": [(csv, store, *LABEL)],
-        "info": [(store,), (store, "--verify")],
+        "ingest": [
+            (csv, store, *LABEL),
+            (place("bad.csv"), csv, place("bad.zarr"), *LABEL, "--rejects", place("rejects.csv")),
+        ],
+        "info": [(store,), (store, "--verify"), (place("bad.zarr"),)],
         "plan": [(store, "--method", "multinomial")],
         "path": [(store, "--csv", place("path.csv"), "--no-cache")],
         "fit": [
@@ -65,14 +69,17 @@ def successes(place: Place) -> dict[str, list[Words]]:
 
 def failures(place: Place) -> dict[str, list[Words]]:
     """What each command cannot do."""
-    nowhere, csv = place("nowhere"), in_user("mail.csv")
+    nowhere, csv = place("nowhere"), place("mail.csv")
     taken, model = in_user("taken"), place("spam.model")
     return {
         "ingest": [
             (place("no.csv"), nowhere),
+            (place("no.zip/inside"), nowhere),
+            (place("mail.docx"), nowhere),
             (csv, nowhere, "--text-column", "none"),
             (csv, place("mail.zarr"), *LABEL),
             (taken, nowhere),
+            (place("bad.csv"), nowhere, *LABEL),
         ],
         "info": [(nowhere,), (taken,), (f"s3://me:{PASSWORD}@bucket/x",), (f"nonsense://me:{PASSWORD}@x/y",)],
         "plan": [
@@ -113,9 +120,14 @@ def planted(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -
         monkeypatch.setenv(name, value)
     MemoryFileSystem.store.clear()
     MemoryFileSystem.pseudo_dirs[:] = [""]
-    for name, content in {"mail.csv": MAIL, "taken": "neither a store nor a model"}.items():
-        with fsspec.open(in_user(name), "w") as file:
-            file.write(content)
+    for name, content in {
+        "mail.csv": MAIL,
+        "bad.csv": f"{MAIL}\nno label,",
+        "taken": "neither a store nor a model",
+    }.items():
+        for place in (in_user, in_query):
+            with fsspec.open(place(name), "w") as file:
+                file.write(content)
     caplog.set_level(logging.DEBUG, "nfs_dask")
     yield
     MemoryFileSystem.store.clear()
@@ -155,6 +167,7 @@ def test_no_command_is_forgotten() -> None:
     ],
 )
 @pytest.mark.timeout(300)  # where nothing has been compiled before
+@pytest.mark.filterwarnings("always::nfs_dask.errors.DataWarning")  # of the bad document
 @pytest.mark.usefixtures("planted")
 def test_no_command_gives_a_secret_away(place: Place, options: Words, caplog: pytest.LogCaptureFixture) -> None:
     codes, leaks = swept(successes(place), options)
@@ -266,6 +279,13 @@ def test_no_value_of_ours_shows_a_secret(caplog: pytest.LogCaptureFixture) -> No
         lambda: nfs.open_dataset(f"nonsense://me:{PASSWORD}@x"),
         lambda: nfs.ingest(f"http://me:{PASSWORD}@127.0.0.1:9/x.csv", in_user("y")),
         lambda: nfs.ingest(in_query("none.csv"), in_user("y")),
+        lambda: nfs.ingest(in_query("none.csv.gz"), in_user("y")),
+        lambda: nfs.ingest([in_query("mail.csv"), in_query("mail.jsonl")], in_user("y")),
+        lambda: nfs.ingest(in_query("mail.csv"), in_user("y"), text_column="none"),
+        lambda: nfs.ingest(in_query("none.zip/inside"), in_user("y")),
+        lambda: nfs.open_dataset(in_query("none.npz")),
+        lambda: nfs.open_dataset(f"http://127.0.0.1:9/x.npz?token={TOKEN}"),
+        lambda: nfs.ingest(f"http://127.0.0.1:9/x.csv?X-Amz-Signature={TOKEN}", in_user("y")),
         lambda: nfs.load_model(in_query("none")),
         lambda: nfs.DaskEngine(f"tcp://127.0.0.1:9?token={TOKEN}").executor().__enter__(),
         lambda: nfs.DaskEngine(f"tcp://me:{PASSWORD}@127.0.0.1:9", insecure=True).executor().__enter__(),

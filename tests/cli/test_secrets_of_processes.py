@@ -21,7 +21,7 @@ from nfs_dask.cli.corpus import GeneratedCorpus
 from tests.helpers.canaries import ENVIRONMENT, PASSWORD, found_in, found_in_environment, found_in_files
 from tests.helpers.commands import as_json
 from tests.helpers.slow_blocks import slow_environment
-from tests.helpers.web_server import web_server
+from tests.helpers.web_server import signed_server, web_server
 
 CODE = "import sys; from nfs_dask.cli.main import cli; cli(sys.argv[1:], prog_name='nfs-dask')"
 ROWS = [f"{'win cash now' if i % 2 else 'notes agenda'} word{i % 7},{'spam' if i % 2 else 'ham'}" for i in range(60)]
@@ -83,6 +83,25 @@ def watched(secret: str, folder: str) -> Iterator[Watch]:
         thread.join()
 
 
+@dataclass
+class Commands:
+    """Runs commands in a folder, and keeps what they say."""
+
+    work: Path
+    environment: dict[str, str]
+    watch: Watch
+    shown: str = ""
+
+    def __call__(self, *words: Any, code: int = 0) -> None:
+        command = [sys.executable, "-c", CODE, *map(str, words)]
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, cwd=self.work, env=self.environment, **pipes) as process:
+            self.watch.typed.add(process.pid)
+            out, err = process.communicate(timeout=240)
+        assert process.returncode == code, err
+        self.shown += out + err
+
+
 @pytest.fixture
 def environment(tmp_path: Path, s3_server: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Keys that are secrets, and folders that will be searched, for this process and all that it starts."""
@@ -122,20 +141,9 @@ def test_nothing_that_commands_start_or_write_has_a_secret(
     corpus = GeneratedCorpus(2000, 300, 3, words_per_document=10, block_rows=100)
     nfs.ingest(corpus, web / "mail.zarr", block_bytes=8000)
     (web / "mail.csv").write_text("\n".join(["text,label", *ROWS]))
-    shown: list[str] = []
 
     with web_server(web, "me", secret) as (host, asked), watched(secret, environment["TMPDIR"]) as watch:
-
-        def run(*words: Any, code: int = 0) -> str:
-            command = [sys.executable, "-c", CODE, *map(str, words)]
-            pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-            with subprocess.Popen(command, cwd=work, env=environment, **pipes) as process:
-                watch.typed.add(process.pid)
-                out, err = process.communicate(timeout=240)
-            assert process.returncode == code, err
-            shown.append(out + err)
-            return str(out)
-
+        run = Commands(work, environment, watch)
         place, s3 = f"http://me:{secret}@{host}", f"s3://{bucket}"
         csv, store = f"{place}/mail.csv", f"{place}/mail.zarr"
         run("ingest", csv, f"{s3}/mail.zarr", "--label-column", "label")
@@ -154,16 +162,50 @@ def test_nothing_that_commands_start_or_write_has_a_secret(
         run("info", "topics.model")
 
     assert asked and any("mail.zarr" in path for path in asked), "it was read with the password"
-    assert found_in("\n".join(shown)) == []
-    assert "***" in "\n".join(shown)
-    assert watch.given_away == {}
-    assert watch.typed & watch.seen, "the look at arguments sees what was typed"
+    assert "***" in run.shown
     assert any("fit http://***@" in words for words in watch.ours), "the detached driver was seen"
     assert any("spawn_main" in words for words in watch.ours), "and workers"
-    assert found_in_files(tmp_path) == {}
+    assert_nothing_found(run, tmp_path)
     left = contents(bucket)
     assert len(left) > 20 and {name: hits for name, one in left.items() if (hits := found_in(one))} == {}
     assert (work / "run" / "driver.log").exists() and (work / "topics.model").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_signatures_of_urls_are_in_nothing_that_is_left(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Documents, one of them bad, are ingested, evaluated and refused: in this process, by workers and detached."""
+    secret = f"{PASSWORD}-{uuid.uuid4().hex[:8]}"
+    work, web = tmp_path / "work", tmp_path / "web"
+    web.mkdir()
+    (web / "mail.csv").write_bytes("\n".join(["text,label", *ROWS]).encode() + b"\n\xff\xfe broken,spam\n")
+    query = f"X-Amz-Date=20261119T000000Z&X-Amz-Signature={secret}"
+    with signed_server(web, query) as (host, asked), watched(secret, environment["TMPDIR"]) as watch:
+        run = Commands(work, environment, watch)
+        csv, wrong = f"http://{host}/mail.csv?{query}", f"http://{host}/mail.csv?X-Amz-Signature={secret}0"
+        bad = ("--label-column", "label", "--on-error", "skip")
+        run("ingest", csv, "mail.zarr", *bad, "--rejects", "rejects.txt")
+        run("ingest", csv, "none.zarr", "--label-column", "label", code=3)
+        run("ingest", wrong, "none.zarr", *bad, code=3)
+        run("ingest", csv, "workers.zarr", *bad, "--workers", 2, "--run", "ingesting", "--detach")
+        ended(work / "ingesting", "finished")
+        run("fit", "mail.zarr", "spam.model", "-k", 3, "--run", "run", "--report", "page.html")
+        run("evaluate", "spam.model", csv, *bad)
+        run("predict", "spam.model", csv, "--on-error", "skip", "--out", "out.csv")
+        run("status", "ingesting", "--json")
+        run("info", "workers.zarr")
+    assert any("bytes=" in request for request in asked), "it was read in parts"
+    assert any("ingest http://" in words and "?***" in words for words in watch.ours), "the detached ingest was seen"
+    assert (work / "rejects.txt").exists() and "mail.csv?***" in run.shown
+    assert_nothing_found(run, tmp_path)
+
+
+def assert_nothing_found(run: Commands, folder: Path) -> None:
+    """Neither in what was said, nor below a folder, nor in arguments and environments of what the commands started."""
+    assert found_in(run.shown) == []
+    assert run.watch.given_away == {}
+    assert run.watch.typed & run.watch.seen, "the look at arguments sees what was typed"
+    assert found_in_files(folder) == {}
 
 
 def ended(folder: Path, state: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import socket
 import ssl
 import stat
@@ -15,7 +14,7 @@ import nbformat
 import psutil
 import pytest
 
-from tests.helpers.hub import PASSWORD, processes_in, running_hub, skip_without_hub, wait_until
+from tests.helpers.hub import PASSWORD, processes_in, running_hub, signed_in, skip_without_hub, wait_until
 from tests.notebooks.test_notebooks_run import COMPLAINT, FOUND
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -89,6 +88,39 @@ def test_passes_are_planned_for_the_maximum_of_an_adaptive_cluster(alice, cluste
     alice.run("client.close()")
 
 
+LEFT = """
+import json
+from dask_gateway import Gateway
+from nfs_dask.cli.fit import submit_fit
+cluster = Gateway().new_cluster(shutdown_on_close=False)
+cluster.scale(2)
+client = cluster.get_client()
+client.wait_for_workers(2)
+told = submit_fit(client, "rows.zarr", "left.model", "-k", "7", "--no-cache", "--run", "left")
+print(json.dumps([cluster.name, told["pid"]]))
+"""
+
+
+def test_a_fit_that_is_left_to_its_cluster_outlives_who_left_it(hub, alice):
+    """A program makes a cluster, leaves a fit to it, and ends; a worker drives on."""
+    alice.run("import json, subprocess, sys, numpy as np, scipy.sparse as sp, nfs_dask as nfs")
+    alice.run("from nfs_dask.engine.run_status import read_status")
+    alice.run("X = sp.csr_array(np.random.default_rng(0).poisson(0.2, (4000, 300))); y = np.arange(4000) % 2")
+    alice.run("nfs.ingest(X, 'rows.zarr', labels=y, overwrite=True)")
+    alice.run(f"done = subprocess.run([sys.executable, '-c', {LEFT!r}], capture_output=True, text=True)")
+    assert alice.value("done.returncode") == 0, alice.value("done.stderr")
+    name, pid = alice.value("json.loads(done.stdout.splitlines()[-1])")
+    try:
+        wait_until(lambda: not alice.value("read_status('left').live"))
+        assert alice.value("read_status('left').state") == "finished"
+        assert alice.value("read_status('left').driver.pid") == pid
+        alice.run("there = nfs.load_model('left.model'); here = nfs.SparseMultinomialNB(k=7).fit(X, y)")
+        assert alice.value("int((there.coef_ != here.coef_).sum())") == 0
+    finally:
+        hub.gateway("DELETE", f"/clusters/{name}", alice.token)
+    wait_until(lambda: not hub.gateway("GET", "/clusters/", alice.token).json())
+
+
 # What users may have
 
 
@@ -137,14 +169,7 @@ def test_an_idle_cluster_ends_by_itself_and_a_busy_one_does_not(hub, alice):
     ("user", "password", "status"), [("bob", PASSWORD, 302), ("bob", "guessed", 403), ("mallory", PASSWORD, 403)]
 )
 def test_who_is_not_listed_or_does_not_know_the_password_is_not_signed_in(hub, user, password, status):
-    import requests
-
-    browser = requests.Session()
-    browser.trust_env, browser.verify = False, hub.authority
-    page = browser.get(f"{hub.url}/hub/login", timeout=30)
-    token = re.search(r'name="_xsrf" value="([^"]+)"', page.text)[1]
-    form = {"username": user, "password": password, "_xsrf": token}
-    assert browser.post(f"{hub.url}/hub/login", data=form, timeout=30, allow_redirects=False).status_code == status
+    assert signed_in(hub, user, password) == status
 
 
 def test_who_has_no_token_or_a_wrong_one_has_no_cluster(hub):

@@ -12,20 +12,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.hub import running_hub, skip_without_hub, wait_until
+from tests.helpers.hub import running_hub, signed_in, skip_without_hub, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ANN, BEN = "games", "backup"
+MAY_MAKE = "NFS_DASK_MAKE_ACCOUNTS"
 
 # Jupyter writes to homes, which such accounts do not have.
-AS_SHIPPED = """
-c.JupyterHub.spawner_class = "jupyterhub.spawner.LocalProcessSpawner"
-c.Spawner.args = []
+HOMES = """
 c.Spawner.environment |= {{
     name: lambda spawner, name=name: f"{homes}/{{spawner.user.name}}/{{name}}"
     for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "NUMBA_CACHE_DIR")
@@ -45,8 +45,9 @@ def usable_by_others():
         return False
 
 
-@pytest.fixture(scope="module")
-def hub():
+@pytest.fixture
+def folder():
+    """A folder that all may enter."""
     skip_without_hub()
     if os.geteuid() != 0:
         pytest.skip("only root starts processes of other users")
@@ -54,14 +55,19 @@ def hub():
         pytest.skip(f"{sys.executable} and its packages are not readable by other users")
     folder = Path(tempfile.mkdtemp(prefix="nfs-hub-"))
     folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def hub(folder):
     for name in (ANN, BEN):
         home = folder / "homes" / name
         home.mkdir(parents=True)
         shutil.chown(home, name)
     settings = {"hub": {"users": [ANN, BEN]}, "limits": {"worker_memory": [0.5, 1]}}
-    with running_hub(folder, settings, hub=AS_SHIPPED.format(homes=folder / "homes"), gateway=BACKEND) as hub:
+    with running_hub(folder, settings, sign_in="", hub=HOMES.format(homes=folder / "homes"), gateway=BACKEND) as hub:
         yield hub
-    shutil.rmtree(folder)
 
 
 def test_a_cluster_is_its_users_and_shut_to_others(hub):
@@ -89,3 +95,37 @@ def test_a_cluster_is_its_users_and_shut_to_others(hub):
         ann.run("client.close(); cluster.shutdown()")
         wait_until(lambda: not folder.exists())
         assert logs.exists()
+
+
+# Passwords
+
+
+@pytest.fixture
+def accounts():
+    """Two accounts with passwords and homes, which are made for the test, and gone after it."""
+    if os.environ.get(MAY_MAKE) != "yes":
+        pytest.skip(f"makes two accounts of this machine for a while, where {MAY_MAKE}=yes says that it may")
+    made = {f"nfs-{uuid.uuid4().hex[:8]}": uuid.uuid4().hex for _ in range(2)}
+    try:
+        for name, password in made.items():
+            subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
+            subprocess.run(["chpasswd"], input=f"{name}:{password}", text=True, check=True)
+        yield made
+    finally:
+        for name in made:
+            subprocess.run(["userdel", "--remove", name], capture_output=True, check=False)
+
+
+def test_accounts_sign_in_with_their_own_passwords_as_shipped(folder, accounts):
+    """By PAM; and the session is that of the account, in its home."""
+    (ann, password), (ben, other) = accounts.items()
+    settings = {"hub": {"users": [ann]}}
+    with running_hub(folder, settings, sign_in="", gateway=BACKEND) as hub:
+        assert [signed_in(hub, ann, word) for word in ("guessed", other, password)] == [403, 403, 302]
+        assert signed_in(hub, ben, other) == 403, "who is not listed"
+        with hub.session(ann) as session:
+            who = session.value("[__import__('os').getuid(), __import__('os').path.expanduser('~')]")
+        assert who == [pwd.getpwnam(ann).pw_uid, pwd.getpwnam(ann).pw_dir]
+        subprocess.run(["usermod", "--expiredate", "1", ann], check=True)
+        assert signed_in(hub, ann, password) == 403, "who is not to come in any more"
+        assert password not in hub.log and other not in hub.log

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -12,18 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import nfs_dask as nfs
-from nfs_dask.cli.corpus import GeneratedCorpus
-from nfs_dask.engine.run_status import has_status, read_status
-from tests.helpers.commands import run
-from tests.helpers.slow_blocks import slow_environment
+from nfs_dask.engine.run_status import read_status
 from tests.helpers.slurm import Slurm, missing, running_slurm, wait_for
-
-SCRIPTS = Path(__file__).parents[2] / "deploy" / "slurm"
-CORPUS = GeneratedCorpus(20_000, 300, 3, words_per_document=10, block_rows=100)
+from tests.helpers.slurm_jobs import (
+    assert_clean,
+    assert_same_model,
+    ended,
+    environment,
+    events_of,
+    in_mid_pass,
+    in_queue,
+    log_of,
+    running_workers,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,82 +38,6 @@ pytestmark = [
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     with running_slurm(tmp_path_factory.mktemp("slurm")) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "mail.zarr"
-    assert nfs.ingest(CORPUS, path, block_bytes=8000).source.n_blocks >= 100
-    return path
-
-
-@pytest.fixture(scope="module")
-def want(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The model of a fit that nothing happens to."""
-    model = tmp_path_factory.mktemp("whole") / "m"
-    run("fit", store, model, "-k", 20, "--no-cache")
-    return nfs.load_model(model)
-
-
-@pytest.fixture
-def project(tmp_path: Path, slurm: Slurm) -> Iterator[Path]:
-    """A folder as its user has it: the scripts and nothing else. Afterwards no job is left."""
-    for script in SCRIPTS.iterdir():
-        (tmp_path / script.name).write_bytes(script.read_bytes())
-    yield tmp_path
-    slurm("scancel", "--user=root")
-    wait_for(lambda: not slurm.jobs(), 60, "jobs are left in the queue")
-
-
-def environment(folder: Path, seconds: float) -> dict[str, str]:
-    """As after ``activate``; each block takes its time."""
-    slow = slow_environment(folder / "slow", seconds)
-    slow["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), slow["PATH"], "/usr/sbin"])
-    return {name: slow[name] for name in ("PATH", "PYTHONPATH")} | {"TMPDIR": str(folder), "INTERFACE": "lo"}
-
-
-def in_mid_pass(folder: Path, blocks: int = 5) -> int:
-    """How many blocks are done, once it is so many."""
-
-    def done() -> int:
-        if not has_status(folder):
-            return 0
-        found = read_status(folder)
-        assert found.state in ("starting", "running", "interrupted", "lost", "stopped"), found
-        work = found.seen.get("work") or {}
-        return work["done"] if found.live and work.get("label") == "class counts" and work["done"] >= blocks else 0
-
-    return wait_for(done, 240, f"it does not get into the pass\n{log_of(folder.parent)}")
-
-
-def assert_same_model(got: Any, want: Any) -> None:
-    assert got.objective_ == want.objective_
-    assert got.get_support(indices=True).tolist() == want.get_support(indices=True).tolist()
-    for name in ("feature_log_prob_", "class_log_prior_"):
-        assert np.array_equal(getattr(got, name), getattr(want, name)), name
-
-
-def assert_clean(project: Path) -> None:
-    """Of what jobs had on the disk of the node, and of certificates, nothing is left."""
-    mine = {script.name for script in SCRIPTS.iterdir()} | {"m", "run", "slow", "urgent.sh", "logs", "own.zarr"}
-    left = {path.name for path in project.iterdir() if path.suffix != ".log"} - mine
-    if "dask-scratch-space" in left and not [*project.glob("dask-scratch-space/*/")]:
-        left.remove("dask-scratch-space")  # which Dask leaves in the temporary folder, with two empty locks
-    assert not left, left
-
-
-def log_of(project: Path) -> str:
-    return "\n".join(f"{path.name}:\n{path.read_text()}" for path in sorted(project.glob("*.log")))
-
-
-def ended(slurm: Slurm, job: str, state: str, project: Path, seconds: float = 300) -> None:
-    over = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
-    got = wait_for(lambda: (found := slurm.state(job)) in over and found, seconds, f"{job} goes on\n{log_of(project)}")
-    assert got == state, log_of(project)
-
-
-def events_of(folder: Path) -> list[str]:
-    return [event["event"] for event in read_status(folder, 1000).events]
 
 
 FIT = ("--cpus-per-task=2", "--mem=3G", "fit.sbatch")
@@ -178,11 +104,6 @@ def test_a_job_that_is_told_to_go_goes_on_later(slurm: Slurm, project: Path, sto
 # Workers as jobs of their own
 
 
-def running_workers(slurm: Slurm, name: str) -> list[str]:
-    lines = slurm("squeue", "--noheader", "--array", "--states=RUNNING", "--format=%A %F_%K %j").splitlines()
-    return [line.split()[0] for line in lines if line.split()[-1] == name]
-
-
 def test_a_scheduler_is_a_job_and_each_worker_another(slurm: Slurm, project: Path, store: Path, want: Any) -> None:
     """A worker is cancelled in mid-pass, the others retire before their time and come back; all of it with TLS."""
     there = environment(project, 1.0) | {"LIFETIME": "60s", "LIFETIME_STAGGER": "5s"}
@@ -230,17 +151,6 @@ def test_a_driver_at_its_time_limit_comes_back_and_so_do_its_workers(
     assert "resumed" in events_of(project / "run")
     wait_for(lambda: {*slurm.jobs().values()} <= {"PENDING"}, 60, f"workers are left\n{log_of(project)}")
     assert_clean(project)
-
-
-def in_queue(slurm: Slurm) -> list[str]:
-    """Jobs, and tasks of arrays, that wait."""
-    return [name.removesuffix("_N/A") for name in slurm(*"squeue --noheader --array -t PD -o %F_%K".split()).split()]
-
-
-@pytest.fixture
-def own_store(store: Path, project: Path) -> Path:
-    """A copy, as statistics are kept beside it."""
-    return Path(shutil.copytree(store, project / "own.zarr"))
 
 
 def test_dask_jobqueue_starts_workers_and_ends_them(slurm: Slurm, project: Path, own_store: Path, want: Any) -> None:

@@ -5,6 +5,7 @@ Each host has an address of its own. What is made has a name of its own too, and
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import IO
 
 
 def missing() -> str:
@@ -37,7 +39,17 @@ class Host:
     @property
     def within(self) -> tuple[str, ...]:
         """What a program is started by, to run there."""
-        return ("ip", "netns", "exec", self.name)
+        return ("ip", "netns", "exec", self.name) if self.name else ()
+
+    @contextmanager
+    def visited(self) -> Iterator[None]:
+        """This thread is there meanwhile, and so is what it starts."""
+        with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{self.name}") as there:
+            _go_to(there)
+            try:
+                yield
+            finally:
+                _go_to(home)
 
     def cut(self) -> None:
         """Nothing gets through in either direction; no connection is told so."""
@@ -65,6 +77,15 @@ class Host:
 
     def _do(self, *words: str) -> str:
         return done(*self.within, *words)
+
+
+LOOPBACK = Host("", "127.0.0.1")  # this machine
+
+
+def _go_to(namespace: IO[str]) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(namespace.fileno(), 0):
+        raise OSError(ctypes.get_errno(), "setns")
 
 
 @contextmanager

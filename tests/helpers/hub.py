@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -23,27 +24,31 @@ import psutil
 import pytest
 
 from nfs_dask.cluster.tls import make_certificates
+from tests.helpers.fault_hosts import LOOPBACK, Host
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "jupyterhub"
 PASSWORD = "only-on-loopback"
 NEEDS = ("jupyterhub", "jupyterlab", "jupyter_server_proxy", "dask_gateway_server.backends.local", "bokeh")
 
-# Whoever tests has no accounts: everybody signs in with one password, and all run as the one who tests.
 HUB = """
 load_subconfig({shipped!r})
 import os
-c = get_config()
+c, here = get_config(), {here!r}
 c.JupyterHub.hub_port = {hub_port}
 c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{proxy_port}"
-c.JupyterHub.authenticator_class = "dummy"
-c.DummyAuthenticator.password = {password!r}
-c.JupyterHub.spawner_class = "simple"
-c.SimpleLocalProcessSpawner.home_dir_template = {home!r}
-c.Spawner.args = ["--allow-root"]
 c.JupyterHub.services.append({{"name": "tests", "api_token": os.environ["TESTS_TOKEN"]}})
 scopes = ["admin:users", "admin:servers", "admin:groups", "tokens"]
 c.JupyterHub.load_roles.append({{"name": "tests", "services": ["tests"], "scopes": scopes}})
+{sign_in}
 {more}
+"""
+# Whoever tests has no accounts: everybody signs in with one password, and all run as the one who tests.
+ONE_PASSWORD = f"""
+c.JupyterHub.authenticator_class = "dummy"
+c.DummyAuthenticator.password = {PASSWORD!r}
+c.JupyterHub.spawner_class = "simple"
+c.SimpleLocalProcessSpawner.home_dir_template = here + "/home-{{username}}"
+c.Spawner.args = ["--allow-root"]
 """
 GATEWAY = """
 load_subconfig({shipped!r})
@@ -161,8 +166,10 @@ class Session:
             socket.close()
 
     def value(self, code: str) -> Any:
-        """The value of an expression of plain values."""
-        return json.loads(self.run(f"import json; print(json.dumps({code}))"))
+        """The value of an expression of plain values, whatever libraries say meanwhile of objects that are deleted."""
+        mark = uuid.uuid4().hex
+        said = self.run(f"import json; print({mark!r} + json.dumps({code}))")
+        return json.loads(said.partition(mark)[2].partition("\n")[0])
 
 
 def _carried_out(socket: Any, code: str, deadline: float) -> str:
@@ -191,20 +198,26 @@ def _carried_out(socket: Any, code: str, deadline: float) -> str:
 
 @contextmanager
 def running_hub(
-    folder: Path, settings: Mapping[str, Mapping[str, Any]], *, hub: str = "", gateway: str = ""
+    folder: Path,
+    settings: Mapping[str, Mapping[str, Any]],
+    *,
+    sign_in: str = ONE_PASSWORD,
+    hub: str = "",
+    gateway: str = "",
+    host: Host = LOOPBACK,
 ) -> Iterator[Hub]:
     """The shipped configuration with settings of ours, on free ports, with certificates made for it."""
     public, hub_port, proxy_port, http, schedulers = free_ports(5)
-    certify(folder / "certificates")
+    certify(folder / "certificates", host.address)
     ours = {
         "hub": {
-            "address": f"127.0.0.1:{public}",
+            "address": f"{host.address}:{public}",
             "folder": str(folder / "state"),
             "certificates": str(folder / "certificates"),
         },
         "gateway": {
             "http": f"127.0.0.1:{http}",
-            "schedulers": f"127.0.0.1:{schedulers}",
+            "schedulers": f"{host.address}:{schedulers}",
             "config": str(folder / "gateway.py"),
         },
         "environments": {"tested": sys.prefix},
@@ -212,23 +225,22 @@ def running_hub(
     write_settings(
         folder / "settings.toml", {name: ours.get(name, {}) | dict(settings.get(name, {})) for name in KINDS}
     )
-    inner = {"hub_port": hub_port, "proxy_port": proxy_port, "password": PASSWORD, "more": hub}
-    home = str(folder / "home-{username}")
+    inner = {"hub_port": hub_port, "proxy_port": proxy_port, "sign_in": sign_in, "more": hub}
     shipped = str(DEPLOY / "jupyterhub_config.py")
-    (folder / "hub.py").write_text(HUB.format(shipped=shipped, home=home, **inner))
+    (folder / "hub.py").write_text(HUB.format(shipped=shipped, here=str(folder), **inner))
     (folder / "gateway.py").write_text(GATEWAY.format(shipped=str(DEPLOY / "dask_gateway_config.py"), more=gateway))
     token = uuid.uuid4().hex
     environment = os.environ | {"TESTS_TOKEN": token, "NFS_HUB_SETTINGS": str(folder / "settings.toml")}
     environment["PATH"] = f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"
     with (folder / "hub.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jupyterhub", "-f", str(folder / "hub.py")],
+            [*host.within, sys.executable, "-m", "jupyterhub", "-f", str(folder / "hub.py")],
             cwd=folder,
             env=environment,
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-    started = Hub(f"https://127.0.0.1:{public}", folder, token, process, schedulers)
+    started = Hub(f"https://{host.address}:{public}", folder, token, process, schedulers)
     try:
         wait_until(lambda: _answers(started))
         yield started
@@ -240,6 +252,19 @@ def running_hub(
             process.kill()
             raise
     wait_until(lambda: not processes_in(folder))
+
+
+def signed_in(hub: Hub, user: str, password: str) -> int:
+    """What a browser is answered that fills in the form of the first page: 302 leads on, 403 does not."""
+    import requests
+
+    browser = requests.Session()
+    browser.trust_env, browser.verify = False, hub.authority
+    page = browser.get(f"{hub.url}/hub/login", timeout=30)
+    token = re.search(r'name="_xsrf" value="([^"]+)"', page.text)
+    assert token is not None, page.text
+    form = {"username": user, "password": password, "_xsrf": token[1]}
+    return browser.post(f"{hub.url}/hub/login", data=form, timeout=30, allow_redirects=False).status_code
 
 
 KINDS = ("hub", "gateway", "limits", "environments")
@@ -256,10 +281,10 @@ def processes_in(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def certify(folder: Path) -> None:
+def certify(folder: Path, address: str) -> None:
     """An authority of our own, and a certificate for the hub, under the names that the settings want."""
     made = folder / "made"
-    make_certificates(made, ["127.0.0.1", "localhost"])
+    make_certificates(made, [address, "localhost"])
     for ours, theirs in {"ca": "ca", "hub": "scheduler", "hub-key": "scheduler-key"}.items():
         shutil.copy(made / f"{theirs}.pem", folder / f"{ours}.pem")
 

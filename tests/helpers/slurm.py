@@ -1,4 +1,7 @@
-"""A real SLURM of one node on loopback, with a munge of its own: nothing outside its folder is read or written."""
+"""A real SLURM with a munge of its own: nothing outside its folder is read or written.
+
+It has one node, on loopback, or several, each on a host of `fault_hosts` with a host name of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.helpers.fault_hosts import Host
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "scancel")
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"])  # where Debian has the daemons
@@ -19,7 +25,7 @@ CPUS = 8  # that it believes to have: jobs of these tests sleep more than they c
 
 CONF = """
 ClusterName=local
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={head.name}({head.address})
 SlurmctldPort={ports[0]}
 SlurmdPort={ports[1]}
 AuthType=auth/munge
@@ -28,11 +34,11 @@ CredType=cred/munge
 SlurmUser=root
 SlurmdUser=root
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -47,10 +53,40 @@ CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 KillWait=15
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=16000 State=UNKNOWN
-PartitionName=debug Nodes={host} Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=15
-PartitionName=urgent Nodes={host} MaxTime=INFINITE State=UP PriorityTier=9 PreemptMode=OFF
+{nodes}
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=15
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=9 PreemptMode=OFF
 """
+
+
+NODE = "NodeName={node.name} NodeAddr={node.address} CPUs={cpus} RealMemory=16000 State=UNKNOWN"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of SLURM's: its name, its address, and what programs are started by, to run there."""
+
+    name: str
+    address: str
+    within: tuple[str, ...] = ()
+
+
+def this_machine() -> Node:
+    return Node(platform.node().partition(".")[0], "127.0.0.1")
+
+
+def nodes_of(hosts: Sequence[Host], folder: Path) -> list[Node]:
+    """Hosts with names, node0 and so on, by which they know each other; /etc/hosts is another file for them."""
+    names = [f"node{i}" for i in range(len(hosts))]
+    known = folder / "hosts"
+    lines = [f"{host.address} {name}" for host, name in zip(hosts, names, strict=True)]
+    known.write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
+    enter = 'mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
+    named = ("unshare", "--uts", "--mount", "sh", "-c", enter, str(known))
+    return [
+        Node(name, host.address, ("nsenter", f"--net=/run/netns/{host.name}", *named, name))
+        for host, name in zip(hosts, names, strict=True)
+    ]
 
 
 def missing() -> str:
@@ -64,14 +100,15 @@ def missing() -> str:
 class Slurm:
     """Commands of one SLURM, and what its queue holds."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, head: Node) -> None:
+        self.folder, self.head = folder, head
         self.environment = os.environ | {"SLURM_CONF": str(folder / "slurm.conf"), "PATH": PATH}
 
     def __call__(self, *words: object, check: bool = True, **more: Any) -> str:
         """What a command prints."""
         more = {"env": self.environment, "timeout": 60, **more}
-        done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False, **more)
+        command = [*self.head.within, *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
         assert not check or done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
 
@@ -100,18 +137,23 @@ class Slurm:
 
 
 @contextmanager
-def running_slurm(folder: Path) -> Iterator[Slurm]:
-    """Start its daemons, and end them and all jobs."""
-    for name in ("state", "spool", "munge"):
+def running_slurm(
+    folder: Path, head: Node | None = None, nodes: Sequence[Node] = (), cpus: int = CPUS
+) -> Iterator[Slurm]:
+    """Start its daemons, and end them and all jobs; without a head, all of it is this machine."""
+    head = head or this_machine()
+    nodes = nodes or [head]
+    for name in ("state", "munge", *(f"spool-{node.name}" for node in nodes)):
         (folder / name).mkdir(parents=True, mode=0o755)
-    host = platform.node().partition(".")[0]
-    conf = CONF.format(host=host, folder=folder, ports=_free_ports(2), cpus=CPUS)
-    (folder / "slurm.conf").write_text(conf)
-    slurm, daemons = Slurm(folder), []
+    lines = "\n".join(NODE.format(node=node, cpus=cpus) for node in nodes)
+    (folder / "slurm.conf").write_text(CONF.format(head=head, nodes=lines, folder=folder, ports=_free_ports(2)))
+    slurm, daemons = Slurm(folder, head), []
     try:
         daemons.append(_munged(folder / "munge"))
-        daemons += [_daemon(slurm, name) for name in ("slurmctld", "slurmd")]
-        wait_for(lambda: "idle" in slurm("sinfo", "--noheader", "--format=%T", check=False), 60, "no node is idle")
+        daemons.append(_daemon(slurm, "slurmctld", head))
+        daemons += [_daemon(slurm, "slurmd", node) for node in nodes]
+        words = ("sinfo", "--noheader", "--Node", "--partition=debug", "--format=%T")
+        wait_for(lambda: slurm(*words, check=False).split() == ["idle"] * len(nodes), 60, "not all nodes are idle")
         yield slurm
     finally:
         with suppress(Exception):
@@ -147,12 +189,11 @@ def _munged(folder: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-def _daemon(slurm: Slurm, name: str) -> subprocess.Popen[bytes]:
+def _daemon(slurm: Slurm, name: str, node: Node) -> subprocess.Popen[bytes]:
     """In the foreground, so that it is a child of ours; what it says is in its log."""
-    with open(slurm.folder / f"{name}.out", "wb") as out:
-        return subprocess.Popen(
-            [str(shutil.which(name, path=PATH)), "-D"], env=slurm.environment, stdout=out, stderr=out
-        )
+    command = [*node.within, str(shutil.which(name, path=PATH)), "-D"]
+    with open(slurm.folder / f"{name}-{node.name}.out", "wb") as out:
+        return subprocess.Popen(command, env=slurm.environment, stdout=out, stderr=out)
 
 
 def _free_ports(n: int) -> list[int]:

@@ -1,20 +1,32 @@
-"""A web server on loopback that serves a folder to whoever has a password, and parts of files to those who ask."""
+"""Web servers on loopback that serve a folder, and parts of files to those who ask: for a password, or signed URLs."""
 
 from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
+
+Served: TypeAlias = AbstractContextManager[tuple[str, list[str]]]  # host and port, and the requests so far
+
+
+def web_server(folder: Path, user: str, password: str) -> Served:
+    """401 without the password."""
+    expected = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+    return _served(folder, lambda asked: 200 if asked.headers.get("Authorization") == expected else 401)
+
+
+def signed_server(folder: Path, query: str) -> Served:
+    """403 without the query, and to HEAD with it: as object stores take URLs that were signed for GET."""
+    return _served(folder, lambda asked: 200 if asked.command == "GET" and urlsplit(asked.path).query == query else 403)
 
 
 @contextmanager
-def web_server(folder: Path, user: str, password: str) -> Iterator[tuple[str, list[str]]]:
-    """Host and port, and the lines of requests so far; 401 without the password."""
-    expected = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+def _served(folder: Path, answer_to: Callable[[BaseHTTPRequestHandler], int]) -> Iterator[tuple[str, list[str]]]:
     seen: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -27,10 +39,10 @@ def web_server(folder: Path, user: str, password: str) -> Iterator[tuple[str, li
             self._answer(True)
 
         def _answer(self, with_body: bool) -> None:
-            seen.append(self.path)
+            seen.append(f"{self.command} {self.path} {self.headers.get('Range') or 'whole'}")
             path = folder / unquote(urlsplit(self.path).path).strip("/")
-            if self.headers.get("Authorization") != expected:
-                return self._send(401, b"", with_body)
+            if (answer := answer_to(self)) != 200:
+                return self._send(answer, b"", with_body)
             if path.is_dir():
                 links = "".join(f'<a href="{one.name}{"/" * one.is_dir()}">x</a>' for one in sorted(path.iterdir()))
                 return self._send(200, links.encode(), with_body, "text/html")
@@ -53,8 +65,8 @@ def web_server(folder: Path, user: str, password: str) -> Iterator[tuple[str, li
             if part is not None:
                 self.send_header("Content-Range", part)
             self.end_headers()
-            if body:
-                self.wfile.write(content)
+            with suppress(ConnectionError):  # who wanted to know the size alone hangs up
+                self.wfile.write(content if body else b"")
 
         def log_message(self, *_: object) -> None: ...
 
