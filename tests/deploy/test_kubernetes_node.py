@@ -21,6 +21,7 @@ from distributed import Client
 
 import nfs_dask as nfs
 from nfs_dask.cluster.tls import make_certificates
+from nfs_dask.engine.driver import REMOTE_BEAT_SECONDS, WATCHED_BEATS
 from nfs_dask.engine.run_status import read_status
 from nfs_dask.units import GiB, parse_bytes
 from tests.helpers import kubernetes_node as node
@@ -223,7 +224,7 @@ def test_a_client_that_has_to_leave_its_node_goes_on_on_another(place: str, want
     TIMES["end of the Job to an idle cluster deleted (30)"] = time.monotonic() - done
 
 
-def test_a_client_whose_node_is_gone_without_a_word_goes_on_after_three_minutes(place: str, want: Any) -> None:
+def test_a_client_whose_node_is_gone_without_a_word_goes_on_on_another(place: str, want: Any) -> None:
     began = time.monotonic()
     apply(fitted(kustomized(OVERLAYS / "spot"), place, slow=True), "--validate=false")
     eventually(lambda: blocks_done(place) > 10, 240, "a tenth of the blocks")
@@ -233,12 +234,11 @@ def test_a_client_whose_node_is_gone_without_a_word_goes_on_after_three_minutes(
     (second,) = eventually(lambda: [p for p in pods("job-name=nfs-dask") if ready(p)], 120, "a pod in its place")
     assert second["metadata"]["name"] != first["metadata"]["name"]
     eventually(lambda: "resumed" in names_of(events(place)), 400, "a client that goes on", every=1)
-    TIMES["client gone without a word, to another at work"] = time.monotonic() - lost
+    TIMES["client gone without a word, to another at work"] = taken = time.monotonic() - lost
+    assert taken > WATCHED_BEATS * REMOTE_BEAT_SECONDS  # for so long the second has looked whether the first is alive
     eventually(lambda: found("job", "nfs-dask")["status"].get("succeeded") == 1, 400, "the job")
     TIMES["Job whose client was gone, to complete"] = time.monotonic() - began
-    assert time.monotonic() - lost > 180
     assert "interrupted" not in names_of(events(place))  # nobody had told the first
-    assert "of which there was a sign of life" in kubectl("logs", second["metadata"]["name"])
     assert_same_model(place, want)
 
 
