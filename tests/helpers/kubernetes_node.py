@@ -101,8 +101,8 @@ def state() -> str:
 def lost(pod: dict[str, Any]) -> Iterator[None]:
     """End a pod as if its node had gone: no process is told, the kubelet says nothing, and the pod is forgotten.
 
-    The number of its namespace of processes is not given to another meanwhile: the pod in its place, which is on the same
-    node, would else know that the first is gone, and not have to find out.
+    The number of its namespace of processes is not given to another meanwhile: the pod in its place, on the same node,
+    would else know that the first is gone, and not have to find out.
     """
     run = FOLDER / "run"
     words = f"ctr -a {run}/containerd.sock -n k8s.io tasks".split()
