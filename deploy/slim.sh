@@ -2,7 +2,7 @@
 # slim.sh FOLDER    take out of an environment what nothing here runs
 #
 # Symbols for debuggers, tests of libraries, headers; services of AWS other than S3 and those that give it keys; and what
-# of Arrow serves a network, as data are read through fsspec. tests/deploy/test_image.py runs what is left.
+# of Arrow serves a network, as data are read through fsspec. tests/deploy/test_image_runs.py runs what is left.
 set -eu
 cd "$1"/lib/python3*/site-packages
 
