@@ -3,7 +3,7 @@
 #
 # A pod may be started anew at any time, and goes on with what is there. A command that fails is begun again here, up to
 # ATTEMPTS times (6), after PAUSE seconds (10) and then twice as long each time: a scheduler may be lost, a store be out
-# of reach, and a driver that was killed elsewhere counts as gone after three minutes. Wrong usage (exit code 2) is not
+# of reach, and a model whose writer was killed elsewhere is free after three minutes. Wrong usage (exit code 2) is not
 # begun again, nor is what was told to end: SIGTERM goes to the command, which puts away what it has.
 set -u
 run=$1

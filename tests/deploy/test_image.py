@@ -16,6 +16,7 @@ from distributed import Security
 
 from nfs_dask.cluster.tls import make_certificates
 from nfs_dask.units import MiB, parse_bytes
+from tests.helpers import built_image
 from tests.helpers.deployed import DEPLOY, containers, parse
 
 
@@ -110,3 +111,20 @@ def test_options_of_the_gateway_are_code():
     assert made.ClusterConfig.scheduler_cmd == ["dask", "scheduler"]
     assert made.ClusterConfig.worker_cmd == ["dask", "worker"]
     assert 0 < made.ClusterConfig.idle_timeout <= 3600
+
+
+# The image itself, on a base of Debian; test_image_runs.py runs it.
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_image_is_no_larger_than_the_page_says(tmp_path):
+    built_image.built()
+    page = (DEPLOY / "README.md").read_text()
+    whole, packed = (int(found) for found in re.search(r"(\d+) MB, and (\d+) MB compressed", page).groups())
+    ours = int(built_image.in_image("du", "-s", "--bytes", "/opt/nfs-dask").split()[0])
+    base = built_image.compressed_layers(built_image.BASE, tmp_path)
+    layers = built_image.compressed_layers(built_image.NAME, tmp_path)
+    print(f"/opt/nfs-dask: {ours / 1e6:.1f} MB; layers of ours: {sum(layers[len(base) :]) / 1e6:.1f} MB compressed")
+    assert ours <= whole * 1e6
+    assert sum(layers[len(base) :]) <= packed * 1e6

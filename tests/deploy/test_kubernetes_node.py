@@ -6,45 +6,52 @@ NFS_DASK_KUBERNETES=FOLDER python -m pytest -m slow -s tests/deploy/test_kuberne
 
 from __future__ import annotations
 
-import copy
 import json
-import socket
-import ssl
+import operator
 import subprocess
 import time
-import urllib.error
 import urllib.request
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
-from distributed import Client, Security
+from distributed import Client
 
 import nfs_dask as nfs
-from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.cluster.tls import make_certificates
+from nfs_dask.engine.driver import REMOTE_BEAT_SECONDS, WATCHED_BEATS
 from nfs_dask.engine.run_status import read_status
-from nfs_dask.errors import NfsDaskError
-from nfs_dask.files.folder import Folder
-from nfs_dask.units import parse_bytes
+from nfs_dask.units import GiB, parse_bytes
 from tests.helpers import kubernetes_node as node
 from tests.helpers.commands import run
 from tests.helpers.deployed import insecure_overlay
+from tests.helpers.kubernetes_doors import assert_serves_little, assert_turns_away_who_has_no_certificate, security_of
+from tests.helpers.kubernetes_fits import (
+    CORPUS,
+    OVERLAYS,
+    PLACE,
+    STORE,
+    K,
+    assert_same_model,
+    blocks_done,
+    ended,
+    events,
+    fitted,
+    job_status,
+    names_of,
+    peak_planned,
+    ready,
+    restarts,
+)
 from tests.helpers.kubernetes_node import apply, eventually, found, kubectl, pods
 from tests.helpers.kustomize import kustomized
 from tests.helpers.places import ROOT
-from tests.helpers.slow_blocks import CUSTOM
+from tests.helpers.slow_blocks import slow_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-OVERLAYS = ROOT / "deploy" / "kubernetes" / "overlays"
-CORPUS = GeneratedCorpus(40000, 3000, 3, words_per_document=30, block_rows=1000)
-PLACE = f"s3://bucket/{uuid.uuid4().hex[:8]}"  # a node that stays up has a bucket that does
-STORE, K = f"{PLACE}/mail.zarr", 100
 PAIRS = [f"{role}{part}.pem" for role in ("scheduler", "worker", "client") for part in ("", "-key")]
 TIMES: dict[str, float] = {}
 
@@ -62,7 +69,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         secret = ["create", "secret", "generic"]
         kubectl(*secret, "nfs-dask-tls", *[f"--from-file={certificates}/{name}" for name in ("ca.pem", *PAIRS)])
         kubectl(*secret, "nfs-dask-storage", *[f"--from-literal={k}={v}" for k, v in node.S3_VARIABLES.items()])
-        slowly = {"sitecustomize.py": CUSTOM.format(seconds=0.25)}
+        slowly = {"sitecustomize.py": slow_program(seconds=0.25)}
         apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "slow"}, "data": slowly}])
         nfs.ingest(CORPUS, STORE, block_bytes=60_000)
         yield certificates
@@ -95,82 +102,6 @@ def place(request: pytest.FixtureRequest) -> Iterator[str]:
     yield f"{PLACE}/{request.node.name}"
     kubectl("delete", "daskjobs,daskclusters,jobs,networkpolicies", "--all", "--wait=false")
     eventually(lambda: not pods("dask.org/cluster-name"), 120, "no pods")
-
-
-def assert_same_model(place: str, want: Any) -> None:
-    got = nfs.load_model(f"{place}/model")
-    assert got.objective_ == want.objective_
-    assert got.get_support(indices=True).tolist() == want.get_support(indices=True).tolist()
-    for name in ("feature_log_prob_", "class_log_prior_"):
-        assert np.array_equal(getattr(got, name), getattr(want, name)), f"{name}, to the bit"
-
-
-# What is applied: the manifests as they come, on a node of two processors.
-
-
-def fitted(manifests: list[dict[str, Any]], place: str, slow: bool = False) -> list[dict[str, Any]]:
-    """Manifests with the places of a test, two workers of a thread, and requests that fit on this node."""
-    found = copy.deepcopy(manifests)
-    for manifest in found:
-        if "worker" in manifest["spec"]:
-            manifest["spec"]["worker"]["replicas"] = min(2, manifest["spec"]["worker"]["replicas"])
-        if manifest["kind"] == "DaskJob":
-            manifest["spec"]["cluster"]["spec"]["worker"]["replicas"] = 2
-        for pod in pods_of(manifest):
-            (container,) = pod["containers"]
-            container["resources"]["requests"] |= {"cpu": "50m", "memory": "256Mi"}
-            places = {"STORE": STORE, "MODEL": f"{place}/model", "RUN": f"{place}/run", "WORKERS": "2"}
-            for entry in container["env"]:
-                entry["value"] = {**places, "WORKER_THREADS": "1"}.get(entry["name"], entry["value"])
-            container["args"] = [str(K) if word == "1000" else word for word in container["args"]]
-            if slow:  # and not from statistics that an earlier test has kept
-                container["args"] += ["--no-cache"] if container["name"] == "job" else []
-                container["env"].append({"name": "PYTHONPATH", "value": "/slow"})
-                container["volumeMounts"] = [*container["volumeMounts"], {"name": "slow", "mountPath": "/slow"}]
-                pod["volumes"].append({"name": "slow", "configMap": {"name": "slow"}})
-    return found
-
-
-def pods_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    spec = manifest["spec"]
-    if manifest["kind"] == "Job":
-        return [spec["template"]["spec"]]
-    if manifest["kind"] == "DaskJob":
-        inner = spec["cluster"]["spec"]
-        return [spec["job"]["spec"], inner["scheduler"]["spec"], inner["worker"]["spec"]]
-    return [spec["scheduler"]["spec"], spec["worker"]["spec"]] if manifest["kind"] == "DaskCluster" else []
-
-
-def job_status(name: str) -> str:
-    return str(found("daskjob", name).get("status", {}).get("jobStatus"))
-
-
-def ended(name: str) -> bool:
-    status = job_status(name)
-    assert status != "Failed", kubectl("logs", f"{name}-runner")
-    return status == "Successful"
-
-
-def blocks_done(place: str) -> int:
-    """How many blocks of a run have been counted."""
-    try:
-        work = read_status(f"{place}/run").to_json()["work"]
-    except NfsDaskError:  # not begun
-        return 0
-    return int(work["done"]) if work else 0
-
-
-def events(place: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Folder.of(f"{place}/run").read("events.jsonl").splitlines()]
-
-
-def names_of(events: list[dict[str, Any]]) -> set[str]:
-    return {one["event"] for one in events}
-
-
-def peak_planned(place: str) -> int:
-    """Most memory of a worker that passes were planned for, with what workers took when they were warm there."""
-    return max(one["peak_nbytes"] for one in events(place) if one["event"] == "pass_planned")
 
 
 def test_the_server_takes_all_overlays() -> None:
@@ -273,11 +204,6 @@ client.kill()
 """
 
 
-def ready(pod: dict[str, Any]) -> bool:
-    statuses = pod["status"].get("containerStatuses", [])
-    return bool(statuses) and all(one["ready"] for one in statuses) and "deletionTimestamp" not in pod["metadata"]
-
-
 def test_a_client_that_has_to_leave_its_node_goes_on_on_another(place: str, want: Any) -> None:
     manifests = fitted(kustomized(OVERLAYS / "spot"), place, slow=True)
     for manifest in manifests:
@@ -296,6 +222,54 @@ def test_a_client_that_has_to_leave_its_node_goes_on_on_another(place: str, want
     done = time.monotonic()
     eventually(lambda: not found("daskcluster", "nfs-dask"), 120, "the idle cluster is gone")
     TIMES["end of the Job to an idle cluster deleted (30)"] = time.monotonic() - done
+
+
+def test_a_client_whose_node_is_gone_without_a_word_goes_on_on_another(place: str, want: Any) -> None:
+    began = time.monotonic()
+    apply(fitted(kustomized(OVERLAYS / "spot"), place, slow=True), "--validate=false")
+    eventually(lambda: blocks_done(place) > 10, 240, "a tenth of the blocks")
+    (first,) = pods("job-name=nfs-dask")
+    with node.lost(first):
+        since = time.monotonic()
+        (second,) = eventually(lambda: [p for p in pods("job-name=nfs-dask") if ready(p)], 120, "a pod in its place")
+        assert second["metadata"]["name"] != first["metadata"]["name"]
+        eventually(lambda: "resumed" in names_of(events(place)), 400, "a client that goes on", every=1)
+    TIMES["client gone without a word, to another at work"] = taken = time.monotonic() - since
+    assert taken > WATCHED_BEATS * REMOTE_BEAT_SECONDS  # for so long the second has looked whether the first is alive
+    eventually(lambda: found("job", "nfs-dask")["status"].get("succeeded") == 1, 400, "the job")
+    TIMES["Job whose client was gone, to complete"] = time.monotonic() - began
+    assert "interrupted" not in names_of(events(place))  # nobody had told the first
+    assert_same_model(place, want)
+
+
+def test_workers_beyond_their_memory_are_begun_again_and_the_model_is_the_same(
+    place: str, want: Any, cluster: Path
+) -> None:
+    """Of one the process that counts, of the other the one that watches it, whose end is that of the container."""
+    manifests = fitted(kustomized(OVERLAYS / "small"), place, slow=True)
+    worker = manifests[0]["spec"]["cluster"]["spec"]["worker"]["spec"]["containers"][0]
+    worker["env"] = [one | ({"value": "1GiB"} if one["name"] == "WORKER_MEMORY" else {}) for one in worker["env"]]
+    worker["resources"]["limits"]["memory"] = "1536Mi"
+    apply(manifests)
+    eventually(lambda: blocks_done(place) > 10, 240, "a tenth of the blocks")
+    (scheduler,) = pods("dask.org/component=scheduler")
+    with Client(f"tls://{scheduler['status']['podIP']}:8786", security=security_of(cluster), timeout=60) as client:
+        counting, watched = sorted(client.scheduler_info()["workers"])
+        take_much(client, counting, nanny=False)
+        eventually(lambda: "worker_lost" in names_of(events(place)), 120, "a worker that is lost")
+        assert restarts() == {}
+        take_much(client, watched, nanny=True)
+        eventually(lambda: restarts() == {"OOMKilled": 1}, 60, "a container that is begun again")
+    ended_at = time.monotonic()
+    eventually(lambda: all(ready(one) for one in pods("dask.org/component=worker")), 120, "both workers")
+    TIMES["container of a worker ended, to ready again"] = time.monotonic() - ended_at
+    eventually(lambda: ended("nfs-dask"), 300, "the job")
+    assert_same_model(place, want)
+
+
+def take_much(client: Client, worker: str, nanny: bool) -> None:
+    """Have a process of a worker fill twice the memory that Dask holds a worker to; it does not live to answer."""
+    client.run(operator.mul, b"x", 2 * GiB, workers=[worker], nanny=nanny, on_error="ignore")
 
 
 def test_a_cluster_takes_workers_for_work_and_gives_them_back(place: str, cluster: Path) -> None:
@@ -325,42 +299,6 @@ def test_a_cluster_takes_workers_for_work_and_gives_them_back(place: str, cluste
 
 def replicas() -> int:
     return int(found("daskworkergroup", "nfs-dask-default")["spec"]["worker"]["replicas"])
-
-
-def security_of(certificates: Path) -> Security:
-    files = {"tls_client_cert": "client.pem", "tls_client_key": "client-key.pem", "tls_ca_file": "ca.pem"}
-    return Security(require_encryption=True, **{name: str(certificates / file) for name, file in files.items()})
-
-
-def assert_serves_little(address: str) -> None:
-    """Health, metrics and what the operator asks; no pages about tasks, data and logs."""
-
-    def code(page: str) -> int:
-        try:
-            with urllib.request.urlopen(f"http://{address}:8787{page}", timeout=10) as answer:
-                return int(answer.status)
-        except urllib.error.HTTPError as error:
-            return int(error.code)
-
-    served, refused = ["/health", "/metrics", "/api/v1/check_idle"], ["/status", "/info/main/workers.html", "/json/"]
-    assert {page: code(page) for page in served + refused} == dict.fromkeys(served, 200) | dict.fromkeys(refused, 404)
-
-
-def assert_turns_away_who_has_no_certificate(address: str, certificates: Path) -> None:
-    context = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
-    context.check_hostname = False  # Dask's certificates are for roles
-    with (
-        pytest.raises((ssl.SSLError, ConnectionResetError)),
-        socket.create_connection((address, 8786), 10) as plain,
-        context.wrap_socket(plain) as wrapped,
-    ):
-        wrapped.recv(1)  # TLS 1.3 tells at the first read
-    make_certificates(certificates / "foreign")
-    foreign = security_of(certificates / "foreign")
-    foreign.tls_ca_file = str(certificates / "ca.pem")  # or the client itself would go no further
-    for scheme, security in (("tcp", None), ("tls", foreign)):
-        with pytest.raises((OSError, TimeoutError)):
-            Client(f"{scheme}://{address}:8786", security=security, timeout=5)
 
 
 def test_a_container_beyond_its_memory_is_ended_and_the_job_fails(place: str) -> None:

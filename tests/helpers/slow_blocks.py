@@ -31,6 +31,13 @@ def deed(number):
 """
 
 
+def slow_program(
+    seconds: float, *, checkpoint_seconds: float = 30.0, log: Path | None = None, deed: str = NO_DEED
+) -> str:
+    """What an interpreter begins with, as `sitecustomize`, that sleeps at each block; see `slow_environment`."""
+    return CUSTOM.format(seconds=seconds, checkpoint_seconds=checkpoint_seconds, log=str(log or ""), deed=deed)
+
+
 def slow_environment(
     folder: Path, seconds: float, *, checkpoint_seconds: float = 30.0, log: Path | None = None, deed: str = NO_DEED
 ) -> dict[str, str]:
@@ -40,7 +47,7 @@ def slow_environment(
     what is done at a block, as a function of its number.
     """
     folder.mkdir(exist_ok=True)
-    content = CUSTOM.format(seconds=seconds, checkpoint_seconds=checkpoint_seconds, log=str(log or ""), deed=deed)
+    content = slow_program(seconds, checkpoint_seconds=checkpoint_seconds, log=log, deed=deed)
     (folder / "sitecustomize.py").write_text(content)
     before = os.environ.get("PYTHONPATH")
     path = [str(folder), *([before] if before else [])]
