@@ -22,6 +22,7 @@ from nfs_dask.cluster.given_address import checked_address
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import Warming
 from nfs_dask.engine.engine import Engine, label_of
+from nfs_dask.engine.fetching import Fetching
 from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.handing_out import Handout, Work, WorkerTooSmall
 from nfs_dask.engine.on_workers import Failure, hand_on, merge_task, run_item, run_task, run_value, until_stopped
@@ -248,20 +249,20 @@ class ClusterExecutor:
 
         What is short, or has to be sent from here, waits where it will run.
         """
-        results: dict[int, Any] = {}
+        fetching = Fetching(self._client)
         sends = job.source is None
         each = 2 if short or sends else 1
         handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots, each, sends)
         self._handouts.append(handout)
         try:
             for number, future in handout:
-                if only in (None, number) or future.type is Failure:
-                    results[number] = result = future.result()
-                    if isinstance(result, Failure):
-                        raise result.error
+                if future.type is Failure:
+                    raise future.result().error
+                if only in (None, number):
+                    fetching.add(number, future)
+            return fetching.results()
         except Exception as error:
             raise self.explained(error) from error
-        return [results[number] for number in sorted(results)]
 
     def _compute(self, lazy: Sequence[Any], crew: Crew | None = None) -> list[Any]:
         """Futures of lazy tasks, submitted as one graph, so that Dask finishes one block before it reads the next."""

@@ -81,6 +81,7 @@ class PassWork:
     panels: int
     tasks: int
     remote: bool = True  # tasks run elsewhere than the caller
+    packed_nbytes: int | None = None  # of a state on its way; None: as many as it has
 
     @property
     def pieces(self) -> int:
@@ -98,7 +99,12 @@ class PassWork:
         """Bytes of states that go from worker to worker, and through the scheduler to the client."""
         if self.strategy != "dense" or not self.remote:
             return 0
-        return (self.runs - 1 + 2) * self.state_nbytes
+        return (self.runs - 1 + 2) * self.sent_nbytes
+
+    @property
+    def sent_nbytes(self) -> int:
+        """Bytes of a whole state, on its way to another process."""
+        return self.state_nbytes if self.packed_nbytes is None else self.packed_nbytes
 
 
 @dataclass(frozen=True)
@@ -171,7 +177,7 @@ def _merging(work: PassWork, hosts: Hosts) -> dict[str, float]:
     busy = sum(max(added / hosts.parallel, largest) for added, largest in levels)
     if not work.remote:
         return {"merge": busy * work.state_nbytes}
-    sent = (chain + 2) * work.state_nbytes
+    sent = (chain + 2) * work.sent_nbytes
     return {
         "merge": busy * work.state_nbytes,
         "answer": work.state_nbytes,
