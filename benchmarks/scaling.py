@@ -44,7 +44,7 @@ COMMAND = "python benchmarks/scaling.py"
 WORKERS = (16, 8, 4, 2)  # descending, as workers are retired between
 SPEEDS = (1, 10, None)  # Gbit/s
 FITTED_WORKERS, FITTED_SPEEDS = (2, 4), (1, None)
-REPEATS = 2  # of small passes, of which the faster one counts: the other had company
+REPEATS = 2  # of each pass, of which the faster one counts: the other had company, or memory that was new
 
 Row = dict[str, Any]
 
@@ -82,12 +82,11 @@ def _passes(data: Path) -> Iterator[Row]:
         for workers in WORKERS:
             for gbit in SPEEDS:
                 small = workers in FITTED_WORKERS and gbit in FITTED_SPEEDS
-                sizes = {"small": REPEATS} if small else {}
-                sizes |= {} if gbit is None else {"large": 1}
+                sizes = ["small"] * small + ["large"] * (gbit is not None)
                 hosts.limit(gbit)
-                for size, repeats in sizes.items():
+                for size in sizes:
                     speed = [] if gbit is None else ["--gbit", gbit]
-                    options = ["--data", data, "--workers", workers, "--size", size, "--repeats", repeats, *speed]
+                    options = ["--data", data, "--workers", workers, "--size", size, "--repeats", REPEATS, *speed]
                     address = f"tcp://{hosts.address('scheduler')}:{PORT}"
                     text = hosts.run("client", sys.executable, ROOT / "benchmarks/watched.py", address, *options)
                     yield from map(json.loads, text.splitlines())
@@ -120,14 +119,14 @@ def took(row: Row) -> float:
     return sum(row["phases"].values())
 
 
-def fitted_to(rows: Iterable[Row]) -> list[Row]:
-    """The faster of the small passes of a kind."""
+def fastest(rows: Iterable[Row], size: str) -> list[Row]:
+    """The faster of the passes of a kind, of those that are small, or large."""
     best: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = (row["case"], row["work"]["panels"], row["hosts"]["workers"], row["hosts"]["network"])
-        if row["case"].endswith("small") and (key not in best or took(row) < took(best[key])):
+        if row["case"].endswith(size) and (key not in best or took(row) < took(best[key])):
             best[key] = row
-    return list(best.values())
+    return sorted(best.values(), key=_order)
 
 
 def costs_of(found: Row) -> Costs:
@@ -144,7 +143,7 @@ def costs_of(found: Row) -> Costs:
     known["fixed"] = known.pop("start")
     memory = {"fixed": nbytes.pop("start"), **nbytes}
     start = Costs(known, memory, COMMAND, found["machine"])
-    return fit([measured_of(row) for row in fitted_to(found["passes"])], start, given=("task", "worker", "solve"))
+    return fit([measured_of(row) for row in fastest(found["passes"], "small")], start, given=("task", "worker", "solve"))
 
 
 # Tables
@@ -178,7 +177,7 @@ def measured_table(found: Row, costs: Costs) -> str:
         seconds = [f"{s:.2f}" for s in (took(row), first, second, wire)]
         return [name_of(row), row["hosts"]["workers"], speed_of(row), *seconds, format_bytes(moved), *processors]
 
-    rows = sorted((row for row in found["passes"] if row["case"].endswith("large")), key=_order)
+    rows = fastest(found["passes"], "large")
     head = "features|workers|Gbit/s|seconds|fold or spool|merge or panels|of it on the wire, by the model|over links"
     return table([*head.split("|"), "workers' processors, s", "scheduler's", "client's"], map(line, rows))
 
@@ -200,7 +199,7 @@ def predicted_table(found: Row, costs: Costs) -> str:
         seconds = [f"{predicted:.2f}", f"{took(row):.2f}", f"{100 * (predicted / took(row) - 1):+.0f} %"]
         return [name_of(row), entries, row["hosts"]["workers"], speed_of(row), *seconds]
 
-    rows = sorted((row for row in found["passes"] if row["case"].endswith("large")), key=_order)
+    rows = fastest(found["passes"], "large")
     errors = [forecast_of(row, costs).seconds / took(row) - 1 for row in rows]
     within = sum(abs(error) <= 0.2 for error in errors)
     worst = max(errors, key=abs)
