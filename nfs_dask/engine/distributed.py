@@ -1,8 +1,9 @@
 """The distributed engine: the tasks of a plan on a Dask cluster.
 
-Tasks carry numbers, not data: a run is a range of blocks, and what all tasks share, the `Job`, is itself a task whose
-result workers pass on to each other. Nothing lives on a worker outside of tasks, so Dask may repeat, steal or lose any
-of them. Errors of ours come back as values, because Dask would repeat a raised one in vain.
+Tasks carry numbers, not data: a run is a range of blocks, and what all tasks share, the `Job`, is a parcel that comes
+with each, or where it is large itself a task whose result workers pass on to each other. Nothing lives on a worker
+outside of tasks, so Dask may repeat, steal or lose any of them. Errors of ours come back as values, because Dask would
+repeat a raised one in vain.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from nfs_dask.engine.fetching import Fetching
 from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.handing_out import Handout, Work, WorkerTooSmall
 from nfs_dask.engine.on_workers import Failure, hand_on, merge_task, run_item, run_task, run_value, until_stopped
+from nfs_dask.engine.parcel import packed
 from nfs_dask.engine.plan import merge_tree
 from nfs_dask.engine.task_tally import TOPIC
 from nfs_dask.engine.tasks import Job, fold_run, scatter_run
@@ -276,10 +278,9 @@ class ClusterExecutor:
 
         Dask sends tasks to where their inputs are, so a shared job has to be everywhere before they start.
         """
-        from distributed.protocol.pickle import dumps
-
-        if len(dumps(job)) <= SMALL_JOB:
-            return job
+        parcel = packed(job)
+        if len(parcel.content) <= SMALL_JOB:
+            return parcel
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # each worker gets it once, which is the point
             shared = self._wanted(self._submit(hand_on, job, name="job"))
