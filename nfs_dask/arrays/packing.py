@@ -55,7 +55,9 @@ def unpacked(array: Array | Packed) -> Array:
 def _narrowest(flat: Array) -> type | None:
     """The type that nearly all of a sample fit."""
     sample = flat[:: max(1, flat.size // SAMPLE)]
-    return next((kind for kind in (np.uint8, np.uint16, np.uint32) if _beyond(sample, kind).mean() <= MOST_BEYOND), None)
+    return next(
+        (kind for kind in (np.uint8, np.uint16, np.uint32) if _beyond(sample, kind).mean() <= MOST_BEYOND), None
+    )
 
 
 def _beyond(numbers: Array, kind: type) -> Array:
