@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+import fresh_memory
 import scheduler_cost
 from cases import store_of
 from hosts import PORT, cluster
@@ -47,6 +48,7 @@ PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
     "passes": lambda data: _passes(data),
     "far": lambda data: _far(data),
     "solved": lambda data: _solved(data),
+    "memory": lambda _: fresh_memory.measure(),
     "scheduler": lambda _: scheduler_cost.measure([16, 64, 128, 256], [10_000, 1_000_000], [1_000, 4_000]),
 }
 

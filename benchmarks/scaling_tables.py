@@ -136,6 +136,11 @@ def scheduler_table(found: Row, costs: Costs) -> str:
     return table([*head.split("|"), "scheduler's memory", "client's memory", "plan"], map(line, found["scheduler"]))
 
 
+def memory_table(found: Row, costs: Costs) -> str:
+    rows = ([row["memory"], f"{row['seconds']:.2f}", f"{row['processor']:.2f}"] for row in found["memory"])
+    return table(["memory", "seconds for a GiB", "of the processor"], rows)
+
+
 def solved_table(found: Row, costs: Costs) -> str:
     def line(row: Row) -> list[Any]:
         predicted = costs.seconds["solve"] * row["n_features"]
@@ -181,6 +186,7 @@ TABLES: dict[str, tuple[Callable[[Row, Costs], str], str | None]] = {  # and the
     "predicted": (predicted_table, "passes"),
     "far": (far_table, "far"),
     "scheduler": (scheduler_table, "scheduler"),
+    "memory": (memory_table, "memory"),
     "solved": (solved_table, "solved"),
     "costs": (costs_table, None),
     "forecast": (forecast_table, None),
