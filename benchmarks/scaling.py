@@ -42,7 +42,6 @@ RESULTS, COSTS, PAGE = (
 WORKERS = (16, 8, 4, 2)  # descending, as workers are retired between
 SPEEDS = (1, 10, None)  # Gbit/s
 FITTED_WORKERS, FITTED_SPEEDS = (2, 4), (1, None)
-REPEATS = 2  # of each pass, of which the faster one counts: the other had company, or memory that was new
 
 PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
     "passes": lambda data: _passes(data),
@@ -82,7 +81,7 @@ def _passes(data: Path) -> Iterator[Row]:
                 hosts.limit(gbit)
                 for size in sizes:
                     speed = [] if gbit is None else ["--gbit", gbit]
-                    options = ["--data", data, "--workers", workers, "--size", size, "--repeats", REPEATS, *speed]
+                    options = ["--data", data, "--workers", workers, "--size", size, *speed]
                     address = f"tcp://{hosts.address('scheduler')}:{PORT}"
                     text = hosts.run("client", sys.executable, ROOT / "benchmarks/watched.py", address, *options)
                     yield from map(json.loads, text.splitlines())
