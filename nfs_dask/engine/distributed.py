@@ -28,7 +28,7 @@ from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.handing_out import Handout, Work, WorkerTooSmall
 from nfs_dask.engine.on_workers import Failure, hand_on, merge_task, run_item, run_task, run_value, until_stopped
 from nfs_dask.engine.parcel import packed
-from nfs_dask.engine.plan import merge_tree
+from nfs_dask.engine.plan import Plan, merge_tree
 from nfs_dask.engine.task_tally import TOPIC
 from nfs_dask.engine.tasks import Job, fold_run, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
@@ -137,6 +137,7 @@ class ClusterExecutor:
         self._topic = f"{TOPIC}{uuid.uuid4().hex[:12]}"
         self._futures: list[Any] = []
         self._handouts: list[Handout] = []
+        self._crew_of: tuple[Plan, Crew] | None = None
 
     def close(self) -> None:
         """Cancel what has not finished; what is running still writes, so wait until it has stopped."""
@@ -225,7 +226,9 @@ class ClusterExecutor:
 
     def _crew(self, job: Job) -> Crew:
         """The workers that have room for the tasks of a pass."""
-        crew = Crew(self._client, job.plan.suits, job.plan.least_worker)
+        if self._crew_of is None or self._crew_of[0] is not job.plan:
+            self._crew_of = job.plan, Crew(self._client, job.plan.suits, job.plan.least_worker)
+        crew = self._crew_of[1]
         crew.look()
         return crew
 
