@@ -123,7 +123,7 @@ def far_table(found: Row, costs: Costs) -> str:
 def scheduler_table(found: Row, costs: Costs) -> str:
     def line(row: Row) -> list[Any]:
         kind = "Dask's" if row["shipped"] else "a store's"
-        seconds = [f"{row[who]:.2f}" for who in ("scheduler", "client", "beats")]
+        seconds = [f"{row.get(who, 0):.2f}" for who in ("scheduler", "client", "beats")]
         each = 1000 * (row["scheduler"] + row["client"]) / row["tasks"]
         predicted = sum(
             costs.seconds[name] * n for name, n in (("fixed", 1), ("task", row["tasks"]), ("worker", row["workers"]))
@@ -132,7 +132,7 @@ def scheduler_table(found: Row, costs: Costs) -> str:
         counts = [f"{row[what]:,}" for what in ("workers", "blocks", "tasks")]
         return [kind, *counts, *seconds, f"{each:.1f} ms", f"{predicted:.2f}", *sizes]
 
-    head = "blocks are|workers|blocks|tasks|scheduler, s|client, s|beats of workers, s|both, a task|by the model, s"
+    head = "blocks are|workers|blocks|tasks|scheduler, s|client, s|beats taken off, s|both, a task|by the model, s"
     return table([*head.split("|"), "scheduler's memory", "client's memory", "plan"], map(line, found["scheduler"]))
 
 
