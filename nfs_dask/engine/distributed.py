@@ -119,6 +119,13 @@ def _only(allowed: list[str] | None) -> dict[str, Any]:
     return {} if allowed is None else {"workers": allowed, "allow_other_workers": True}
 
 
+def _checked(result: Any) -> Any:
+    """A result of a task, unless that is a failure."""
+    if isinstance(result, Failure):
+        raise result.error
+    return result
+
+
 def _lazy_about(function: Callable[..., Any], *about: Any) -> Callable[..., Any]:
     """A lazy function of what follows. Dask would look for lazy values in all runs of a job, for each task again."""
     from distributed import Future
@@ -262,10 +269,10 @@ class ClusterExecutor:
         try:
             for number, future in handout:
                 if future.type is Failure:
-                    raise future.result().error
+                    _checked(future.result())
                 if only in (None, number):
                     fetching.add(number, future)
-            return fetching.results()
+            return [_checked(result) for result in fetching.results()]  # one that was lost may fail when made again
         except Exception as error:
             raise self.explained(error) from error
 
@@ -311,9 +318,7 @@ class ClusterExecutor:
         results: dict[str, Any] = {}
         try:
             for future, result in as_completed(futures, loop=self._client.loop, with_results=True):
-                if isinstance(result, Failure):
-                    raise result.error
-                if isinstance(result, CancelledError):  # which Dask hands over as if it were a result
+                if isinstance(_checked(result), CancelledError):  # which Dask hands over as if it were a result
                     raise result
                 results[future.key] = result
                 if progress is not None:
