@@ -1,10 +1,11 @@
 """What one scheduler and one client take for many blocks and many workers that have next to nothing to do.
 
-    python benchmarks/scheduler_cost.py [--workers 16 64 256]
+    python benchmarks/scheduler_cost.py [--workers 16 64 128 256]
 
 Workers are real ones, of one thread each, but many of them live in one process, and blocks are empty: what is left is
 asking workers what they have, sending tasks out, and taking back small states. Processor time is what counts here, as
-the scheduler and the client are one process each wherever they run.
+the scheduler and the client are one process each wherever they run. Workers beat without any pass, too: what that takes
+the scheduler is measured while nothing else happens, and told apart.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from nfs_dask.sources.source import Facts, Sizes, Source
 from nfs_dask.statistics.counts import ClassCounts
 
 PROCESSES = 4
+IDLE_SECONDS = 5.0
 FEATURES = 1000
 QUIET = {
     "distributed.admin.tick.limit": "1h",  # so many workers in a process are slow to answer
@@ -61,7 +63,15 @@ def used() -> dict[str, float]:
     return {"processor": times.user + times.system, "memory": psutil.Process().memory_info().rss}
 
 
-def one_pass(client: Any, n_blocks: int, shipped: bool = False) -> dict[str, Any]:
+def idle_rate(client: Any) -> float:
+    """Seconds of processor that the scheduler takes for each second in which nothing but beats of workers happens."""
+    before, started = client.run_on_scheduler(used), time.perf_counter()
+    time.sleep(IDLE_SECONDS)
+    after = client.run_on_scheduler(used)
+    return float((after["processor"] - before["processor"]) / (time.perf_counter() - started))
+
+
+def one_pass(client: Any, n_blocks: int, shipped: bool = False, idle: float = 0.0) -> dict[str, Any]:
     before, here = client.run_on_scheduler(used), used()
     started = time.perf_counter()
     plan = DaskEngine(address=client).reduce(ClassCounts(2), Empty(n_blocks, shipped)).plan
@@ -74,7 +84,8 @@ def one_pass(client: Any, n_blocks: int, shipped: bool = False) -> dict[str, Any
         "shipped": shipped,
         "tasks": plan.tasks,
         "seconds": seconds,
-        "scheduler": after["processor"] - before["processor"],
+        "beats": idle * seconds,
+        "scheduler": after["processor"] - before["processor"] - idle * seconds,
         "client": now["processor"] - here["processor"],
         "scheduler_nbytes": after["memory"],
         "client_nbytes": now["memory"],
@@ -133,14 +144,15 @@ def measure(workers: list[int], blocks: list[int], shipped: list[int]) -> Iterat
     for number in workers:
         with crowd(number) as client:
             one_pass(client, blocks[0])
-            yield from (one_pass(client, n) for n in blocks)
+            idle = idle_rate(client)
+            yield from (one_pass(client, n, idle=idle) for n in blocks)
             if number == workers[0]:
-                yield from (one_pass(client, n, shipped=True) for n in shipped)
+                yield from (one_pass(client, n, shipped=True, idle=idle) for n in shipped)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", nargs="+", type=int, default=[16, 64, 256])
+    parser.add_argument("--workers", nargs="+", type=int, default=[16, 64, 128, 256])
     parser.add_argument("--blocks", nargs="+", type=int, default=[10_000, 1_000_000])
     parser.add_argument("--shipped", nargs="*", type=int, default=[1_000, 4_000])
     parser.add_argument("--scheduler", action="store_true", help=argparse.SUPPRESS)

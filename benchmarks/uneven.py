@@ -1,6 +1,6 @@
 """Passes on a cluster whose workers are not alike: one is slow, one joins, one leaves.
 
-    python benchmarks/uneven.py [--workers 4] [--seconds 20] [--repeats 1]
+    python benchmarks/uneven.py [--workers 4] [--seconds 20] [--repeats 1] [--kinds dense scatter]
 
 Workers are processes of one thread. Blocks wait, as for a network, rather than compute, so that the number of
 processors does not count: 100 ms each, and four times as long on a slow worker. A pass takes --seconds if nothing
@@ -35,6 +35,7 @@ from nfs_dask.units import format_bytes
 BLOCK_SECONDS = 0.1
 SLOWER = 4
 FEATURES = 1 << 19  # two classes: 8 MiB
+KINDS = {"dense": 1, "scatter": 4}  # panels of each kind of plan
 
 
 class Waiting(Source):
@@ -125,10 +126,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     options = parser.parse_args()
     n_blocks = int(options.workers * options.seconds / BLOCK_SECONDS)
-    for panels, kind in ((1, "dense"), (4, "scatter")):
-        truth = None
+    for kind in options.kinds:
+        panels, truth = KINDS[kind], None
         for what, (names, event) in disturbances(options.workers).items():
             passes = [one_pass(names, event, panels, options.seconds, n_blocks) for _ in range(options.repeats)]
             truth = passes[0][-1] if truth is None else truth

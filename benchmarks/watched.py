@@ -37,6 +37,8 @@ WAYS = {  # panels: one whole state, as many as memory asks for, or as many as 4
 
 
 FAR = [("2m", 1), ("12m", None), ("12m", 40)]
+REPEATS, MOST_REPEATS = 2, 3  # of a pass, of which the fastest counts; more than usual while there is company
+COMPANY = 0.2  # of the processors, that others may take meanwhile
 
 
 def counters() -> dict[str, float]:
@@ -44,6 +46,12 @@ def counters() -> dict[str, float]:
     card = psutil.net_io_counters(pernic=True)["eth0"]
     times = psutil.Process().cpu_times()
     return {"sent": card.bytes_sent, "received": card.bytes_recv, "processor": times.user + times.system}
+
+
+def busy_seconds() -> float:
+    """Of all processors of this machine, whoever kept them busy."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait)
 
 
 def everywhere(client: Any) -> dict[str, dict[str, float]]:
@@ -55,12 +63,13 @@ def everywhere(client: Any) -> dict[str, dict[str, float]]:
 def watched(client: Any, name: str, panels: int | None, data: Path | str, hosts: Hosts) -> dict[str, Any]:
     """One pass: its work, hosts and phases, and what went over links and processors meanwhile."""
     dataset = open_dataset(f"{data}/{name}.zarr", reuse=False)
-    before = everywhere(client)
+    before, busy, started = everywhere(client), busy_seconds(), time.perf_counter()
     engine = DaskEngine(panels=panels, workers=hosts.workers, spool=f"{data}/spool" if hosts.far else None)
     pass_ = watched_pass(client, dataset.class_counts(), dataset.source, engine, hosts, dataset.beside)
-    after = everywhere(client)
+    after, busy, seconds = everywhere(client), busy_seconds() - busy, time.perf_counter() - started
     used = {who: {what: after[who][what] - n for what, n in of.items()} for who, of in before.items()}
-    return {"case": name, **asdict(pass_), "used": used}
+    others = (busy - sum(of["processor"] for of in used.values())) / seconds / (psutil.cpu_count() or 1)
+    return {"case": name, **asdict(pass_), "used": used, "company": round(others, 3)}
 
 
 def solved(name: str, data: Path) -> dict[str, Any]:
@@ -101,7 +110,6 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--gbit", type=float, help="of each link; what is not given is as fast as the machine")
     parser.add_argument("--size", default="large", choices=list(WAYS))
-    parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument(
         "--url", help="of the data in an object store, on one more host; else they are on a shared disk"
     )
@@ -123,9 +131,11 @@ def main() -> None:
         for name, panels in (("2m", 1), ("12m", None)):  # so that workers have imported and compiled what they need
             watched(client, f"{name}-small", panels, data, hosts)
         for name, panels in FAR if options.url else WAYS[options.size]:
-            for _ in range(options.repeats):
+            for done in range(1, MOST_REPEATS + 1):
                 found = watched(client, f"{name}-{options.size}", panels, data, hosts)
                 print(json.dumps(found), flush=True)
+                if done >= REPEATS and found["company"] < COMPANY:
+                    break
 
 
 if __name__ == "__main__":

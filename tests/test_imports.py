@@ -42,6 +42,7 @@ DASK = {
     "documents/dask_documents.py",
     "engine/distributed.py",
     "engine/on_workers.py",
+    "engine/parcel.py",
     "engine/scheduler_metrics.py",
     "graphs.py",
     "prediction/column_selection.py",

@@ -25,7 +25,7 @@ class Crew:
         self._client = client
         self._suits = suits  # of a memory limit and a number of threads
         self._needs = needs  # bytes that a worker should have for one thread
-        self._threads: dict[str, int] = {}
+        self._threads: dict[str, int] | None = None  # None: nobody has looked
         self._looked = 0.0
         self._too_small: set[str] = set()
         self._had_room = False
@@ -38,10 +38,11 @@ class Crew:
         if not again and time.monotonic() - self._looked < LOOK_SECONDS:
             return
         self._looked = time.monotonic()
-        threads = dict(self._client.nthreads())
-        if threads != self._threads:
-            self._threads = threads
-            self._sort(workers_of(self._client))
+        if self._threads is not None and self._threads == dict(self._client.nthreads()):
+            return
+        workers = workers_of(self._client)
+        self._threads = {address: worker["nthreads"] for address, worker in workers.items()}
+        self._sort(workers)
 
     def _sort(self, workers: Mapping[str, Worker]) -> None:
         small = {a for a, w in workers.items() if not self._suits(w["memory_limit"] or 0, w["nthreads"])}

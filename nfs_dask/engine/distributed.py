@@ -1,8 +1,9 @@
 """The distributed engine: the tasks of a plan on a Dask cluster.
 
-Tasks carry numbers, not data: a run is a range of blocks, and what all tasks share, the `Job`, is itself a task whose
-result workers pass on to each other. Nothing lives on a worker outside of tasks, so Dask may repeat, steal or lose any
-of them. Errors of ours come back as values, because Dask would repeat a raised one in vain.
+Tasks carry numbers, not data: a run is a range of blocks, and what all tasks share, the `Job`, is a parcel that comes
+with each, or where it is large itself a task whose result workers pass on to each other. Nothing lives on a worker
+outside of tasks, so Dask may repeat, steal or lose any of them. Errors of ours come back as values, because Dask would
+repeat a raised one in vain.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from nfs_dask.cluster.given_address import checked_address
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import Warming
 from nfs_dask.engine.engine import Engine, label_of
+from nfs_dask.engine.fetching import Fetching
 from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.handing_out import Handout, Work, WorkerTooSmall
 from nfs_dask.engine.on_workers import Failure, hand_on, merge_task, run_item, run_task, run_value, until_stopped
-from nfs_dask.engine.plan import merge_tree
+from nfs_dask.engine.parcel import packed
+from nfs_dask.engine.plan import Plan, merge_tree
 from nfs_dask.engine.task_tally import TOPIC
 from nfs_dask.engine.tasks import Job, fold_run, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
@@ -116,6 +119,13 @@ def _only(allowed: list[str] | None) -> dict[str, Any]:
     return {} if allowed is None else {"workers": allowed, "allow_other_workers": True}
 
 
+def _checked(result: Any) -> Any:
+    """A result of a task, unless that is a failure."""
+    if isinstance(result, Failure):
+        raise result.error
+    return result
+
+
 def _lazy_about(function: Callable[..., Any], *about: Any) -> Callable[..., Any]:
     """A lazy function of what follows. Dask would look for lazy values in all runs of a job, for each task again."""
     from distributed import Future
@@ -134,6 +144,7 @@ class ClusterExecutor:
         self._topic = f"{TOPIC}{uuid.uuid4().hex[:12]}"
         self._futures: list[Any] = []
         self._handouts: list[Handout] = []
+        self._crew_of: tuple[Plan, Crew] | None = None
 
     def close(self) -> None:
         """Cancel what has not finished; what is running still writes, so wait until it has stopped."""
@@ -222,7 +233,9 @@ class ClusterExecutor:
 
     def _crew(self, job: Job) -> Crew:
         """The workers that have room for the tasks of a pass."""
-        crew = Crew(self._client, job.plan.suits, job.plan.least_worker)
+        if self._crew_of is None or self._crew_of[0] is not job.plan:
+            self._crew_of = job.plan, Crew(self._client, job.plan.suits, job.plan.least_worker)
+        crew = self._crew_of[1]
         crew.look()
         return crew
 
@@ -248,20 +261,20 @@ class ClusterExecutor:
 
         What is short, or has to be sent from here, waits where it will run.
         """
-        results: dict[int, Any] = {}
+        fetching = Fetching(self._client)
         sends = job.source is None
         each = 2 if short or sends else 1
         handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots, each, sends)
         self._handouts.append(handout)
         try:
             for number, future in handout:
-                if only in (None, number) or future.type is Failure:
-                    results[number] = result = future.result()
-                    if isinstance(result, Failure):
-                        raise result.error
+                if future.type is Failure:
+                    _checked(future.result())
+                if only in (None, number):
+                    fetching.add(number, future)
+            return [_checked(result) for result in fetching.results()]  # one that was lost may fail when made again
         except Exception as error:
             raise self.explained(error) from error
-        return [results[number] for number in sorted(results)]
 
     def _compute(self, lazy: Sequence[Any], crew: Crew | None = None) -> list[Any]:
         """Futures of lazy tasks, submitted as one graph, so that Dask finishes one block before it reads the next."""
@@ -275,10 +288,9 @@ class ClusterExecutor:
 
         Dask sends tasks to where their inputs are, so a shared job has to be everywhere before they start.
         """
-        from distributed.protocol.pickle import dumps
-
-        if len(dumps(job)) <= SMALL_JOB:
-            return job
+        parcel = packed(job)
+        if len(parcel.content) <= SMALL_JOB:
+            return parcel
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # each worker gets it once, which is the point
             shared = self._wanted(self._submit(hand_on, job, name="job"))
@@ -306,9 +318,7 @@ class ClusterExecutor:
         results: dict[str, Any] = {}
         try:
             for future, result in as_completed(futures, loop=self._client.loop, with_results=True):
-                if isinstance(result, Failure):
-                    raise result.error
-                if isinstance(result, CancelledError):  # which Dask hands over as if it were a result
+                if isinstance(_checked(result), CancelledError):  # which Dask hands over as if it were a result
                     raise result
                 results[future.key] = result
                 if progress is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.handing_out import WorkerTooSmall
+from nfs_dask.engine.parcel import Parcel, unpacked
 from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.task_tally import count, tallied
 from nfs_dask.engine.tasks import Job, Tick, merge_folds
@@ -27,10 +28,13 @@ class Failure:
     error: NfsDaskError
 
 
-def run_task(function: Callable[..., Any], job: Job, args: tuple[Any, ...], topic: str, shipped: Any = None) -> Any:
+def run_task(
+    function: Callable[..., Any], given: Job | Parcel, args: tuple[Any, ...], topic: str, shipped: Any = None
+) -> Any:
     """Run one task on a worker; what it was given may be the failure of an earlier one."""
+    job = unpacked(given)
     refuse_small(job.plan)
-    failures = [given for given in (shipped, *args) if isinstance(given, Failure)]
+    failures = [one for one in (shipped, *args) if isinstance(one, Failure)]
     if failures:
         return failures[0]
     with worker_tick(topic) as tick:
@@ -58,8 +62,9 @@ def run_value(function: Callable[[Any, Any], Any], value: Any, item: Any) -> Any
         return Failure(error)
 
 
-def merge_task(job: Job, folds: Sequence[Fold | Failure]) -> Fold | Failure:
+def merge_task(given: Job | Parcel, folds: Sequence[Fold | Failure]) -> Fold | Failure:
     """Merge the folds of neighbouring tasks."""
+    job = unpacked(given)
     refuse_small(job.plan)
     for fold in folds:
         if isinstance(fold, Failure):

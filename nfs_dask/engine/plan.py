@@ -79,6 +79,7 @@ class Plan:
     spool_nbytes: int
     entries: int = 0  # about
     state_nbytes: int = 0  # of all features
+    packed_nbytes: int | None = None  # of such a state on its way; None: as many
 
     @property
     def work(self) -> PassWork:
@@ -99,6 +100,7 @@ class Plan:
             panels=self.panels,
             tasks=self.tasks,
             remote=self.resources.remote,
+            packed_nbytes=self.packed_nbytes,
         )
 
     @property
@@ -342,6 +344,12 @@ def _batch(source: Source, runs: tuple[tuple[int, int], ...]) -> int:
     return max(1, min(longest, BATCH_NBYTES // max(1, source.block_nbytes)))
 
 
+def _packed_nbytes(statistic: Statistic, source: Source) -> int | None:
+    """Bytes of a state on its way: one for each number where all are whole, as most are small then."""
+    whole = source.kind in ("binary", "count") and not source.weighted
+    return _state_nbytes(statistic, source) // 8 if whole else None
+
+
 def _common(
     statistic: Statistic, source: Source, resources: Resources, runs: tuple[tuple[int, int], ...]
 ) -> dict[str, Any]:
@@ -358,6 +366,7 @@ def _common(
         "read_nbytes": source.read_nbytes,
         "entries": source.about_entries,
         "state_nbytes": _state_nbytes(statistic, source),
+        "packed_nbytes": _packed_nbytes(statistic, source),
     }
 
 
@@ -376,9 +385,10 @@ def _folded(statistic: Statistic, source: Source, resources: Resources, state: i
     run = state + _read_memory(source)
     tasks, fan_in = {"fold a run": run}, 2
     if len(runs) > 1:
-        # A merge holds its inputs and its result, beside finished states that wait for their turn and one on its way.
+        # A merge holds its inputs and its result, beside finished states that wait for their turn, and one on its way
+        # with the bytes that it came in.
         waiting = -(-len(runs) // resources.slots)
-        merges = {f: (f + 2 + waiting) * state for f in (8, 4, 2)}
+        merges = {f: (f + 2 + waiting) * state + state // 8 for f in (8, 4, 2)}
         fan_in = next((f for f, n in merges.items() if n <= min(resources.task_budget, max(run, 4 * CHEAP_STATE))), 2)
         tasks["merge states"] = merges[fan_in]
     return Plan(

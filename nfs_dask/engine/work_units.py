@@ -52,7 +52,7 @@ TERMS = {
     "answer": Term("merge", "bytes of the last state, which the client gets through the scheduler"),
     "hop": Term("merge", "levels of the tree of merges"),
     "wire": Term("merge", "seconds that the longest chain of states takes over links"),
-    "shuffle": Term("shuffle", "seconds that spool files take over links and from the store", fitted=False),
+    "shuffle": Term("shuffle", "seconds that spool files and panels take over links and from the store", fitted=False),
     "piece": Term("shuffle", "seconds that the busiest worker waits for pieces of them, one by one", fitted=False),
     "panel": Term("panels", "entries that the busiest core folds into panels"),
     "width": Term("panels", "bytes of panels that it makes and writes"),
@@ -81,6 +81,7 @@ class PassWork:
     panels: int
     tasks: int
     remote: bool = True  # tasks run elsewhere than the caller
+    packed_nbytes: int | None = None  # of a state on its way; None: as many as it has
 
     @property
     def pieces(self) -> int:
@@ -89,16 +90,21 @@ class PassWork:
 
     @property
     def shuffled_nbytes(self) -> int:
-        """Bytes of spool files, written, and read again by checked stretches; panels are little beside them."""
+        """Bytes of spool files, written, and read again by checked stretches; and of panels, which lie packed."""
         extra = self.panels * (self.batches * OPENED_NBYTES + ARRAYS * self.n_blocks * CHECKED_NBYTES)
-        return 2 * self.spool_nbytes + extra if self.strategy == "scatter" else 0
+        return 2 * self.spool_nbytes + extra + self.sent_nbytes if self.strategy == "scatter" else 0
 
     @property
     def merged_nbytes(self) -> int:
         """Bytes of states that go from worker to worker, and through the scheduler to the client."""
         if self.strategy != "dense" or not self.remote:
             return 0
-        return (self.runs - 1 + 2) * self.state_nbytes
+        return (self.runs - 1 + 2) * self.sent_nbytes
+
+    @property
+    def sent_nbytes(self) -> int:
+        """Bytes of a whole state, on its way to another process."""
+        return self.state_nbytes if self.packed_nbytes is None else self.packed_nbytes
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,7 @@ def units(work: PassWork, hosts: Hosts, solved: bool = False) -> dict[str, float
         "made": work.panels * panels,
         "open": work.pieces * panels,
         "shuffle": hosts.from_store(work.shuffled_nbytes),
-        "fetch": replace(hosts, workers=1).from_store(work.state_nbytes) if solved else 0.0,
+        "fetch": replace(hosts, workers=1).from_store(work.sent_nbytes) if solved else 0.0,
         "piece": hosts.waiting(work.pieces * panels),
     }
 
@@ -171,7 +177,7 @@ def _merging(work: PassWork, hosts: Hosts) -> dict[str, float]:
     busy = sum(max(added / hosts.parallel, largest) for added, largest in levels)
     if not work.remote:
         return {"merge": busy * work.state_nbytes}
-    sent = (chain + 2) * work.state_nbytes
+    sent = (chain + 2) * work.sent_nbytes
     return {
         "merge": busy * work.state_nbytes,
         "answer": work.state_nbytes,

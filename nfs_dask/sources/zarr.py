@@ -124,7 +124,7 @@ class _Own:
 
     def __init__(self, folder: Folder, header: Header) -> None:
         self._folder, self._header = folder, header
-        self.sizes = Sizes(header.block_nbytes, header.block_entries, header.read_nbytes)
+        self.sizes = Sizes(header.block_nbytes, header.block_entries, header.read_nbytes + _read_twice(header))
         self.facts = Facts(
             header.n_rows,
             header.n_features,
@@ -180,6 +180,12 @@ class _Own:
 
     def _damaged(self, reader: ShardReader, what: str) -> StoreError:
         return StoreError(f"{self._folder.path(reader.numbers.name)} is damaged: {what}; ingest again, or use a copy")
+
+
+def _read_twice(header: Header) -> int:
+    """Bytes of chunks that have the end of one block and the beginning of the next: both are cut out of them."""
+    share = min(1.0, header.indices.chunk / max(1, header.nnz))
+    return round((header.n_blocks - 1) * share * header.read_nbytes) if header.n_blocks > 1 else 0
 
 
 class _Foreign:

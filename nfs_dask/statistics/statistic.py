@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.packing import packed, unpacked
 from nfs_dask.errors import NfsDaskError
 
 
@@ -35,6 +36,14 @@ class State:
     @property
     def nbytes(self) -> int:
         return sum(a.nbytes for a in (*self.arrays.values(), *self.totals.values()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to another process: links and the memory of both ends are what merging takes most of."""
+        return {"arrays": {name: packed(array) for name, array in self.arrays.items()}, "totals": self.totals}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.arrays = {name: unpacked(array) for name, array in state["arrays"].items()}
+        self.totals = state["totals"]
 
 
 def added(left: Mapping[str, Array], right: Mapping[str, Array]) -> dict[str, Array]:

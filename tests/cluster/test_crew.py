@@ -22,6 +22,7 @@ class Cluster:
         monkeypatch.setattr(crews, "workers_of", lambda client: self.told())
 
     def told(self) -> dict[str, dict[str, Any]]:
+        self.asked += 1
         return {name: {"name": name, "memory_limit": m, "nthreads": 2} for name, m in self.memory.items()}
 
     def crew(self) -> Crew:

@@ -128,7 +128,9 @@ def test_links_are_counted_in_bits_and_stores_in_bytes() -> None:
     plan = make_plan(COUNTS, GeneratedCorpus(10**7, 10**6), Resources(2, 1, remote=True, spool=None))
     assert plan.strategy == "dense"
     wire = units(replace(plan.work, runs=2), Hosts(2, network=8e9))["wire"]
-    assert wire == pytest.approx(3 * 16e6 / 1e9)  # one state to the other, and that to the scheduler and the client
+    assert wire == pytest.approx(3 * 2e6 / 1e9)  # one state to the other, and that to the scheduler and the client
+    reals = replace(plan.work, runs=2, packed_nbytes=None)
+    assert units(reals, Hosts(2, network=8e9))["wire"] == pytest.approx(8 * wire)  # whole numbers take a byte each
 
 
 # What is counted is what passes do
