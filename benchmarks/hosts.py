@@ -73,7 +73,7 @@ class Hosts:
                 process.wait()
 
 
-def _rclone() -> str:
+def rclone() -> str:
     """rclone of the environment this runs in, or of the system."""
     beside = str(Path(sys.executable).parent)
     found = shutil.which("rclone", path=f"{beside}{os.pathsep}{os.environ['PATH']}")
@@ -147,7 +147,7 @@ def cluster(workers: int, log: Path, memory_limit: str = "3GiB", served: Path | 
             os.environ |= {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_DEFAULT_REGION": "us-east-1"}
             os.environ["AWS_ENDPOINT_URL"] = f"http://{where}"
             made.start(
-                "store", _rclone(), "serve", "s3", served.parent, "--addr", where, "--auth-key", f"{KEY},{SECRET}"
+                "store", rclone(), "serve", "s3", served.parent, "--addr", where, "--auth-key", f"{KEY},{SECRET}"
             )
         address = made.address("scheduler")
         python = [sys.executable, "-m"]

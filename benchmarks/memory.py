@@ -20,7 +20,7 @@ from measure import peak_nbytes, reset_peak, seconds
 from nfs_dask import DaskEngine
 from nfs_dask.units import format_bytes
 
-LIMITS = {"wide": "512MiB"}
+LIMITS = {"wide": "512MiB", "wide-x10": "512MiB"}
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from nfs_dask.engine.folding import Fold, fold_blocks, prepare
 from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
 from nfs_dask.engine.task_tally import count
 from nfs_dask.errors import ClusterError, NfsDaskError
+from nfs_dask.files.ahead import IN_FLIGHT, ahead
 from nfs_dask.files.arrayfile import ArrayFile, intact, write_arrays
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.spool import SpooledEntries, SpoolFile, SpoolWriter, Tiling, as_block
+from nfs_dask.files.spool import SpooledPiece, SpoolFile, SpoolWriter, Tiling, as_block
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Coverage, EntrywiseStatistic, State, Statistic
 from nfs_dask.store import states
@@ -190,27 +191,43 @@ def fold_panel(job: Job, panel: int, tick: Tick) -> states.Checksums:
     """Fold one range of columns from all spool files and store it; the checksums of its arrays."""
     assert job.spool is not None and job.out is not None and isinstance(job.statistic, EntrywiseStatistic)
     first, last = job.bounds[panel : panel + 2]
+    in_flight = IN_FLIGHT if job.spool.remote else 1
     arrays: dict[str, Array] = {}
-    parts: list[SpooledEntries] = []
-    for part in _spooled(job, first, last):
-        if parts and (part.family != parts[0].family or len(part) + sum(map(len, parts)) > FOLD_ENTRIES):
-            job.statistic.update_arrays(arrays, as_block(parts, job.tiling, last - first))
-            parts = []
-        parts.append(part)
-    rest = as_block(parts, job.tiling, last - first) if parts else empty_block(last - first)
-    job.statistic.update_arrays(arrays, rest)
+    for group in _groups(_spooled(job, first, last, in_flight)):
+        parts = list(ahead(lambda piece: piece.read(job.tiling, last), group, min(in_flight, len(group))))
+        job.statistic.update_arrays(arrays, as_block(parts, job.tiling, last - first))
+    if not arrays:
+        job.statistic.update_arrays(arrays, empty_block(last - first))
     checksums = states.write_panel(job.out, panel, dict(sorted(arrays.items())))
     count(panels=1)
     tick(1)
     return checksums
 
 
-def _spooled(job: Job, first: int, last: int) -> Iterator[SpooledEntries]:
-    assert job.spool is not None
-    covered = Coverage()
-    for batch in itertools.chain.from_iterable(map(job.batches, range(len(job.plan.runs)))):
-        file = SpoolFile.open(job.spool, batch_name(*batch))
+def _groups(pieces: Iterable[SpooledPiece]) -> Iterator[list[SpooledPiece]]:
+    """Neighbors that may share a block, with no more entries than are planned for; read at once, and then folded."""
+    group: list[SpooledPiece] = []
+    for piece in pieces:
+        if group and (piece.family != group[0].family or len(piece) + sum(map(len, group)) > FOLD_ENTRIES):
+            yield group
+            group = []
+        group.append(piece)
+    if group:
+        yield group
+
+
+def _spooled(job: Job, first: int, last: int, in_flight: int) -> Iterator[SpooledPiece]:
+    """Where all spool files have the entries of these columns, in the order of the blocks."""
+    spool, covered = job.spool, Coverage()
+    assert spool is not None
+
+    def look(batch: tuple[int, int]) -> tuple[SpoolFile, list[SpooledPiece]]:
+        file = SpoolFile.open(spool, batch_name(*batch))
+        return file, list(file.pieces(job.tiling, first, last))
+
+    batches = itertools.chain.from_iterable(map(job.batches, range(len(job.plan.runs))))
+    for file, pieces in ahead(look, batches, in_flight):
         covered = covered.union(Coverage(tuple((a, b) for a, b in file.facts["coverage"])))
-        yield from file.entries(job.tiling, first, last)
+        yield from pieces
     if missing := covered.missing(job.plan.n_blocks):
         raise NfsDaskError(f"blocks {missing} are in no spool file; the pass is not complete")

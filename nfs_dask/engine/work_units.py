@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from nfs_dask.files.ahead import BLOCKS_IN_FLIGHT, IN_FLIGHT
+
 CHECKED_NBYTES = 1 << 14  # least that is read of an array of a spool file: what one checksum covers
 OPENED_NBYTES = 1 << 17  # and of a file, to know what is in it
 ARRAYS = 3  # of each block in a spool file
@@ -42,7 +44,7 @@ TERMS = {
     "worker": Term("prepare", "workers"),
     "task": Term("schedule", "tasks, which one scheduler hands out"),
     "load": Term("load", "seconds that the data take over links and from the store", fitted=False),
-    "request": Term("load", "seconds that the busiest worker waits for blocks to come, one by one", fitted=False),
+    "request": Term("load", "seconds that the busiest worker waits for blocks to come, some at a time", fitted=False),
     "entry": Term("fold", "entries that the busiest core reads and counts"),
     "state": Term("fold", "bytes of states that it makes"),
     "run": Term("fold", "runs that it begins"),
@@ -53,7 +55,7 @@ TERMS = {
     "hop": Term("merge", "levels of the tree of merges"),
     "wire": Term("merge", "seconds that the longest chain of states takes over links"),
     "shuffle": Term("shuffle", "seconds that spool files and panels take over links and from the store", fitted=False),
-    "piece": Term("shuffle", "seconds that the busiest worker waits for pieces of them, one by one", fitted=False),
+    "piece": Term("shuffle", "seconds that the busiest worker waits for pieces of them, some at a time", fitted=False),
     "panel": Term("panels", "entries that the busiest core folds into panels"),
     "width": Term("panels", "bytes of panels that it makes and writes"),
     "made": Term("panels", "panels that it makes and writes"),
@@ -147,7 +149,7 @@ def units(work: PassWork, hosts: Hosts, solved: bool = False) -> dict[str, float
     found = {
         "fixed": 1.0,
         "load": hosts.from_store(work.read_nbytes),
-        "request": hosts.waiting(BLOCK_REQUESTS * work.n_blocks * share),
+        "request": hosts.waiting(BLOCK_REQUESTS * work.n_blocks * share / BLOCKS_IN_FLIGHT),
     }
     if work.remote:
         found |= {"worker": hosts.workers, "task": work.tasks}
@@ -166,7 +168,7 @@ def units(work: PassWork, hosts: Hosts, solved: bool = False) -> dict[str, float
         "open": work.pieces * panels,
         "shuffle": hosts.from_store(work.shuffled_nbytes),
         "fetch": replace(hosts, workers=1).from_store(work.sent_nbytes) if solved else 0.0,
-        "piece": hosts.waiting(work.pieces * panels),
+        "piece": hosts.waiting(work.pieces * panels / IN_FLIGHT),
     }
 
 

@@ -94,35 +94,63 @@ class SpoolFile:
     def facts(self) -> dict[str, Any]:
         return self.file.facts
 
-    def entries(self, tiling: Tiling, first: int, last: int) -> Iterator[SpooledEntries]:
-        """Of each piece, the entries of columns ``first .. last - 1``; both ends lie on tiles.
+    def pieces(self, tiling: Tiling, first: int, last: int) -> Iterator[SpooledPiece]:
+        """Of each piece that has some, where the entries of columns ``first .. last - 1`` are; both ends lie on tiles.
 
-        Kernels index without bounds checks, so borders and columns are looked at here.
+        Kernels index without bounds checks, so borders are looked at here.
         """
         file = self.file
         start, stop = tiling.buckets(first, last)
-        in_last_tile = (last - 1) % (1 << tiling.shift) + 1  # columns of the last tile
-        for piece in range(file.facts["pieces"]):
-            n = file.length(f"{piece}.columns")
-            if file.length(f"{piece}.ends") != tiling.n_buckets or file.length(f"{piece}.values") != n:
+        for number in range(file.facts["pieces"]):
+            n = file.length(f"{number}.columns")
+            if file.length(f"{number}.ends") != tiling.n_buckets or file.length(f"{number}.values") != n:
                 raise file.damaged()
-            ends = file.read(f"{piece}.ends", max(start - 1, 0), stop)
+            ends = file.read(f"{number}.ends", max(start - 1, 0), stop)
             begin, ends = (int(ends[0]), ends[1:]) if start > 0 else (0, ends)
-            if not 0 <= begin <= ends[0] <= ends[-1] <= n:
+            if not 0 <= begin <= ends[0] <= ends[-1] <= n or np.any(ends[1:] < ends[:-1]):
                 raise file.damaged()
-            if ends[-1] == begin:
-                continue
-            columns, values = (file.read(f"{piece}.{part}", begin, int(ends[-1])) for part in ("columns", "values"))
-            weighted = f"{piece}.weights" in file
-            weights = file.read(f"{piece}.weights", begin, int(ends[-1])) if weighted else None
-            ends = ends - begin
-            before = int(ends[-tiling.n_classes - 1]) if len(ends) > tiling.n_classes else 0
-            too_far = columns[before:].max(initial=0) >= in_last_tile or (
-                tiling.shift != 8 * columns.itemsize and columns.max() >> tiling.shift
-            )
-            if too_far or np.any(ends[1:] < ends[:-1]):
-                raise file.damaged()
-            yield SpooledEntries(ends, columns, values, weights)
+            if ends[-1] > begin:
+                yield SpooledPiece(file, number, begin, ends - begin)
+
+
+@dataclass(frozen=True)
+class SpooledPiece:
+    """Where one piece of a file has its entries of consecutive buckets."""
+
+    file: ArrayFile
+    number: int
+    begin: int
+    ends: Array  # (buckets,) where each bucket ends, from there on
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    @property
+    def family(self) -> tuple[bool, str]:
+        """Entries that may share a block: whole numbers with whole numbers, weighted alike."""
+        return self._dtype("values").kind == "f", self._dtype("weights").str if self._weighted else ""
+
+    @property
+    def _weighted(self) -> bool:
+        return f"{self.number}.weights" in self.file
+
+    def _dtype(self, part: str) -> np.dtype[Any]:
+        return self.file.dtype(f"{self.number}.{part}")
+
+    def _read(self, part: str) -> Array:
+        return self.file.read(f"{self.number}.{part}", self.begin, self.begin + len(self))
+
+    def read(self, tiling: Tiling, last: int) -> SpooledEntries:
+        """The entries, of columns before ``last``. Kernels index without bounds checks: none lies beyond."""
+        columns, values = self._read("columns"), self._read("values")
+        in_last_tile = (last - 1) % (1 << tiling.shift) + 1  # columns of the last tile
+        before = int(self.ends[-tiling.n_classes - 1]) if len(self.ends) > tiling.n_classes else 0
+        too_far = columns[before:].max(initial=0) >= in_last_tile or (
+            tiling.shift != 8 * columns.itemsize and columns.max() >> tiling.shift
+        )
+        if too_far:
+            raise self.file.damaged()
+        return SpooledEntries(self.ends, columns, values, self._read("weights") if self._weighted else None)
 
 
 @dataclass(frozen=True)
@@ -133,14 +161,6 @@ class SpooledEntries:
     columns: Array  # within their tile
     values: Array
     weights: Array | None
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    @property
-    def family(self) -> tuple[bool, str]:
-        """Entries that may share a block: whole numbers with whole numbers, weighted alike."""
-        return self.values.dtype.kind == "f", "" if self.weights is None else self.weights.dtype.str
 
 
 def as_block(parts: Sequence[SpooledEntries], tiling: Tiling, width: int) -> Block:

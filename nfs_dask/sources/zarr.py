@@ -12,6 +12,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr
 from nfs_dask.errors import InputError, StoreError
+from nfs_dask.files.ahead import BLOCKS_IN_FLIGHT, ahead
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.anndata_memory import RAW
 from nfs_dask.sources.row_tables import ZarrRows
@@ -80,7 +81,7 @@ class ZarrSource(Source):
         self._facts = replace(
             matrix.facts,
             classes=None if self._labels is None else self._labels.classes,
-            import_nbytes=matrix.facts.import_nbytes + (REMOTE_NBYTES if folder.remote else 0),
+            import_nbytes=matrix.facts.import_nbytes + _remote_nbytes(folder, matrix.sizes),
             fingerprint=_joined(matrix.facts.fingerprint, self._labels),
         )
 
@@ -88,12 +89,15 @@ class ZarrSource(Source):
         if start >= stop:
             return
         edges = self._matrix.edges(start, stop)
-        for number in range(start, stop):
+
+        def read(number: int) -> Block:
             first, last = int(edges[number - start]), int(edges[number - start + 1])
             indptr, indices, data, full = self._matrix.rows(first, last)
             codes = self._codes(first, last)
             weights = self._matrix.weights(first, last)
-            yield Block(indptr, indices, data, codes, self.n_features, weights, first, number, full)
+            return Block(indptr, indices, data, codes, self.n_features, weights, first, number, full)
+
+        yield from ahead(read, range(start, stop), BLOCKS_IN_FLIGHT if self._folder.remote else 1)
 
     def names(self, columns: Array) -> list[str] | None:
         return self._matrix.names(checked_columns(columns, self.n_features))
@@ -237,6 +241,11 @@ class _Foreign:
         from nfs_dask.sources.zarr_columns import zarr_names
 
         return zarr_names(self._hierarchy, columns)
+
+
+def _remote_nbytes(folder: Folder, sizes: Sizes) -> int:
+    """What reading takes more behind a URL: libraries, and blocks that are read while one is folded."""
+    return REMOTE_NBYTES + (BLOCKS_IN_FLIGHT - 1) * sizes.block_nbytes if folder.remote else 0
 
 
 def _labels(hierarchy: Hierarchy, header: Header | None, labels: Any, n_rows: int) -> Labels | None:

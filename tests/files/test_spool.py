@@ -46,13 +46,15 @@ def spooled(
     for first, last in itertools.pairwise(cuts):
         arrays: dict[str, Any] = {}
         parts: list[SpooledEntries] = []
-        for part in itertools.chain.from_iterable(file.entries(tiling, first, last) for file in opened):
-            if parts and (part.family != parts[0].family or len(parts) >= most):
+        family = None
+        for piece in itertools.chain.from_iterable(file.pieces(tiling, first, last) for file in opened):
+            if parts and (piece.family != family or len(parts) >= most):
                 panel = as_block(parts, tiling, last - first)
                 check_structure(panel)
                 statistic.update_arrays(arrays, panel)
                 parts = []
-            parts.append(part)
+            family = piece.family
+            parts.append(piece.read(tiling, last))
         statistic.update_arrays(arrays, as_block(parts, tiling, last - first) if parts else empty_block(last - first))
         panels.append(arrays)
     names = sorted({name for panel in panels for name in panel})
@@ -151,7 +153,7 @@ def test_empty_blocks_and_empty_panels(tmp_path: Path) -> None:
     want = np.zeros((3, 40), np.int64)
     want[2, 9] = 7
     np.testing.assert_array_equal(got.arrays["sums"], want)
-    assert list(SpoolFile.open(Folder(str(tmp_path)), "file-2").entries(tiling, 12, 40)) == []
+    assert list(SpoolFile.open(Folder(str(tmp_path)), "file-2").pieces(tiling, 12, 40)) == []
 
 
 def test_facts_come_back(tmp_path: Path) -> None:
@@ -181,7 +183,9 @@ def sound(tmp_path: Path) -> tuple[SpoolFile, Tiling, Path]:
 def read_all(folder: Folder, tiling: Tiling) -> list[list[Any]]:
     found = []
     for first, last in ((0, 48), (48, 100)):
-        for part in SpoolFile.open(folder, "x.spool").entries(tiling, first, last):
+        for piece in SpoolFile.open(folder, "x.spool").pieces(tiling, first, last):
+            part = piece.read(tiling, last)
+            assert len(piece) == len(part.columns)
             check_structure(as_block([part], tiling, last - first))
             found.append([array.tolist() for array in (part.ends, part.columns, part.values, part.weights)])
     return found
@@ -223,7 +227,7 @@ def test_a_file_of_another_tiling_is_refused(sound: Any) -> None:
     file, tiling, _ = sound
     for other in (replace(tiling, shift=3), replace(tiling, n_classes=3), replace(tiling, n_features=1000)):
         with pytest.raises(StoreError, match=r"x\.spool is truncated, damaged"):
-            list(file.entries(other, 0, other.n_features))
+            [piece.read(other, other.n_features) for piece in file.pieces(other, 0, other.n_features)]
 
 
 def test_closing_is_what_completes_a_file() -> None:
