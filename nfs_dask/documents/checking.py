@@ -192,20 +192,14 @@ class Builder:
             if isinstance(label, str):
                 label.encode()
         except UnicodeEncodeError as error:
-            self.bad(
-                place,
-                "undecodable",
-                f"U+{ord(error.object[error.start]):04X}, half of a character, has no UTF-8",
-                others,
-            )
+            self.bad(place, *half_a_character(error), others)
             return
         number = 1.0
         if self._columns.weight is not None:
             try:
                 number = float(weight)
             except (TypeError, ValueError, OverflowError):
-                found = "no weight" if weight is None else f"the weight {_shown(weight)}"
-                self.bad(place, "weight", f"the document has {found}; {GOOD_WEIGHTS}", others)
+                self.bad(place, *bad_weight(weight), others)
                 return
         self._append(place, encoded, label, number, others)
 
@@ -247,6 +241,17 @@ class Builder:
         """The last batch, if anything is in it."""
         if self._places:
             yield self.take()
+
+
+def half_a_character(error: UnicodeEncodeError) -> Bad:
+    """Of a text or a label that UTF-8 cannot hold."""
+    return Bad("undecodable", f"U+{ord(error.object[error.start]):04X}, half of a character, has no UTF-8")
+
+
+def bad_weight(weight: Any) -> Bad:
+    """Of a weight that is no number."""
+    found = "no weight" if weight is None else f"the weight {_shown(weight)}"
+    return Bad("weight", f"the document has {found}; {GOOD_WEIGHTS}")
 
 
 def _column(texts: Sequence[bytes | None]) -> TextColumn:
