@@ -3,10 +3,12 @@
     python benchmarks/texts.py kernel --parquet FILE
     python benchmarks/texts.py store --documents 200000 --data DIR
     python benchmarks/texts.py model --documents 1600000 --data DIR --peers
+    python benchmarks/texts.py formats --documents 800000 --data DIR
 
 ``kernel`` compares TermCounter with CountVectorizer on one core, words 1-2 and characters 2. ``store`` is Parquet
 to a store on disk with two workers of 1 GiB, beside CountVectorizer and save_npz in one process. ``model`` goes on to a
-fitted SparseMultinomialNB with names, with --peers beside CountVectorizer, chi2 and MultinomialNB.
+fitted SparseMultinomialNB with names, with --peers beside CountVectorizer, chi2 and MultinomialNB. ``formats`` is to a
+store from Parquet, CSV and JSON lines with the same documents: seconds, and processor time of the workers and the client.
 
 The tweets are generated (benchmarks/tweets.py), unless --parquet names a file with a column ``text``. Clusters are
 started, and kernels compiled, before the clock runs. Memory is the high-water mark of the largest process.
@@ -17,13 +19,16 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import shutil
+import statistics
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from measure import interleaved, peak_nbytes, reset_peak, seconds
-from tweets import parquet
+from tweets import parquet, written
 
 from nfs_dask import DaskEngine, SparseMultinomialNB, ingest, open_dataset
 from nfs_dask.units import format_bytes
@@ -108,10 +113,16 @@ def two_workers() -> Iterator[Any]:
         yield client
 
 
-def ingested(paths: list[Path], target: Path, labelled: bool = False) -> Any:
+def ingested(paths: list[Path], target: Path, labelled: bool = False, ngrams: tuple[int, int] = NGRAMS) -> Any:
     shutil.rmtree(target, ignore_errors=True)
-    column = "label" if labelled else None
-    return ingest(list(paths), target, ngrams=NGRAMS, label_column=column, engine=DaskEngine())
+    return ingest(
+        list(paths),
+        target,
+        text_column="text",
+        ngrams=ngrams,
+        label_column="label" if labelled else None,
+        engine=DaskEngine(),
+    )
 
 
 def store(options: argparse.Namespace) -> None:
@@ -159,6 +170,39 @@ def model(options: argparse.Namespace) -> None:
         print(f"scikit-learn: {took:.1f} s, peak {format_bytes(most)}; {took / (counting + fitting):.1f} times")
 
 
+def formats(options: argparse.Namespace) -> None:
+    """The same documents to a store from each format, taking turns."""
+    paths, target = files(options), options.data / "texts.zarr"
+    kinds = {"parquet": paths, "csv": written(paths, "csv"), "jsonl": written(paths, "jsonl")}
+    with two_workers() as client:
+        for ngrams in ((1, 1), NGRAMS):
+            for sources in kinds.values():
+                ingested(sources[:1], target, labelled=True, ngrams=ngrams)  # compiles
+            times: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
+            peaks = dict.fromkeys(kinds, 0)
+            for _ in range(options.repeats):
+                for kind, sources in kinds.items():
+                    client.run(reset_peak)
+                    before = processor_seconds(client)
+                    took = seconds(partial(ingested, sources, target, labelled=True, ngrams=ngrams), 1)[0]
+                    times[kind].append((took, processor_seconds(client) - before))
+                    peaks[kind] = max(peaks[kind], *client.run(peak_nbytes).values())
+            middle = {
+                kind: [statistics.median(some) for some in zip(*found, strict=True)] for kind, found in times.items()
+            }
+            for kind, (took, used) in middle.items():
+                print(
+                    f"{ngrams[0]}-{ngrams[1]}-grams, {options.documents:,} documents from {kind}: {took:.2f} s "
+                    f"({took / middle['parquet'][0]:.2f} times Parquet's), processor {used:.2f} s "
+                    f"({used / middle['parquet'][1]:.2f} times), peak of a worker {format_bytes(peaks[kind])}"
+                )
+
+
+def processor_seconds(client: Any) -> float:
+    """Used so far by the workers and by this process."""
+    return sum(client.run(time.process_time).values()) + time.process_time()
+
+
 def files(options: argparse.Namespace) -> list[Path]:
     if options.parquet is not None:
         return [options.parquet]
@@ -167,7 +211,7 @@ def files(options: argparse.Namespace) -> list[Path]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["kernel", "store", "model"])
+    parser.add_argument("what", choices=["kernel", "store", "model", "formats"])
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--parquet", type=Path)
     parser.add_argument("--data", type=Path, default=Path("benchmark-data"))
@@ -175,7 +219,7 @@ def main() -> None:
     parser.add_argument("-k", type=int, default=1000)
     parser.add_argument("--peers", action="store_true", help="Also scikit-learn's way to a model.")
     options = parser.parse_args()
-    {"kernel": kernel, "store": store, "model": model}[options.what](options)
+    {"kernel": kernel, "store": store, "model": model, "formats": formats}[options.what](options)
 
 
 if __name__ == "__main__":

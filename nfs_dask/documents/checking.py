@@ -281,8 +281,17 @@ def _missing_labels(labels: TextColumn) -> Array:
     elif isinstance(values, np.ndarray) and values.dtype.kind == "U":
         missing = values == ""
     else:
-        missing = np.fromiter((is_missing(value) for value in values), bool, len(values))
+        missing = np.fromiter(_each(is_missing, values), bool, len(values))
     return missing if present is None else missing | ~present
+
+
+def _each(function: Callable[[Any], Any], values: Sequence[Any]) -> Iterator[Any]:
+    """What a function says of each value, which it is asked about once where values that repeat can be told."""
+    try:
+        answers = {value: function(value) for value in set(values)}
+    except TypeError:  # lists and dicts, which are no labels, cannot be looked up
+        return map(function, values)
+    return map(answers.__getitem__, values)
 
 
 def is_missing(value: Any) -> bool:

@@ -105,8 +105,15 @@ def _next_row(text, at, target, delimiter, state):
     ``state`` has where the parser is, the byte before, the line ends so far, and whether a row was begun.
     """
     mode, previous, lines, begun = state[0], state[1], state[2], state[3]
-    for i in range(at, len(text)):
+    i = at - 1
+    while i + 1 < len(text):
+        i += 1
         byte = text[i]
+        if (mode == FIELD or mode == QUOTED) and previous != 10 and previous != 13:
+            while i + 1 < len(text) and byte != 10 and byte != 13 and byte != (QUOTE if mode == QUOTED else delimiter):
+                i += 1
+                previous = byte
+                byte = text[i]
         if previous == 10 or (previous == 13 and byte != 10):
             lines += 1
             if mode == START and previous == 10 and begun and i >= target:
