@@ -109,6 +109,25 @@ def check_texts(text, offsets, states, verdicts):
 
 
 @kernel
+def offsets_of_bytes(text, offsets):
+    """From where texts begin and end in characters to where they do in bytes, in place; the text is valid UTF-8."""
+    at = 0
+    before = 0
+    for i in range(1, len(offsets)):
+        missing = offsets[i] - before
+        before = offsets[i]
+        while missing:  # as many bytes, and as many more as those among them that begin no character
+            start, more = at, 0
+            at += missing
+            for p in range(start, at):
+                more += (text[p] & 0xC0) == 0x80
+            missing = more
+        while at < len(text) and (text[at] & 0xC0) == 0x80:
+            at += 1
+        offsets[i] = at
+
+
+@kernel
 def fold_texts(text, offsets, verdicts, first, lowercase, codes, piece_offsets, pieces, widest, out, out_offsets):
     """Folded texts one after another, from text ``first`` on; the text it stopped before, and why."""
     p = out_offsets[first]
