@@ -207,8 +207,6 @@ class Builder:
         """A document that could not be read, or of which no more than the further columns could."""
         self._known[len(self._places)] = Bad(kind, what)
         self._append(place, [b""] * self._columns.n_regions, None, 1.0, others)
-        if self._columns.on_error == "fail":
-            self.take()  # raises, for this document or a bad one before it
 
     def _append(
         self, place: Any, encoded: Sequence[bytes | None], label: Any, weight: float, others: Sequence[Any] | None
@@ -224,8 +222,9 @@ class Builder:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to `take`."""
-        return self._nbytes >= BATCH_NBYTES or len(self._places) >= BATCH_DOCUMENTS
+        """Whether it is time to `take`: also where that raises, unless a bad document is not among those wanted."""
+        failed = bool(self._known) and self._columns.on_error == "fail"
+        return failed or self._nbytes >= BATCH_NBYTES or len(self._places) >= BATCH_DOCUMENTS
 
     def take(self) -> Batch:
         """What was added since the last time."""

@@ -1,4 +1,4 @@
-"""The rows of CSV, read by compiled code as long as they are regular, and by Python's csv module wherever they are not."""
+"""The rows of CSV, read by compiled code as long as they are regular, and by Python's csv module where they are not."""
 
 from __future__ import annotations
 

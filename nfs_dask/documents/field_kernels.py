@@ -88,7 +88,7 @@ def _after_line_end(text, at):
 
 @numba.njit(nogil=True)
 def _end_of_quoted(text, at, passed):
-    """The quote that ends a field, or the end of the text; the line ends up to there; and whether quotes are doubled."""
+    """The quote that ends a field, or the end of the text; line ends up to there; and whether quotes are doubled."""
     doubled = False
     while at < len(text):
         c = text[at]
@@ -235,7 +235,7 @@ def _after_value(text, at):
         c = text[at]
         if c == QUOTE:
             at, marked, sound = _after_string(text, at)
-        elif c == BRACE or c == BRACKET:
+        elif c in (BRACE, BRACKET):
             if depth == DEEPEST:
                 return -1, False, False
             depth += 1
@@ -315,7 +315,7 @@ def _after_string(text, at):
 
 @numba.njit(nogil=True)
 def _is_escape(c):
-    return c == QUOTE or c == BACKSLASH or c == ord("/") or _control(c) > 0
+    return c in (QUOTE, BACKSLASH, ord("/")) or _control(c) > 0
 
 
 @numba.njit(nogil=True)

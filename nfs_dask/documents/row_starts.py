@@ -109,8 +109,9 @@ def _next_row(text, at, target, delimiter, state):
     while i + 1 < len(text):
         i += 1
         byte = text[i]
-        if (mode == FIELD or mode == QUOTED) and previous != 10 and previous != 13:
-            while i + 1 < len(text) and byte != 10 and byte != 13 and byte != (QUOTE if mode == QUOTED else delimiter):
+        if mode in (FIELD, QUOTED) and previous not in (10, 13):
+            last = QUOTE if mode == QUOTED else delimiter
+            while i + 1 < len(text) and byte != 10 and byte != 13 and byte != last:
                 i += 1
                 previous = byte
                 byte = text[i]
