@@ -214,7 +214,7 @@ def predict(options: argparse.Namespace) -> None:
     estimator = SparseMultinomialNB(k=options.k).fit(dataset)
     model = estimator.model_
     texts = texts_of(paths[:4])
-    strings, series, reader = Strings.encoded(texts), pd.Series(texts), Reader(model)
+    strings, series, reader = Strings.of(texts), pd.Series(texts), Reader(model)
     vectorizer = CountVectorizer(ngram_range=NGRAMS, vocabulary=model.feature_names)
     weights, intercept = model.coefficients()
 
