@@ -107,7 +107,7 @@ def batches(given: Any, regions: Sequence[str] = PLAIN, where: str = "document")
         yield from _one_by_one(iterated(given), regions, where)
 
 
-def _objects(given: Any) -> Sequence[Any] | None:
+def _objects(given: Any) -> Any:
     """Documents that are Python's strings already, where they can be cut; None where they are in another form."""
     if isinstance(given, (list, tuple)):
         return given

@@ -9,6 +9,8 @@ All of them are in one file, since the cache of compiled code goes by the file o
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
@@ -347,7 +349,7 @@ def _hexadecimal(text, at):
         return -1
     code = 0
     for q in range(at, at + 4):
-        c = np.int64(text[q])
+        c = text[q]
         small = c | 32
         if 48 <= c < 58:
             code = code * 16 + c - 48
@@ -469,10 +471,10 @@ def number_values(text, offsets, table, firsts, codes):
     distinct, mask = 0, len(table) - 1
     for i in range(len(codes)):
         start, length = offsets[i], offsets[i + 1] - offsets[i]
-        h = np.uint64(14695981039346656037)
+        h: Any = np.uint64(14695981039346656037)
         for q in range(start, start + length):
             h = (h ^ np.uint64(text[q])) * np.uint64(1099511628211)
-        place = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(mask))
+        place: Any = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(mask))
         while table[place] >= 0:
             first = offsets[firsts[table[place]]]
             q = 0

@@ -15,6 +15,7 @@ from nfs_dask.arrays.kernels import read_only
 from nfs_dask.documents import field_kernels
 from nfs_dask.documents.delimited import DelimitedDocuments
 from nfs_dask.documents.document_source import TextColumns
+from nfs_dask.documents.formats import open_tables
 from nfs_dask.documents.jsonl import JsonDocuments
 from nfs_dask.errors import InputError
 from nfs_dask.sources.conditions import Condition
@@ -291,3 +292,22 @@ def test_an_odd_row_among_many_costs_little(tmp_path, monkeypatch):
     found = read(DelimitedDocuments((str(path),), TextColumns(("text",), "label", on_error="skip")))
     assert len(found.texts) == 999
     assert read_by_python == [['a "text"', "500", "too many"]]
+
+
+@pytest.mark.parametrize("name", ["odd.jsonl", "odd.csv"])
+def test_a_bad_document_that_nobody_asked_for_loses_no_good_ones(tmp_path, name):
+    path = tmp_path / name
+    if name == "odd.csv":
+        rows = ["split,weight,text", "a,1,first", "b,much,second", "a,1,third"]
+    else:
+        split = [("a", 1, "first"), ("b", "much", "second"), ("a", 1, "third")]
+        rows = [json.dumps({"split": a, "weight": weight, "text": text}) for a, weight, text in split]
+    path.write_text("\n".join(rows))
+    columns = TextColumns(("text",), weight="weight", where=(Condition("split", ("a",)),))
+    for strict in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            if strict:
+                strictly(patch)
+            source = open_tables((str(path),), columns)
+            batches = list(chain.from_iterable(map(source.batches, range(source.n_pieces))))
+        assert [text for batch in batches for text in batch.texts[0].to_list()] == ["first", "third"]
