@@ -20,7 +20,7 @@ _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)?")
 
 
 @dataclass
-class Unread:
+class UnreadRows:
     """The text of a part from the first row on that was not read yet, of which some blocks of lines are at hand."""
 
     blocks: Iterator[bytes]
@@ -51,7 +51,7 @@ class Unread:
             yield found.group().decode("utf-8", "surrogateescape")
 
 
-def records(unread: Unread, delimiter: str) -> Iterator[tuple[int, list[str] | csv.Error]]:
+def records(unread: UnreadRows, delimiter: str) -> Iterator[tuple[int, list[str] | csv.Error]]:
     """The rows, each with the number of its first line; an error stands for a row that cannot be parsed."""
     # The limit is one for the process, and meant to stop rows that never end; raising it harms nobody.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
@@ -86,7 +86,7 @@ class RegularRows:
         self._spans = np.empty((MOST_ROWS, len(names), 2), np.int32)
         self._lines = np.empty(MOST_ROWS, np.int32)
 
-    def find(self, unread: Unread) -> tuple[FoundRows, Array]:
+    def find(self, unread: UnreadRows) -> tuple[FoundRows, Array]:
         """The next rows, which count as read from now on, and the numbers of their first lines."""
         text = np.frombuffer(unread.text, np.uint8)
         n, unread.at, passed, self.why = kernels.find_rows(
@@ -97,7 +97,7 @@ class RegularRows:
         unread.line += passed
         return FoundRows(self._reading, text, self._spans[:n]), lines
 
-    def need_more(self, unread: Unread) -> bool:
+    def need_more(self, unread: UnreadRows) -> bool:
         """Whether a row goes on beyond what is at hand; one that never ends is not waited for."""
         return self.why == kernels.UNFINISHED and unread.nbytes <= BATCH_NBYTES
 

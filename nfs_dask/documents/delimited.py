@@ -15,7 +15,7 @@ from typing import Any
 
 from nfs_dask.documents.checking import Builder, check_columns
 from nfs_dask.documents.compression import split_compression
-from nfs_dask.documents.csv_rows import RegularRows, Unread, records
+from nfs_dask.documents.csv_rows import RegularRows, UnreadRows, records
 from nfs_dask.documents.document_source import Batch, TextColumns
 from nfs_dask.documents.found_rows import where_of
 from nfs_dask.documents.line_pieces import (
@@ -149,8 +149,8 @@ def _header(path: str, columns: TextColumns) -> tuple[str, ...]:
     return _first(records(_unread(DelimitedRows(path), columns), _delimiter(path, columns)), path)
 
 
-def _unread(part: DelimitedRows, columns: TextColumns) -> Unread:
-    return Unread(blocks_of(part, columns.encoding, ends=b"\r\n"), part.line)
+def _unread(part: DelimitedRows, columns: TextColumns) -> UnreadRows:
+    return UnreadRows(blocks_of(part, columns.encoding, ends=b"\r\n"), part.line)
 
 
 def _where(part: DelimitedRows, line: int) -> str:

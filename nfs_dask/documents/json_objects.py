@@ -18,7 +18,7 @@ from nfs_dask.text.strings import Strings
 
 
 @dataclass
-class Unread:
+class UnreadLines:
     """A block of lines from the first on that was not read yet."""
 
     text: bytes
@@ -58,7 +58,7 @@ class RegularObjects:
     def _role(self, name: str) -> int:
         return kernels.TEXT * (name in self.columns.text) | kernels.SCALAR * (name == self.columns.label)
 
-    def find(self, unread: Unread) -> tuple[FoundRows, Array]:
+    def find(self, unread: UnreadLines) -> tuple[FoundRows, Array]:
         """The next objects, which count as read from now on, and the numbers of their lines."""
         text = np.frombuffer(unread.text, np.uint8)
         n, unread.at, passed, _ = kernels.find_objects(

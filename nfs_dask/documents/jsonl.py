@@ -12,7 +12,7 @@ from nfs_dask.documents.checking import Builder, check_columns, is_missing
 from nfs_dask.documents.decoding import explain_undecodable
 from nfs_dask.documents.document_source import Batch, TextColumns
 from nfs_dask.documents.found_rows import where_of
-from nfs_dask.documents.json_objects import RegularObjects, Unread, is_utf8
+from nfs_dask.documents.json_objects import RegularObjects, UnreadLines, is_utf8
 from nfs_dask.documents.line_pieces import FileDocuments, FilePart, LineNumbers, blocks_of, cut_lines
 from nfs_dask.errors import InputError
 
@@ -49,13 +49,13 @@ class JsonDocuments(FileDocuments):
     def _read(self, part: FilePart) -> Iterator[Batch]:
         where, regular, number = partial(LineNumbers(part, self.columns).where, 0), RegularObjects(self.columns), 0
         for block in blocks_of(part, self.columns.encoding):
-            unread = Unread(block, number)
+            unread = UnreadLines(block, number)
             yield from (
                 self._objects(unread, regular, where) if is_utf8(block) else self._strictly(unread.lines(), where)
             )
             number = unread.number
 
-    def _objects(self, unread: Unread, regular: RegularObjects, where: Callable[[int], str]) -> Iterator[Batch]:
+    def _objects(self, unread: UnreadLines, regular: RegularObjects, where: Callable[[int], str]) -> Iterator[Batch]:
         odd = 1
         while unread:
             found, numbers = regular.find(unread)

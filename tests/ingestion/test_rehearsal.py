@@ -35,8 +35,8 @@ frame.to_parquet(folder / "a.parquet")
 frame.to_csv(folder / "a.csv")
 frame.to_json(folder / "a.jsonl", orient="records", lines=True)
 for number, source in enumerate((frame, folder / "a.parquet", folder / "a.csv", folder / "a.jsonl")):
-    options = {"ngrams": (1, 1 + number), "min_df": 1 + number}
-    nfs.ingest(source, folder / str(number), text_column="text", label_column="label", engine=nfs.SerialEngine(), **options)
+    options = {"ngrams": (1, 1 + number), "min_df": 1 + number, "text_column": "text"}
+    nfs.ingest(source, folder / str(number), label_column="label", engine=nfs.SerialEngine(), **options)
 print(sorted(set(compiled()) - set(before)))
 """
 
