@@ -199,10 +199,10 @@ def strings_in_arrow(column: Any) -> Iterator[Strings] | None:
 
 
 def in_arrow(column: Any) -> Any:
-    """A column of pandas or pyarrow as Arrow's array, which may be of several chunks."""
+    """A column or an array of pandas or pyarrow as Arrow's array, which may be of several chunks."""
     import pyarrow as pa
 
-    return column if is_arrow(column) else pa.array(column.array)
+    return column if is_arrow(column) else pa.array(getattr(column, "array", column))
 
 
 def lie_in_arrow(dtype: Any) -> bool:
