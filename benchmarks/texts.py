@@ -3,10 +3,14 @@
     python benchmarks/texts.py kernel --parquet FILE
     python benchmarks/texts.py store --documents 200000 --data DIR
     python benchmarks/texts.py model --documents 1600000 --data DIR --peers
+    python benchmarks/texts.py formats --documents 800000 --data DIR
+    python benchmarks/texts.py predict --documents 1600000 -k 20 --data DIR
 
 ``kernel`` compares TermCounter with CountVectorizer on one core, words 1-2 and characters 2. ``store`` is Parquet
 to a store on disk with two workers of 1 GiB, beside CountVectorizer and save_npz in one process. ``model`` goes on to a
-fitted SparseMultinomialNB with names, with --peers beside CountVectorizer, chi2 and MultinomialNB.
+fitted SparseMultinomialNB with names, with --peers beside CountVectorizer, chi2 and MultinomialNB. ``formats`` is to a
+store from Parquet, CSV and JSON lines with the same documents: seconds, and processor time of workers and client, each
+in new workers. ``predict`` asks a model of ``-k`` terms about raw texts, beside its kernel and CountVectorizer.
 
 The tweets are generated (benchmarks/tweets.py), unless --parquet names a file with a column ``text``. Clusters are
 started, and kernels compiled, before the clock runs. Memory is the high-water mark of the largest process.
@@ -17,15 +21,20 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import shutil
+import statistics
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from measure import interleaved, peak_nbytes, reset_peak, seconds
-from tweets import parquet
+from tweets import parquet, written
 
 from nfs_dask import DaskEngine, SparseMultinomialNB, ingest, open_dataset
+from nfs_dask.text.strings import Strings
 from nfs_dask.units import format_bytes
 
 NGRAMS = (1, 2)
@@ -43,7 +52,6 @@ def kernel(options: argparse.Namespace) -> None:
 
     from nfs_dask.text.counting import TermCounter
     from nfs_dask.text.settings import TextSettings
-    from nfs_dask.text.strings import Strings
 
     texts = texts_of(files(options))
     strings = Strings.of(texts)
@@ -108,10 +116,16 @@ def two_workers() -> Iterator[Any]:
         yield client
 
 
-def ingested(paths: list[Path], target: Path, labelled: bool = False) -> Any:
+def ingested(paths: list[Path], target: Path, labelled: bool = False, ngrams: tuple[int, int] = NGRAMS) -> Any:
     shutil.rmtree(target, ignore_errors=True)
-    column = "label" if labelled else None
-    return ingest(list(paths), target, ngrams=NGRAMS, label_column=column, engine=DaskEngine())
+    return ingest(
+        list(paths),
+        target,
+        text_column="text",
+        ngrams=ngrams,
+        label_column="label" if labelled else None,
+        engine=DaskEngine(),
+    )
 
 
 def store(options: argparse.Namespace) -> None:
@@ -159,6 +173,101 @@ def model(options: argparse.Namespace) -> None:
         print(f"scikit-learn: {took:.1f} s, peak {format_bytes(most)}; {took / (counting + fitting):.1f} times")
 
 
+def formats(options: argparse.Namespace) -> None:
+    """The same documents to a store from each format, taking turns."""
+    paths = files(options)
+    kinds = of_kinds(paths)
+    for ngrams in ((1, 1), NGRAMS):
+        found: dict[str, list[tuple[float, float, int]]] = {kind: [] for kind in kinds}
+        for _ in range(options.repeats):
+            for kind, sources in kinds.items():
+                found[kind].append(cost(sources, options.data / "texts.zarr", ngrams))
+        middle = {kind: [statistics.median(some) for some in zip(*costs, strict=True)] for kind, costs in found.items()}
+        for kind, (took, used, peak) in middle.items():
+            print(
+                f"{ngrams[0]}-{ngrams[1]}-grams, {options.documents:,} documents from {kind}: {took:.2f} s "
+                f"({took / middle['parquet'][0]:.2f} times Parquet's), processor {used:.2f} s "
+                f"({used / middle['parquet'][1]:.2f} times), peak of a worker {format_bytes(int(peak))}"
+            )
+
+
+def cost(sources: list[Path], target: Path, ngrams: tuple[int, int]) -> tuple[float, float, int]:
+    """Of an ingest by two new workers: seconds, processor seconds, peak of a worker."""
+    with two_workers() as client:
+        ingested(sources[:1], target, labelled=True, ngrams=ngrams)  # loads what is compiled
+        client.run(reset_peak)
+        before = processor_seconds(client)
+        took = seconds(partial(ingested, sources, target, labelled=True, ngrams=ngrams), 1)[0]
+        return took, processor_seconds(client) - before, max(client.run(peak_nbytes).values())
+
+
+def predict(options: argparse.Namespace) -> None:
+    """A model of few terms of many, on raw texts: of one process, but for files, which tasks on threads read."""
+    import pandas as pd
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    from nfs_dask.prediction.reader import Reader
+
+    paths, target = files(options), options.data / "texts.zarr"
+    with two_workers():
+        dataset = ingested(paths, target, labelled=True)
+    estimator = SparseMultinomialNB(k=options.k).fit(dataset)
+    model = estimator.model_
+    texts = texts_of(paths[:4])
+    strings, series, reader = Strings.of(texts), pd.Series(texts), Reader(model)
+    vectorizer = CountVectorizer(ngram_range=NGRAMS, vocabulary=model.feature_names)
+    weights, intercept = model.coefficients()
+
+    def kernel_alone() -> Any:
+        counter = reader.counter()
+        counter.add(strings)
+        return counter.finish()
+
+    def theirs() -> Any:
+        return vectorizer.transform(texts) @ weights.T + intercept
+
+    ways = {
+        "the kernel alone": kernel_alone,
+        "list of str": lambda: estimator.predict(texts),
+        "Series": lambda: estimator.predict(series),
+        **{f"files, {kind}": partial(read_and_scored, reader, some) for kind, some in of_kinds(paths[:4]).items()},
+    }
+    agreed = (np.ravel(theirs()) > 0) == (estimator.predict(texts) == model.classes[1])
+    assert agreed.mean() > 0.9999, "not the same classes"  # ties of rounding aside
+    for way in ways.values():
+        way()  # loads what is compiled
+    times = interleaved(ways, options.repeats) | interleaved({"CountVectorizer": theirs}, 1)
+    for name, took in times.items():
+        print(
+            f"{options.k} of {dataset.n_features:,} terms, {len(texts):,} documents, {name}: {took:.3f} s, "
+            f"{took / times['the kernel alone']:.2f} times the kernel, "
+            f"{times['CountVectorizer'] / took:.1f} times faster than CountVectorizer"
+        )
+
+
+def of_kinds(paths: list[Path]) -> dict[str, list[Path]]:
+    return {"parquet": paths, "csv": written(paths, "csv"), "jsonl": written(paths, "jsonl")}
+
+
+def read_and_scored(reader: Any, paths: list[Path]) -> int:
+    """How many documents of files got a class, on one core."""
+    from nfs_dask.documents.document_source import TextColumns
+    from nfs_dask.documents.formats import open_tables
+    from nfs_dask.prediction.model_rows import ModelTask, ReadDocuments
+    from nfs_dask.prediction.scoring import classify
+    from nfs_dask.sources.source import one_by_one
+
+    documents = open_tables(tuple(map(str, paths)), TextColumns(("text",)))
+    documents.look(one_by_one)
+    task = ModelTask(ReadDocuments(documents, reader), 0, documents.n_pieces, reader.model)
+    return len(classify(task).rows)
+
+
+def processor_seconds(client: Any) -> float:
+    """Used so far by the workers and by this process."""
+    return sum(client.run(time.process_time).values()) + time.process_time()
+
+
 def files(options: argparse.Namespace) -> list[Path]:
     if options.parquet is not None:
         return [options.parquet]
@@ -167,7 +276,7 @@ def files(options: argparse.Namespace) -> list[Path]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["kernel", "store", "model"])
+    parser.add_argument("what", choices=["kernel", "store", "model", "formats", "predict"])
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--parquet", type=Path)
     parser.add_argument("--data", type=Path, default=Path("benchmark-data"))
@@ -175,7 +284,7 @@ def main() -> None:
     parser.add_argument("-k", type=int, default=1000)
     parser.add_argument("--peers", action="store_true", help="Also scikit-learn's way to a model.")
     options = parser.parse_args()
-    {"kernel": kernel, "store": store, "model": model}[options.what](options)
+    {"kernel": kernel, "store": store, "model": model, "formats": formats, "predict": predict}[options.what](options)
 
 
 if __name__ == "__main__":

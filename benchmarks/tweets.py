@@ -11,6 +11,10 @@ alone.
 from __future__ import annotations
 
 import argparse
+import csv
+import json
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +76,30 @@ def parquet(documents: int, folder: Path) -> list[Path]:
         pq.write_table(pa.table({"text": texts, "label": labels}), partial, row_group_size=GROUP, compression="zstd")
         partial.rename(path)
     return paths
+
+
+def written(paths: list[Path], kind: str) -> list[Path]:
+    """The same documents as ``"csv"`` or ``"jsonl"``, beside their Parquet files; written unless they are there."""
+    import pyarrow.parquet as pq
+
+    write = {"csv": _write_csv, "jsonl": _write_json_lines}[kind]
+    for path in paths:
+        if not path.with_suffix(f".{kind}").exists():
+            table = pq.read_table(path)
+            partial = path.with_suffix(".partial")
+            write(partial, zip(table["text"].to_pylist(), table["label"].to_pylist(), strict=True))
+            partial.rename(path.with_suffix(f".{kind}"))
+    return [path.with_suffix(f".{kind}") for path in paths]
+
+
+def _write_csv(path: Path, rows: Iterable[tuple[str, int]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(chain([("text", "label")], rows))
+
+
+def _write_json_lines(path: Path, rows: Iterable[tuple[str, int]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
 
 
 def main() -> None:

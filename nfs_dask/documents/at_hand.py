@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
+
+from nfs_dask.arrays.block import Array
 from nfs_dask.containers import (
     column_names,
     column_types,
@@ -21,13 +24,14 @@ from nfs_dask.containers import (
     iterated,
     type_of,
 )
-from nfs_dask.documents.arrow import are_strings
+from nfs_dask.documents.arrow import are_strings, strings_in_arrow
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.document_source import BATCH_NBYTES
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
 
 TEXT_NBYTES = 16  # that a text takes in a batch besides its bytes
+AT_A_TIME = 1 << 16  # documents that are looked at together
 PLAIN = ("",)  # the regions of documents that are texts themselves
 
 
@@ -91,11 +95,52 @@ def batches(given: Any, regions: Sequence[str] = PLAIN, where: str = "document")
     """
     if isinstance(given, (str, bytes)):
         raise InputError("one string was given in place of many documents; put it into a list, [text]")
+    if tuple(regions) != PLAIN or is_frame(given):
+        yield from _one_by_one(_texts(given, tuple(regions), where), regions, where)
+    elif (strings := strings_in_arrow(given)) is not None:
+        for texts in strings:
+            yield from map(texts.part, *_cut(np.diff(texts.offsets)))
+    elif (values := _objects(given)) is not None:
+        for first in range(0, len(values), AT_A_TIME):
+            yield from _together(values[first : first + AT_A_TIME], where, first)
+    else:
+        yield from _one_by_one(iterated(given), regions, where)
+
+
+def _objects(given: Any) -> Any:
+    """Documents that are Python's strings already, where they can be cut; None where they are in another form."""
+    if isinstance(given, (list, tuple)):
+        return given
+    values = given.values if is_column(given) and hasattr(given, "iloc") else given
+    return values if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1 else None
+
+
+def _together(texts: Any, where: str, first: int) -> Iterator[Strings]:
+    """Some documents, encoded many at a time if all are plain strings; document ``first`` is the first of them."""
+    texts = texts.tolist() if isinstance(texts, np.ndarray) else texts
+    if set(map(type, texts)) != {str}:
+        yield from _one_by_one(texts, PLAIN, where, first)
+        return
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    for start, stop in zip(*_cut(lengths), strict=True):
+        yield _encoded(texts[start:stop], where, first + start, 1)
+
+
+def _cut(lengths: Array) -> tuple[list[int], list[int]]:
+    """Where batches of texts of these lengths begin and end."""
+    ends = np.cumsum(lengths + TEXT_NBYTES)
+    cuts = [0]
+    while cuts[-1] < len(ends):
+        before = ends[cuts[-1] - 1] if cuts[-1] else 0
+        cuts.append(min(int(np.searchsorted(ends, before + BATCH_NBYTES)) + 1, len(ends)))
+    return cuts[:-1], cuts[1:]
+
+
+def _one_by_one(texts: Iterable[Any], regions: Sequence[str], where: str, first: int = 0) -> Iterator[Strings]:
+    """Texts of any kind, the first of them number ``first``; those that are none are refused."""
     chunk: list[str] = []
-    nbytes = first = 0
-    plain = tuple(regions) == PLAIN and not is_frame(given)
-    texts = iterated(given) if plain else _texts(given, tuple(regions), where)
-    for number, text in enumerate(texts):
+    nbytes = 0
+    for number, text in enumerate(texts, first):
         if type(text) is not str and not isinstance(text, str):  # the first is quick, and nearly always enough
             raise _no_text(text, f"{where} {number // len(regions):,}", regions, number % len(regions))
         chunk.append(text)
@@ -189,9 +234,9 @@ def _no_text(value: Any, name: str, regions: Sequence[str], region: int) -> Inpu
     return InputError(f"{name}{inside} is {shown}, not a string; {advice}")
 
 
-def _encoded(texts: list[str], where: str, first: int, n_regions: int) -> Strings:
+def _encoded(texts: Sequence[str], where: str, first: int, n_regions: int) -> Strings:
     try:
-        return Strings.of(texts)
+        return Strings.encoded(texts)
     except UnicodeEncodeError:
         bad = next(number for number, text in enumerate(texts, first) if not _is_encodable(text))
         raise InputError(

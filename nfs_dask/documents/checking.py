@@ -193,20 +193,14 @@ class Builder:
             if isinstance(label, str):
                 label.encode()
         except UnicodeEncodeError as error:
-            self.bad(
-                place,
-                "undecodable",
-                f"U+{ord(error.object[error.start]):04X}, half of a character, has no UTF-8",
-                others,
-            )
+            self.bad(place, *half_a_character(error), others)
             return
         number = 1.0
         if self._columns.weight is not None:
             try:
                 number = float(weight)
             except (TypeError, ValueError, OverflowError):
-                found = "no weight" if weight is None else f"the weight {_shown(weight)}"
-                self.bad(place, "weight", f"the document has {found}; {GOOD_WEIGHTS}", others)
+                self.bad(place, *bad_weight(weight), others)
                 return
         self._append(place, encoded, label, number, others)
 
@@ -214,8 +208,6 @@ class Builder:
         """A document that could not be read, or of which no more than the further columns could."""
         self._known[len(self._places)] = Bad(kind, what)
         self._append(place, [b""] * self._columns.n_regions, None, 1.0, others)
-        if self._columns.on_error == "fail":
-            self.take()  # raises, for this document or a bad one before it
 
     def _append(
         self, place: Any, encoded: Sequence[bytes | None], label: Any, weight: float, others: Sequence[Any] | None
@@ -231,8 +223,9 @@ class Builder:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to `take`."""
-        return self._nbytes >= BATCH_NBYTES or len(self._places) >= BATCH_DOCUMENTS
+        """Whether it is time to `take`: also where that raises, unless a bad document is not among those wanted."""
+        failed = bool(self._known) and self._columns.on_error == "fail"
+        return failed or self._nbytes >= BATCH_NBYTES or len(self._places) >= BATCH_DOCUMENTS
 
     def take(self) -> Batch:
         """What was added since the last time."""
@@ -248,6 +241,17 @@ class Builder:
         """The last batch, if anything is in it."""
         if self._places:
             yield self.take()
+
+
+def half_a_character(error: UnicodeEncodeError) -> Bad:
+    """Of a text or a label that UTF-8 cannot hold."""
+    return Bad("undecodable", f"U+{ord(error.object[error.start]):04X}, half of a character, has no UTF-8")
+
+
+def bad_weight(weight: Any) -> Bad:
+    """Of a weight that is no number."""
+    found = "no weight" if weight is None else f"the weight {_shown(weight)}"
+    return Bad("weight", f"the document has {found}; {GOOD_WEIGHTS}")
 
 
 def _column(texts: Sequence[bytes | None]) -> TextColumn:
@@ -277,8 +281,17 @@ def _missing_labels(labels: TextColumn) -> Array:
     elif isinstance(values, np.ndarray) and values.dtype.kind == "U":
         missing = values == ""
     else:
-        missing = np.fromiter((is_missing(value) for value in values), bool, len(values))
+        missing = np.fromiter(_each(is_missing, values), bool, len(values))
     return missing if present is None else missing | ~present
+
+
+def _each(function: Callable[[Any], Any], values: Sequence[Any]) -> Iterator[Any]:
+    """What a function says of each value, which it is asked about once where values that repeat can be told."""
+    try:
+        answers = {value: function(value) for value in set(values)}
+    except TypeError:  # lists and dicts, which are no labels, cannot be looked up
+        return map(function, values)
+    return map(answers.__getitem__, values)
 
 
 def is_missing(value: Any) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from nfs_dask.documents.checking import Builder, check_columns, is_missing
 from nfs_dask.documents.decoding import explain_undecodable
 from nfs_dask.documents.document_source import Batch, TextColumns
+from nfs_dask.documents.found_rows import where_of
+from nfs_dask.documents.json_objects import RegularObjects, UnreadLines, is_utf8
 from nfs_dask.documents.line_pieces import FileDocuments, FilePart, LineNumbers, blocks_of, cut_lines
 from nfs_dask.errors import InputError
 
@@ -44,15 +47,33 @@ class JsonDocuments(FileDocuments):
             yield from cut_lines(path, size, self.columns.encoding)
 
     def _read(self, part: FilePart) -> Iterator[Batch]:
-        builder = Builder(self.columns, partial(LineNumbers(part, self.columns).where, 0))
-        number = 0
+        where, regular, number = partial(LineNumbers(part, self.columns).where, 0), RegularObjects(self.columns), 0
         for block in blocks_of(part, self.columns.encoding):
-            for line in block.removesuffix(b"\n").split(b"\n"):
-                if line and not line.isspace():
-                    self._add(builder, number, line)
-                    if builder.full:
-                        yield builder.take()
-                number += 1
+            unread = UnreadLines(block, number)
+            yield from (
+                self._objects(unread, regular, where) if is_utf8(block) else self._strictly(unread.lines(), where)
+            )
+            number = unread.number
+
+    def _objects(self, unread: UnreadLines, regular: RegularObjects, where: Callable[[int], str]) -> Iterator[Batch]:
+        odd = 1
+        while unread:
+            found, numbers = regular.find(unread)
+            if len(numbers):
+                yield found.batch(where_of(numbers, where))
+            elif unread:
+                # The more lines are odd, the fewer are looked at twice.
+                yield from self._strictly(islice(unread.lines(), odd), where)
+                odd *= 2
+
+    def _strictly(self, lines: Iterable[tuple[int, bytes]], where: Callable[[int], str]) -> Iterator[Batch]:
+        """Documents of lines that Python's reader has read, or says what is wrong with."""
+        builder = Builder(self.columns, where)
+        for number, line in lines:
+            if line and not line.isspace():
+                self._add(builder, number, line)
+                if builder.full:
+                    yield builder.take()
         yield from builder.rest()
 
     def _add(self, builder: Builder, number: int, line: bytes) -> None:

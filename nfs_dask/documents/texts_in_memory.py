@@ -14,7 +14,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, column_names, is_arrow, is_frame, is_series, iterated, python_values, type_of
-from nfs_dask.documents.arrow import lie_in_arrow, texts_of
+from nfs_dask.documents.arrow import in_arrow, lie_in_arrow, texts_of
 from nfs_dask.documents.checking import BATCH_DOCUMENTS, Bad, Checker, TextColumn, check_columns, is_missing
 from nfs_dask.documents.document_source import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
 from nfs_dask.errors import InputError
@@ -112,20 +112,14 @@ def _lengths(texts: Any) -> Array:
     if _is_arrow(texts):
         import pyarrow.compute as pc
 
-        return np.asarray(pc.fill_null(pc.binary_length(_to_arrow(texts)), 0)).astype(np.int64)
+        return np.asarray(pc.fill_null(pc.binary_length(in_arrow(texts)), 0)).astype(np.int64)
     return np.fromiter((len(text) if isinstance(text, str) else 0 for text in iterated(texts)), np.int64, len(texts))
-
-
-def _to_arrow(texts: Any) -> Any:
-    import pyarrow as pa
-
-    return texts if is_arrow(texts) else pa.array(texts.array)  # which may be of several chunks
 
 
 def _texts(values: Any, where: Where, known: dict[int, Bad]) -> TextColumn:
     """Strings of one region, and what is wrong with some."""
     if _is_arrow(values):
-        array = _to_arrow(values)
+        array = in_arrow(values)
         return texts_of(array.combine_chunks() if hasattr(array, "chunks") else array, "utf-8")
     texts = python_values(values)
     if {str, np.str_}.issuperset(map(type, texts)):

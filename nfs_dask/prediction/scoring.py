@@ -156,6 +156,8 @@ def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:
     chances = np.exp(model.log_posterior(scores).max(axis=1)) if model.has_probabilities else None
     if scores.shape[1] == 1:
         return best, chances, np.full(len(scores), np.inf)
+    if scores.shape[1] == 2:
+        return best, chances, np.abs(scores[:, 1] - scores[:, 0])
     leading = np.partition(scores, -2, axis=1)[:, -2:]
     return best, chances, leading[:, 1] - leading[:, 0]
 

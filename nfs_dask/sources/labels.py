@@ -207,9 +207,9 @@ def _refuse_continuous(values: Array) -> None:
 
 def _factorize(values: list[Any]) -> tuple[list[Any], Array]:
     """Distinct labels in order of appearance, and the position of each row's label."""
-    number: dict[Any, int] = {}
     try:
-        codes = np.fromiter((number.setdefault(v, len(number)) for v in values), np.int32, len(values))
+        number = {value: i for i, value in enumerate(dict.fromkeys(values))}
+        codes = np.fromiter(map(number.__getitem__, values), np.int32, len(values))
     except TypeError:
         raise InputError("Unknown label type: y holds lists or other compound values; give one label per row") from None
     table = np.full(len(number), UNLABELLED, np.int32)

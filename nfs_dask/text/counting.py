@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
-from nfs_dask.text.analysis import Analysis, Slices, frozen, spared
+from nfs_dask.text.analysis import Analysis, Slices, frozen, runs_of, spared
 from nfs_dask.text.settings import TextSettings, Tokenizer
 from nfs_dask.text.strings import Strings, TermCounts
 from nfs_dask.text.tally import Tally
@@ -51,6 +52,8 @@ class TermCounter:
         hash_bits: int = 64,
         capacity: int = CAPACITY,
     ) -> None:
+        if known is not None and tokenizer is None:
+            settings = _no_longer_than(known, settings)
         self._analysis = Analysis(settings, tokenizer, hash_bits=hash_bits, n_slices=min(SLICES, 8 * capacity))
         self._tally = Tally(capacity)
         if known is not None:
@@ -104,6 +107,16 @@ def _as_slices(terms: Strings, hash_bits: int) -> Slices:
     keys = hash_strings(terms) >> np.uint64(64 - hash_bits)
     nbytes = int(offsets[-1] - offsets[0])
     return Slices(spared(text), offsets[:-1].copy(), offsets[1:].copy(), keys, len(terms), nbytes)
+
+
+def _no_longer_than(known: Strings, settings: TextSettings) -> TextSettings:
+    """Settings without the n-grams that have more or fewer words than any known term, where words hold no spaces."""
+    if settings.analyzer != "word" or settings.tokenizer or not runs_of(settings.token_pattern) or not len(known):
+        return settings
+    through = np.concatenate([np.zeros(1, np.int64), np.cumsum(known.text == kernels.SPACE)])
+    words = 1 + through[known.offsets[1:]] - through[known.offsets[:-1]]
+    lowest, highest = np.clip([words.min(), words.max()], *settings.ngrams).tolist()
+    return replace(settings, ngrams=(lowest, highest))
 
 
 def _refuse_long(offsets: Array) -> None:

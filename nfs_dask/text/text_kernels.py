@@ -37,6 +37,7 @@ MIX_2 = np.uint64(0xC4CEB9FE1A85EC53)
 HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
 ONE = np.uint64(1)
+HIGH_BITS = np.uint64(0x8080808080808080)  # of eight bytes: none is set where all are ASCII
 SPACE = np.uint8(32)
 LITTLE = sys.byteorder == "little"
 SPARE = 8  # bytes after a text that is read eight at a time
@@ -214,6 +215,24 @@ def _load_eight(typing_context, text, p):  # noqa: ARG001 - numba hands it in
 
 
 _eight: Any = intrinsic(_load_eight)
+
+
+@kernel
+def offsets_of_bytes(text, offsets):
+    """From where texts begin and end in characters to where they do in bytes, in place; the text is valid UTF-8."""
+    at, before = 0, 0
+    for i in range(1, len(offsets)):
+        missing = offsets[i] - before
+        before = offsets[i]
+        while missing:
+            if missing >= 8 and at + 8 <= len(text) and _eight(text, at) & HIGH_BITS == 0:
+                at += 8
+                missing -= 8
+            else:
+                first = text[at]
+                at += 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)
+                missing -= 1
+        offsets[i] = at
 
 
 # Inlined by numba itself: a call would pass every array as seven numbers, and cost more than what it does. They return

@@ -145,8 +145,11 @@ def test_a_builder_stops_at_the_first_bad_document_of_any_kind():
     builder = Builder(TextColumns(("text",)), lambda line: f"line {line}")
     builder.add(1, ["good"])
     builder.add(2, [None])
+    assert not builder.full
+    builder.bad(3, "broken", "not an object")
+    assert builder.full  # now is the time to take what there is, which raises
     with pytest.raises(InputError, match="^line 2: the text is missing"):
-        builder.bad(3, "broken", "not an object")
+        builder.take()
 
 
 def test_half_a_character_is_undecodable():

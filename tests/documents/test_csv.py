@@ -9,14 +9,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from nfs_dask.documents import delimited
+from nfs_dask.documents import csv_rows, delimited, row_starts
 from nfs_dask.documents import line_pieces as cutting
-from nfs_dask.documents.delimited import DelimitedDocuments, row_starts
+from nfs_dask.documents.delimited import DelimitedDocuments
 from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.documents.formats import open_tables
 from nfs_dask.documents.open_documents import is_opened, open_documents
 from nfs_dask.errors import InputError
-from nfs_dask.sources.source import one_by_one
 from tests.helpers.reading import COMPRESS, places, read, shrink
 
 TEXT = TextColumns(("text",), on_error="skip")
@@ -89,18 +88,24 @@ def test_every_cut_gives_what_csv_writes(tmp_path, suffix, rows, piece, end):
     assert 1 <= source.n_pieces <= 1 + len(rows)
 
 
+def starts_in(targets):
+    """Where rows of a file are found to begin."""
+    looks = list(row_starts.row_looks("x.csv", targets, ","))
+    return list(row_starts.starts((look, row_starts.look_for_rows(look)) for look in looks))
+
+
 def test_rows_begin_where_they_should():
     content = b'a,b\n1,"x\ny"\n2,"""z\n"\n\n3,q"\n4,r'
     starts = [content.index(row) for row in (b"1,", b"2,", b"\n3,", b"3,", b"4,")]
     lines = [2, 4, 6, 7, 8]
     with pytest.MonkeyPatch.context() as patch:
         for size in (1, 2, 3, 1000):
-            patch.setattr(delimited, "BATCH_NBYTES", size)  # what is read at once must not matter
-            patch.setattr(delimited, "open_binary", lambda path: io.BytesIO(content))
+            patch.setattr(row_starts, "BATCH_NBYTES", size)  # what is read at once must not matter
+            patch.setattr(row_starts, "open_binary", lambda path: io.BytesIO(content))
             for target in range(1, len(content)):
                 later = [(start, line) for start, line in zip(starts, lines, strict=True) if start >= target]
-                assert row_starts("x.csv", [target], one_by_one) == later[:1]
-            every = row_starts("x.csv", list(range(1, len(content))), one_by_one)
+                assert starts_in([target]) == later[:1]
+            every = starts_in(list(range(1, len(content))))
             assert every == list(zip(starts, lines, strict=True))
 
 
@@ -188,7 +193,7 @@ def test_long_fields_are_read_and_endless_ones_are_not(tmp_path, monkeypatch):
     assert len(read(DelimitedDocuments((str(path),), TEXT)).texts[0]) == 500_000
     limit = csv.field_size_limit(1000)
     try:
-        monkeypatch.setattr(delimited, "LONGEST_LINE", 1000)
+        monkeypatch.setattr(csv_rows, "LONGEST_LINE", 1000)
         path.write_text('text\n"' + "word\n" * 1000)
         found = read(DelimitedDocuments((str(path),), TEXT))
         assert found.problems[0] == (
@@ -301,15 +306,15 @@ def test_what_pieces_see_apart_is_what_one_scan_sees(content, targets, batch):
     content = content.encode()
     targets = sorted({target for target in targets if target < len(content)})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delimited, "BATCH_NBYTES", batch)
-        patch.setattr(delimited, "open_binary", lambda path: io.BytesIO(content))
+        patch.setattr(row_starts, "BATCH_NBYTES", batch)
+        patch.setattr(row_starts, "open_binary", lambda path: io.BytesIO(content))
         wanted, state, text = [], np.zeros(4, np.int64), np.frombuffer(content, np.uint8)
         at = 0
         for target in targets:
             if wanted and wanted[-1][0] >= target:
                 continue
-            at = delimited._next_row(text, at, target, ord(","), state)
+            at = row_starts._next_row(text, at, target, ord(","), state)
             if at < 0:
                 break
             wanted.append((at, int(state[2]) + 1))
-        assert row_starts("x.csv", targets, one_by_one) == wanted
+        assert starts_in(targets) == wanted

@@ -14,6 +14,7 @@ from nfs_dask.ingestion.text_ingest import rehearse
 
 COLD = """
 import sys
+from functools import partial
 from pathlib import Path
 import pandas as pd
 import nfs_dask as nfs
@@ -24,22 +25,25 @@ def compiled():
     return sorted(str(file) for file in Path(sys.argv[1]).rglob("*.nbc"))
 
 folder = Path(sys.argv[2])
-warm_up([], "", Warming(rehearsal=rehearse))
+for kind in ("csv", "jsonl"):
+    warm_up([], "", Warming(rehearsal=partial(rehearse, kind)))
 before = compiled()
 assert len(before) > 20, before
 texts = ["tea with milk", "d\\u00e9j\\u00e0 vu", "", "coffee and tea"] * 40
 frame = pd.DataFrame({"text": texts, "label": ["a", "b", "b", "a"] * 40})
 frame.to_parquet(folder / "a.parquet")
 frame.to_csv(folder / "a.csv")
-for number, source in enumerate((frame, folder / "a.parquet", folder / "a.csv")):
-    options = {"ngrams": (1, 1 + number), "min_df": 1 + number}
+frame.to_json(folder / "a.jsonl", orient="records", lines=True)
+for number, source in enumerate((frame, folder / "a.parquet", folder / "a.csv", folder / "a.jsonl")):
+    options = {"ngrams": (1, 1 + number), "min_df": 1 + number, "text_column": "text"}
     nfs.ingest(source, folder / str(number), label_column="label", engine=nfs.SerialEngine(), **options)
 print(sorted(set(compiled()) - set(before)))
 """
 
 
 def test_nothing_is_left_of_it() -> None:
-    rehearse.__wrapped__()
+    for kind in (None, "csv", "jsonl"):
+        rehearse.__wrapped__(kind)
     assert not [name for name in fsspec.filesystem("memory").store if "rehearsal" in name]
 
 

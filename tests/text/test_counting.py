@@ -195,6 +195,31 @@ def test_known_terms_are_counted_and_no_others(texts, analyzer, step, hash_bits)
         assert counter.nbytes <= before
 
 
+@pytest.mark.parametrize("known", [["tea"], ["green tea", "black tea leaves"], ["leaves"], ["no such term at all"]])
+def test_known_terms_of_some_lengths_are_scikit_learns(known):
+    texts = ["green tea and black tea leaves", "tea", "", "leaves of green tea leaves"]
+    counted = counts_of(texts, TextSettings(ngrams=(1, 3)), known)
+    assert counted == CountVectorizer(ngram_range=(1, 3), vocabulary=known).transform(texts).toarray().tolist()
+
+
+def counts_of(texts, settings, known, tokenizer=None):
+    counter = TermCounter(settings, known=Strings.of(known), tokenizer=tokenizer)
+    counter.add(Strings.of(texts))
+    found, rows = counter.finish(), []
+    for start, stop in zip(found.indptr[:-1], found.indptr[1:], strict=True):
+        rows.append(np.bincount(found.ids[start:stop], found.counts[start:stop], len(known)).astype(int).tolist())
+    return rows
+
+
+def test_a_tokenizer_may_leave_spaces_in_a_token():
+    def halves(text):
+        return text.split(", ")
+
+    assert counts_of(["green tea, milk", "milk"], TextSettings(ngrams=(1, 2)), ["green tea"], halves) == [[1], [0]]
+    settings = TextSettings(token_pattern=r"[a-z ]+", ngrams=(1, 2))
+    assert counts_of(["green tea, milk", "milk"], settings, ["green tea"]) == [[1], [0]]
+
+
 def test_known_terms_are_distinct():
     with pytest.raises(InputError, match="'b' is given more than once"):
         TermCounter(TextSettings(), known=Strings.of(["a", "b", "c", "b"]))
@@ -306,6 +331,19 @@ def test_a_text_too_long_to_count_is_refused(monkeypatch):
     monkeypatch.setattr(counting, "MOST_NBYTES", 10)
     with pytest.raises(InputError, match="a text of 11 bytes; at most 10"):
         TermCounter(TextSettings()).add(Strings.of(["short", "long enough"]))
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(["a" * 30, "é" * 9 + "b" * 9])))
+def test_texts_that_are_encoded_together_are_those_encoded_one_by_one(texts):
+    together, one_by_one = Strings.encoded(texts), Strings.of(texts)
+    assert together.to_list() == texts
+    assert together.offsets.tolist() == one_by_one.offsets.tolist()
+    assert together.text.tobytes() == one_by_one.text.tobytes()
+
+
+def test_half_a_character_cannot_be_encoded():
+    with pytest.raises(UnicodeEncodeError):
+        Strings.encoded(["a", "\ud800"])
 
 
 def test_nothing_is_nothing():
