@@ -45,6 +45,11 @@ def exchange(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures
     outgoing = choice.cells[choice.cells < len(sizes) - problem.n_forced]
     if not len(incoming) or not len(outgoing):
         return None
+    if own.all():  # no set gains more than its sum there, so that only what gains more can replace what gains less
+        incoming = incoming[gain[incoming] > gain[outgoing].min()]
+        outgoing = outgoing[gain[outgoing] < gain[incoming].max(initial=0.0)]
+        if not len(outgoing):
+            return None
     height = choice.sum(gain) + gain[incoming] - gain[outgoing][:, None]
     masses = choice.sum(totals)[:, None, None] + totals[:, incoming][:, None, :] - totals[:, outgoing][:, :, None]
     after = height - divergence(np.maximum(masses, 0).reshape(len(totals), -1), point).reshape(height.shape)

@@ -11,6 +11,7 @@ from nfs_dask.arrays.exact_kernels import gather
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
+_SORTED = 5_000  # values that are sorted at once
 TIED = 1e-9  # relative: gains this close to the k-th one at the dual point count as tied
 
 
@@ -79,15 +80,21 @@ def kth_largest(values: Array, sizes: Array, k: int) -> float:
         return np.inf
     if total == n:
         return float(np.partition(values, n - k)[n - k])
+    before = 0
+    if n > _SORTED:
+        values, sizes, before = _near_kth(values, sizes, k)
+    order = np.argsort(-values, kind="stable")
+    return float(values[order[np.searchsorted(np.cumsum(sizes[order]), k - before)]])
+
+
+def _near_kth(values: Array, sizes: Array, k: int) -> tuple[Array, Array, int]:
+    """Those with the leading bits of the k-th largest, their sizes, and how many features have larger ones."""
     weights = np.zeros(1 << 15, np.int64)
     _weigh(np.ascontiguousarray(values), sizes, weights)
     reached = weights[::-1].cumsum()
     place = int(np.searchsorted(reached, k))
     near = _leading(values) == len(weights) - 1 - place
-    values, sizes = values[near], sizes[near]
-    order = np.argsort(-values, kind="stable")
-    before = int(reached[place - 1]) if place else 0
-    return float(values[order[np.searchsorted(np.cumsum(sizes[order]), k - before)]])
+    return values[near], sizes[near], int(reached[place - 1]) if place else 0
 
 
 def _leading(values: Array) -> Array:
