@@ -45,9 +45,10 @@ class Sample:
         return cls(small, weights > 1)
 
     def guess(self, k: int, minimum: Minimum, parts: int, spare: int = 0) -> Guess:
-        """What the problem's minimum says of that of all columns; the best ``spare`` beyond k should be above the floor.
+        """What the problem's minimum says of that of all columns.
 
-        By chance another column, and so its slope and its place, might have been in the sample for each light one.
+        The best ``spare`` columns beyond k should be above the floor. By chance another column, and so its slope and
+        its place, might have been in the sample for each light one.
         """
         best, totals, sizes = minimum.best, self.problem.totals, self.problem.sizes
         weights = sizes * self.light

@@ -66,7 +66,9 @@ def _corners(least: Array, most: Array, low: Array, high: Array) -> Array:
     """Least and most gain of one count, (n, 2), where the first class has a share between ``least`` and ``most``."""
     at = [gains(np.stack((share, 1 - share)), point) for share in (least, most) for point in (low, high)]
     overlap = (least <= max(low[0], high[0])) & (most >= min(low[0], high[0]))
-    return np.stack((np.where(overlap, 0.0, np.min(at, axis=0)) * (1 - _SAFE), np.max(at, axis=0) * (1 + _SAFE)), axis=1)
+    return np.stack(
+        (np.where(overlap, 0.0, np.min(at, axis=0)) * (1 - _SAFE), np.max(at, axis=0) * (1 + _SAFE)), axis=1
+    )
 
 
 @numba.njit(nogil=True)
