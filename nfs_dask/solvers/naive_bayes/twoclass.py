@@ -37,16 +37,8 @@ def recover(problem: Problem, k: int, minimum: Minimum, swaps: bool) -> Found:
     gain = problem.gains(minimum.best.point)
     candidates, ties = suggested(problem, k, minimum, gain)
     if swaps:
-        candidates += [ascend(problem, choice, minimum.best.point) for choice in _distinct(candidates)]
+        candidates += ascend(problem, candidates, minimum.best.point)
     return settled(problem, minimum, gain, candidates, ties.n)
-
-
-def _distinct(candidates: list[TopFeatures]) -> list[TopFeatures]:
-    """Each set once: where there is no kink, several suggestions are the same."""
-    found = {
-        frozenset(zip(choice.cells.tolist(), choice.counts.tolist(), strict=True)): choice for choice in candidates
-    }
-    return list(found.values())
 
 
 def suggested(problem: Problem, k: int, minimum: Minimum, gain: Array) -> tuple[list[TopFeatures], Ties]:
