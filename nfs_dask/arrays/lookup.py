@@ -91,6 +91,6 @@ def _take(indptr, indices, data, columns, starts, shift, out_indptr, out_columns
         for j in range(indptr[i], indptr[i + 1]):
             place = _place(np.int64(indices[j]), columns, starts, shift)
             out_columns[n], out_data[n] = max(place, 0), data[j]
-            n += np.int64(place >= 0)
+            n += int(place >= 0)
         out_indptr[i + 1] = n
     return n

@@ -87,5 +87,5 @@ def _collect_heavy(totals, above, out):
     n = 0
     for i in range(totals.shape[1]):
         out[n] = i
-        n += np.int64(totals[0, i] + totals[1, i] > above)
+        n += int(totals[0, i] + totals[1, i] > above)
     return n

@@ -103,11 +103,11 @@ def _sift(totals, sizes, bounds, shift, floor, ceiling, maybe, sure):
         place = _range_of(min(f, e) / (g if g > 0 else 1.0), shift)
         side = np.int64(e < f)
         least, most = g * bounds[side, place, 0], g * bounds[side, place, 1]
-        reaching += sizes[i] * np.int64(least >= floor)
-        above += sizes[i] * np.int64(most > ceiling)
+        reaching += sizes[i] * int(least >= floor)
+        above += sizes[i] * int(most > ceiling)
         certain = least > ceiling
         maybe[n] = i
-        n += np.int64((most >= floor) & ~certain)
+        n += int((most >= floor) & ~certain)
         sure[s] = i
-        s += np.int64(certain)
+        s += int(certain)
     return n, s, reaching, above
