@@ -14,7 +14,7 @@ import numpy as np
 from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum, minimise
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains
 from nfs_dask.solvers.naive_bayes.problem import Problem
-from nfs_dask.solvers.naive_bayes.sample import Guess, Sample
+from nfs_dask.solvers.naive_bayes.column_sample import Guess, Sample
 from nfs_dask.solvers.naive_bayes.screening import screen
 from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures, top
 from nfs_dask.solvers.solution import Array
