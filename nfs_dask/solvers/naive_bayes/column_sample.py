@@ -24,14 +24,14 @@ _SURE = 5.0  # standard errors
 
 
 @dataclass(frozen=True)
-class Sample:
+class ColumnSample:
     """A problem of a few columns that is like one of many."""
 
     problem: Problem
     light: Array  # (M, ) bool: columns that stand for more than themselves
 
     @classmethod
-    def of(cls, problem: Problem, stride: int) -> Sample:
+    def of(cls, problem: Problem, stride: int) -> ColumnSample:
         """About two of ``stride`` columns."""
         counts = problem.totals[:, ::stride].sum(axis=0)
         last = len(counts) - 1 - len(counts) // stride

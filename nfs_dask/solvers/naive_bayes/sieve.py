@@ -11,10 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
+from nfs_dask.solvers.naive_bayes.column_sample import ColumnSample, Guess
 from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum, minimise
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains
 from nfs_dask.solvers.naive_bayes.problem import Problem
-from nfs_dask.solvers.naive_bayes.column_sample import Guess, Sample
 from nfs_dask.solvers.naive_bayes.screening import screen
 from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures, top
 from nfs_dask.solvers.solution import Array
@@ -155,7 +155,7 @@ def evaluator(problem: Problem, k: int, start: Array, spare: int = 0) -> Evaluat
 
 def _sieve(problem: Problem, k: int, start: Array, spare: int) -> Sieved | None:
     """What a sample tells to leave out, if that could be proved on all columns."""
-    sample = Sample.of(problem, _STRIDES[len(problem.sizes) >= _LARGE])
+    sample = ColumnSample.of(problem, _STRIDES[len(problem.sizes) >= _LARGE])
     if k >= sample.problem.size:
         return None
     evaluate = evaluator(sample.problem, k, start)
