@@ -1,6 +1,7 @@
 """Cross-validation in two passes beside scikit-learn's GridSearchCV over the same folds, k and alphas.
 
     python benchmarks/cross_validation.py [--data DIR] [--generated] [--methods multinomial bernoulli ...] [--rows N]
+                                         [--folds 5] [--alone]
 
 Counts of the 25,000 training reviews of IMDB, or generated ones of about their size. GridSearchCV fits one of our
 estimators for each fold, k and alpha; its scores must be ours to 1e-12. Beside it, how long a pipeline of SelectKBest
@@ -26,7 +27,6 @@ from sklearn.pipeline import make_pipeline
 import nfs_dask as nfs
 from nfs_dask.estimators.loading import make_estimator
 
-FOLDS = 5
 ALPHAS = (0.1, 0.3, 1.0)
 PARAMETERS: dict[str, dict[str, Any]] = {"bernoulli": {"binarize": 0.0}, "mahalanobis": {"variance_floor": 1e-6}}
 
@@ -69,10 +69,10 @@ def compare(method: str, X: Any, y: np.ndarray, ks: list[int], folds: Stratified
     found, refitted = timed(partial(search.fit, X, y))
     largest = 0.0
     for number, cell in enumerate(found.cv_results_["params"]):
-        scores = [found.cv_results_[f"split{fold}_test_score"][number] for fold in range(FOLDS)]
+        scores = [found.cv_results_[f"split{fold}_test_score"][number] for fold in range(folds.n_splits)]
         largest = max(largest, float(np.abs(table.scores(k=cell["k"], alpha=cell.get("alpha")) - scores).max()))
     assert largest < 1e-12, f"{method}: the scores differ by {largest}"
-    n = FOLDS * len(ks) * len(alphas)
+    n = folds.n_splits * len(ks) * len(alphas)
     passes = ", ".join(f"{one.name} {one.seconds:.2f}" for one in table.passes)
     cells = (method, f"{n}", f"{took:.2f} ({passes})", f"{refitted:.1f}", f"{refitted / took:.1f}", table.choose("cv"))
     print("|", " | ".join(map(str, cells)), "|", flush=True)
@@ -83,7 +83,7 @@ def select_k_best(X: Any, y: np.ndarray, ks: list[int], folds: StratifiedKFold) 
     grid = {"selectkbest__k": ks, "multinomialnb__alpha": list(ALPHAS)}
     search = GridSearchCV(make_pipeline(SelectKBest(chi2), MultinomialNB()), grid, cv=folds, refit=False)
     _, took = timed(partial(search.fit, X, y))
-    print(f"\nSelectKBest(chi2), MultinomialNB: {took:.1f} s for {FOLDS * len(ks) * len(ALPHAS)} models")
+    print(f"\nSelectKBest(chi2), MultinomialNB: {took:.1f} s for {folds.n_splits * len(ks) * len(ALPHAS)} models")
 
 
 def main() -> None:
@@ -91,6 +91,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--generated", action="store_true")
     parser.add_argument("--rows", type=int, default=25_000)
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--alone", action="store_true", help="without SelectKBest")
     parser.add_argument("--methods", nargs="+", default=["multinomial", "bernoulli", "l2", "mahalanobis", "l1"])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -98,13 +100,14 @@ def main() -> None:
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[: options.rows])
     X, y = X[rows], y[rows]
     ks = [int(k) for k in np.unique(np.geomspace(10, X.shape[1], 10).round())]
-    folds = StratifiedKFold(FOLDS)
+    folds = StratifiedKFold(options.folds)
     print(f"{X.shape[0]:,} x {X.shape[1]:,}, {X.nnz:,} entries, k of {ks}\n")
     print("| method | models | two passes, s | GridSearchCV, s | times as long | k chosen |")
     print("| --- | --- | --- | --- | --- | --- |")
     for method in options.methods:
         compare(method, X, y, ks, folds)
-    select_k_best(X, y, ks, folds)
+    if not options.alone:
+        select_k_best(X, y, ks, folds)
 
 
 if __name__ == "__main__":

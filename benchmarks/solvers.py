@@ -1,9 +1,10 @@
 """The multinomial solver beside bisection, both in memory and on one thread.
 
-    python benchmarks/solvers.py [--features 12080000] [--repeats 3] [--scaling]
+    python benchmarks/solvers.py [--features 12080000] [--repeats 3] [--scaling] [--shares]
 
 Counts have the shape of the "tweets" case: a Zipf head of 200,000 words, the rest spread evenly, so that most counts
-are tiny. Reals are the same with noise. ``--scaling`` keeps k/m = 0.05 and lets m grow.
+are tiny. Reals are the same with noise. ``--scaling`` keeps k/m = 0.05 and lets m grow; ``--shares`` takes reals of
+1,000 to a million features and k/m of 0.001 to 0.9. A sweep is one evaluation of the gains of all features.
 
 References: NFS Algorithm 1; with --scaling Experiment 3, Figure 2 (right).
 """
@@ -17,6 +18,7 @@ from measure import interleaved
 
 from nfs_dask.solvers.naive_bayes import bisection
 from nfs_dask.solvers.naive_bayes.every_k import solve_path
+from nfs_dask.solvers.naive_bayes.gains import gains
 from nfs_dask.solvers.naive_bayes.multinomial import count, solve
 
 HEAD = 200_000
@@ -46,13 +48,19 @@ def compare(name: str, totals: np.ndarray, k: int, repeats: int) -> float:
     """Print both times for one k; returns bisection's."""
     ours, theirs = solve(count(totals), k), bisection.solve(totals, k)
     assert theirs.value <= ours.value * (1 + 1e-9) and abs(theirs.bound - ours.bound) <= 1e-6 * ours.bound
-    times = interleaved(
-        {"bisection": lambda: bisection.solve(totals, k), "cuts": lambda: solve(count(totals), k)}, repeats
-    )
+    reals = totals.astype(np.float64)
+    ways = {
+        "bisection": lambda: bisection.solve(totals, k),
+        "cuts": lambda: solve(count(totals), k),
+        "sweep": lambda: gains(reals, ours.point),
+    }
+    times = interleaved(ways, repeats)
+    n, gap, sweeps = ours.n_evaluations, ours.gap / ours.bound, times["cuts"] / times["sweep"]
     print(
-        f"{name:8s} m={totals.shape[1]:>10,} k={k:>8,}  bisection {times['bisection']:7.3f} s"
-        f"  cuts {times['cuts']:7.3f} s  {times['bisection'] / times['cuts']:6.1f} times faster"
-        f"  ({ours.n_evaluations} evaluations, gap {ours.gap / ours.bound:.1e})"
+        f"{name:8s} m={totals.shape[1]:>10,} k={k:>8,}  bisection {times['bisection']:8.5f} s"
+        f"  cuts {times['cuts']:8.5f} s  {times['bisection'] / times['cuts']:6.1f} times faster"
+        f"  ({n} evaluations, gap {gap:.1e}, {sweeps:.1f} sweeps)",
+        flush=True,
     )
     return times["bisection"]
 
@@ -80,12 +88,19 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=12_080_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scaling", action="store_true")
+    parser.add_argument("--shares", action="store_true")
     options = parser.parse_args()
+    if options.shares:
+        for m in (1_000, 10_000, 100_000, 1_000_000):
+            totals = noisy(counted(m))
+            for share in (0.001, 0.01, 0.05, 0.2, 0.5, 0.9):
+                compare("reals", totals, max(2, int(share * m)), options.repeats * max(1, 100_000 // m))
+        return
     if options.scaling:
-        for m in (10_000, 100_000, 1_000_000, options.features):
-            totals = counted(m)
-            compare("counts", totals, m // 20, options.repeats)
-            compare("reals", noisy(totals), m // 20, options.repeats)
+        for m in (1_000, 10_000, 100_000, 1_000_000, options.features):
+            totals, repeats = counted(m), options.repeats * max(1, 100_000 // m)
+            compare("counts", totals, m // 20, repeats)
+            compare("reals", noisy(totals), m // 20, repeats)
         return
     totals = counted(options.features)
     thousandth = max(2, options.features // 1000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, column_type
@@ -48,26 +49,48 @@ class Lookup:
 
     def take(self, block: Block) -> tuple[Array, Array, Array]:
         """The entries of a block in these columns, as CSR whose columns are positions among them."""
-        positions = self.positions(block.indices)
-        kept = positions >= 0
-        through = np.concatenate(([0], np.cumsum(kept)))
-        columns = positions[kept].astype(column_type(len(self.columns)), copy=False)
-        return through[block.indptr], columns, block.data[kept]
+        if self.starts is None:
+            return block.indptr, block.indices, block.data
+        indptr = np.empty(len(block.indptr), np.int64)
+        columns = np.empty(len(block.data) + 1, column_type(len(self.columns)))
+        data = np.empty(len(columns), block.data.dtype)
+        entries = block.indptr, block.indices, block.data
+        n = _take(*map(read_only, entries), read_only(self.columns), self.starts, self.shift, indptr, columns, data)
+        return indptr, columns[:n], data[:n]
+
+
+@numba.njit(nogil=True)
+def _place(column, columns, starts, shift):
+    """The position of a column, or -1.
+
+    Halves what is left of a stretch without a branch on it: one that cannot be predicted costs more than the rest.
+    """
+    stretch = column >> shift
+    low = starts[stretch]
+    size = starts[stretch + 1] - low
+    while size > 1:
+        half = size >> 1
+        low = low + half if columns[low + half] <= column else low
+        size -= half
+    return low if size > 0 and columns[low] == column else np.int64(-1)
 
 
 @kernel
 def _locate(wanted, columns, starts, shift, out):
-    """Positions of the wanted columns.
-
-    Halves what is left of a stretch without a branch on it: one that cannot be predicted costs more than the rest.
-    """
+    """Positions of the wanted columns."""
     for j in range(len(wanted)):
-        column = np.int64(wanted[j])
-        stretch = column >> shift
-        low = starts[stretch]
-        size = starts[stretch + 1] - low
-        while size > 1:
-            half = size >> 1
-            low = low + half if columns[low + half] <= column else low
-            size -= half
-        out[j] = low if size > 0 and columns[low] == column else -1
+        out[j] = _place(np.int64(wanted[j]), columns, starts, shift)
+
+
+@kernel
+def _take(indptr, indices, data, columns, starts, shift, out_indptr, out_columns, out_data):
+    """Entries of the columns; each one is written, and kept by going on, as a branch would mostly be guessed wrong."""
+    n = 0
+    out_indptr[0] = 0
+    for i in range(len(indptr) - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            place = _place(np.int64(indices[j]), columns, starts, shift)
+            out_columns[n], out_data[n] = max(place, 0), data[j]
+            n += int(place >= 0)
+        out_indptr[i + 1] = n
+    return n

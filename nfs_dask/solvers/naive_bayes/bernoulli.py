@@ -20,9 +20,8 @@ from nfs_dask.solvers.naive_bayes.gains import difference, exact_sum, part
 from nfs_dask.solvers.naive_bayes.objectives import pooled
 from nfs_dask.solvers.naive_bayes.outward import Rounding, of_counts
 from nfs_dask.solvers.naive_bayes.problem import comfortable, forced_features, pose, refuse_heavy
-from nfs_dask.solvers.naive_bayes.screening import kth_largest
 from nfs_dask.solvers.naive_bayes.ties import split_ties
-from nfs_dask.solvers.naive_bayes.topk import TopFeatures, sums_of_first
+from nfs_dask.solvers.naive_bayes.topk import TopFeatures, kth_largest, sums_of_first
 from nfs_dask.solvers.solution import Array, Solution, nothing
 
 

@@ -57,8 +57,9 @@ class Minimum:
 
     def map(self, column: Callable[[Array], Array]) -> Minimum:
         """The same with other numbers for the columns."""
-        best, low, high = (replace(cut, choice=cut.choice.map(column)) for cut in (self.best, self.low, self.high))
-        return Minimum(best, low, high, self.n_evaluations)
+        cuts = {id(cut): cut for cut in (self.best, self.low, self.high)}  # the best one often is an end
+        found = {key: replace(cut, choice=cut.choice.map(column)) for key, cut in cuts.items()}
+        return Minimum(found[id(self.best)], found[id(self.low)], found[id(self.high)], self.n_evaluations)
 
 
 Evaluate = Callable[[Array, Cut | None, Cut | None], Cut]  # point, and the ends known so far

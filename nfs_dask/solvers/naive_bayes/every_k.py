@@ -18,11 +18,11 @@ from nfs_dask.solvers.naive_bayes.equal_columns import has_equal
 from nfs_dask.solvers.naive_bayes.found import Found, value_of
 from nfs_dask.solvers.naive_bayes.multinomial import SWAPPED, GroupedCounts, all_classes, posed, solve, solve_problem
 from nfs_dask.solvers.naive_bayes.nodes import Nodes
-from nfs_dask.solvers.naive_bayes.sieve import WIDE
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
 
 _SHARP = 1e-10  # of the bound: what a value may be wrong by
+_WIDE = 200_000  # columns from which on each k is solved by itself
 TOLERANCE = 1e-6  # width of a certificate, relative to the bound
 
 Tick = Callable[[], object]  # called when one more k is done
@@ -72,7 +72,7 @@ def solve_path(
     m = counted.n_features
     ks = np.arange(m + 1) if ks is None else np.unique(np.clip(np.asarray(ks, np.int64), 0, m))
     problem = posed(counted, 0)
-    if len(problem.classes) != 2 or len(problem.sizes) > WIDE:
+    if len(problem.classes) != 2 or len(problem.sizes) > _WIDE:
         rows = _one_by_one(counted, ks, tick)
     else:
         nodes = Nodes(problem, ks[(ks > 0) & (ks < problem.size)], tolerance)

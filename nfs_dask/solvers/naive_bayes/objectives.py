@@ -137,7 +137,7 @@ def _others(g: Array, sizes: Array, where: Directory | None, support: Array, cho
         left = np.ones(len(g), bool)
         left[support] = False
         return g[left], np.ones(len(g) - len(support), np.int64)
-    amounts, place = np.unique(np.concatenate((g, chosen)), return_inverse=True)
+    amounts, place = np.unique(g, return_inverse=True)
     left = np.zeros(len(amounts), np.int64)
-    np.add.at(left, place, np.concatenate((sizes, -np.ones(len(chosen), np.int64))))
-    return amounts, left
+    np.add.at(left, place, sizes)
+    return amounts, left - np.bincount(np.searchsorted(amounts, chosen), minlength=len(amounts))

@@ -67,9 +67,7 @@ class Problem:
     def only(self, columns: Array) -> Problem:
         """The problem on some of the columns, forced ones among them; ascending."""
         free = columns[: len(columns) - self.n_forced]
-        return replace(
-            self, totals=self.totals[:, columns], sizes=self.sizes[columns], origin=self.origin[free], partial=True
-        )
+        return replace(self, totals=self.totals[:, columns], sizes=self.sizes[columns], origin=self.origin[free])
 
     def times(self, scale: float) -> Problem:
         """The problem with all counts multiplied."""

@@ -1,4 +1,4 @@
-"""Evaluating all gains at a point: plainly, or, where there are millions of columns, only those that can matter.
+"""Evaluating all gains at a point: plainly, or, where there are many columns, only those that can matter.
 
 References: docs/mathematics.md 3.4.
 """
@@ -6,27 +6,45 @@ References: docs/mathematics.md 3.4.
 from __future__ import annotations
 
 import copy
+import math
+from typing import Protocol
 
 import numpy as np
 
-from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum
+from nfs_dask.solvers.naive_bayes.column_sample import ColumnSample, Guess
+from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum, minimise
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains
 from nfs_dask.solvers.naive_bayes.problem import Problem
-from nfs_dask.solvers.naive_bayes.screening import interval_bounds, kth_largest, reaching, screen, sure_floor
+from nfs_dask.solvers.naive_bayes.screening import screen
 from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
-WIDE = 200_000  # columns from which on sieving is worth its passes
+WIDE = 30_000  # columns from which on a sample pays
+_LARGE = 1_000_000  # columns from which on a finer sieve pays
+_STRIDES = (15, 127)  # two columns of so many are a sample
+_PARTS = (16, 128)  # parts of each octave of shares in a table of bounds
 _CLOSER = 2  # times closer the ends have to be before it is worth looking again
-_NARROW = 0.5  # of all columns: what a sieve has to leave out to be used
+_AROUND = 1e-9  # in t: more than the distance of a best point from a set's own one
+_FEW = 5_000  # columns that are not worth looking at again
+
+
+class Evaluator(Protocol):
+    """Cuts of a problem, and where to begin."""
+
+    start: Array
+
+    def __call__(self, point: Array, low: Cut | None, high: Cut | None) -> Cut: ...
+
+    def columns(self, minimum: Minimum) -> Array | None:
+        """Columns that matter at the minimum and a little around it, ties among them; None for all."""
+        ...
 
 
 class Plain:
     """Cuts of a problem from all of its columns."""
 
-    def __init__(self, problem: Problem, k: int) -> None:
-        self.problem = problem
-        self.k = k
+    def __init__(self, problem: Problem, k: int, start: Array) -> None:
+        self.problem, self.k, self.start = problem, k, start
 
     def __call__(self, point: Array, low: Cut | None, high: Cut | None) -> Cut:
         gain = self.problem.gains(point)
@@ -34,75 +52,54 @@ class Plain:
         return Cut(point, float(choice.sum(gain)), choice.sum(self.problem.totals), choice)
 
     def columns(self, minimum: Minimum) -> Array | None:
-        """Columns that matter at the minimum; None for all."""
         return None
 
 
 class Sieved:
-    """The same cuts, from the columns that can be among the k best.
+    """The same cuts, from the columns that can be among the k best near where a sample has its minimum.
 
-    At first each look at a point sieves all columns by bounds without logarithms. Once the minimum is known to be
-    between two points, columns that cannot matter there are left out for good, and those that are in every best set
-    there enter only through their sums.
+    One look at all columns, without logarithms, leaves out those that cannot matter there; those that are in every best
+    set there enter only through their sums. Points elsewhere are looked at plainly.
     """
 
-    def __init__(self, problem: Problem, k: int) -> None:
-        self.problem = problem
-        self.k = k
-        self.seen: Array | None = None  # columns that mattered at the last point
-        self.between: Between | None = None
+    def __init__(self, problem: Problem, k: int, guess: Guess, between: Between) -> None:
+        self.plain, self.start = Plain(problem, k, guess.point), guess.point
+        self.guess, self.sifted, self.between = guess, between, between
 
     def __call__(self, point: Array, low: Cut | None, high: Cut | None) -> Cut:
-        if low is not None and high is not None:
-            self._narrow(low, high)
-        if self.between is not None:
-            return self.between.cut(point)
-        self.seen = self._reaching(point)
-        return Between(self.problem, self.k, self.seen).cut(point)
+        if low is not None and high is not None and self.between.holds(low.t) and self.between.holds(high.t):
+            self.between = self.between.narrowed(low, high)
+        inside = self.between.holds(_t(point))
+        return self.between.cut(point) if inside else self.plain(point, low, high)
 
     def columns(self, minimum: Minimum) -> Array | None:
-        """Columns that matter at the minimum, ties among them."""
         best = minimum.best
-        last = gains(self.problem.totals[:, best.choice.cells], best.point).min()
-        if self.between is None:
-            close = reaching(self.problem.totals, best.point[None], last * (1 - 2 * TIED))
-        else:
-            close = self.between.columns
-        matter = np.zeros(len(self.problem.sizes), bool)
-        for columns in (close, best.choice.cells, minimum.low.choice.cells, minimum.high.choice.cells):
+        if not (self.sifted.holds(best.t - _AROUND) and self.sifted.holds(best.t + _AROUND)):
+            return None
+        last = gains(self.plain.problem.totals[:, best.choice.cells], best.point).min()
+        if not self.guess.floor < last * (1 - 2 * TIED) <= last * (1 + 2 * TIED) < self.guess.ceiling:
+            return None
+        matter = np.zeros(len(self.plain.problem.sizes), bool)
+        for columns in (self.sifted.columns, *(cut.choice.cells for cut in (best, minimum.low, minimum.high))):
             matter[columns] = True
         return np.flatnonzero(matter)
-
-    def _reaching(self, point: Array) -> Array:
-        totals, sizes = self.problem.totals, self.problem.sizes
-        if self.seen is None:
-            floor = sure_floor(totals, sizes, point, self.k)
-        else:
-            floor = kth_largest(gains(totals[:, self.seen], point), sizes[self.seen], self.k)
-        return reaching(totals, point[None], floor)
-
-    def _narrow(self, low: Cut, high: Cut) -> None:
-        if self.between is not None:
-            self.between = self.between.narrowed(low, high)
-            return
-        assert self.seen is not None
-        totals, sizes = self.problem.totals, self.problem.sizes
-        least, _ = interval_bounds(totals[:, self.seen], low.point, high.point)
-        floor = kth_largest(least, sizes[self.seen], self.k)
-        columns = reaching(totals, np.stack((low.point, high.point)), floor)
-        if len(columns) <= _NARROW * len(sizes):
-            self.between = Between(self.problem, self.k, columns).narrowed(low, high)
 
 
 class Between:
     """What matters between two points: columns that may be chosen, and the sure ones by the sum of their gains."""
 
-    def __init__(self, problem: Problem, k: int, columns: Array) -> None:
-        self.columns, self.k = columns, k
-        self.totals, self.sizes = problem.totals[:, columns], problem.sizes[columns]
-        self.sure = TopFeatures(np.zeros(0, np.intp), np.zeros(0, np.int64))
-        self.sure_gain, self.sure_masses, self.sure_point = 0.0, np.zeros(2), problem.start
-        self.width = np.inf
+    def __init__(self, problem: Problem, k: int, columns: Array, sure: Array, low: Array, high: Array) -> None:
+        self.columns, self.totals, self.sizes = columns, problem.totals[:, columns], problem.sizes[columns]
+        self.sure = TopFeatures(sure, problem.sizes[sure])
+        self.k = k - int(self.sure.counts.sum())
+        totals = problem.totals[:, sure]
+        self.sure_gain = float((gains(totals, low) * self.sure.counts).sum())
+        self.sure_masses, self.sure_point = (totals * self.sure.counts).sum(axis=1), low
+        self.low, self.high = _t(low), _t(high)
+
+    def holds(self, t: float) -> bool:
+        """Whether a point is between."""
+        return self.low <= t <= self.high
 
     def cut(self, point: Array) -> Cut:
         """The best set at a point between."""
@@ -119,13 +116,12 @@ class Between:
         )
 
     def narrowed(self, low: Cut, high: Cut) -> Between:
-        """The same for points closer together; itself, where they are not much closer."""
-        width = high.t - low.t
-        if width > self.width / _CLOSER:
+        """The same for points closer together; itself, where they are not much closer, or columns are few."""
+        if len(self.columns) < _FEW or high.t - low.t > (self.high - self.low) / _CLOSER:
             return self
         always, never = screen(self.totals, self.sizes, low.point, high.point, self.k)
         out = copy.copy(self)
-        out.width = width
+        out.low, out.high = low.t, high.t
         kept = ~(always | never)
         out.columns, out.totals, out.sizes = self.columns[kept], self.totals[:, kept], self.sizes[kept]
         new = TopFeatures(np.flatnonzero(always), self.sizes[always])
@@ -144,7 +140,29 @@ def _loss(masses: Array, point: Array) -> float:
     return float(divergence(masses[:, None], point)[0])
 
 
-def evaluator(problem: Problem, k: int) -> Plain | Sieved:
-    """The faster way to cuts of this problem."""
-    wide = len(problem.sizes) > WIDE and problem.n_forced == 0 and k < _NARROW * problem.size
-    return Sieved(problem, k) if wide else Plain(problem, k)
+def _t(point: Array) -> float:
+    return math.log(point[0]) - math.log(point[1])
+
+
+def evaluator(problem: Problem, k: int, start: Array, spare: int = 0) -> Evaluator:
+    """The faster way to cuts of this problem.
+
+    ``start`` is a guess of the dual point; columns that matter are ``spare`` more than are known to be needed.
+    """
+    plain = Plain(problem, k, start)
+    return plain if len(problem.sizes) < WIDE or problem.n_forced else _sieve(problem, k, start, spare) or plain
+
+
+def _sieve(problem: Problem, k: int, start: Array, spare: int) -> Sieved | None:
+    """What a sample tells to leave out, if that could be proved on all columns."""
+    sample = ColumnSample.of(problem, _STRIDES[len(problem.sizes) >= _LARGE])
+    if k >= sample.problem.size:
+        return None
+    evaluate = evaluator(sample.problem, k, start)
+    guess = sample.guess(k, minimise(evaluate, evaluate.start), _PARTS[len(problem.sizes) >= _LARGE], spare)
+    if not guess.floor > 0:
+        return None
+    sifted = guess.table.sift(problem.totals, problem.sizes, k, guess.floor, guess.ceiling)
+    if sifted is None:
+        return None
+    return Sieved(problem, k, guess, Between(problem, k, *sifted, guess.low, guess.high))

@@ -5,6 +5,8 @@ References: docs/mathematics.md 3.5.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains, own_point, set_gain
@@ -17,14 +19,24 @@ ROUNDS = 100
 _POOL = 64  # candidates to come in, beyond three for each feature that is in
 
 
-def ascend(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures:
-    """The best support found by single exchanges of features that are not forced; ``point`` is the dual point."""
-    for _ in range(ROUNDS):
-        better = exchange(problem, choice, point)
-        if better is None:
-            break
-        choice = better
-    return choice
+def ascend(problem: Problem, choices: Iterable[TopFeatures], point: Array) -> list[TopFeatures]:
+    """The best supports found by single exchanges of features that are not forced; ``point`` is the dual point.
+
+    Sets often lead to one another: from one that was met before there is nothing new.
+    """
+    met: set[frozenset[tuple[int, int]]] = set()
+    found = []
+    for start in choices:
+        choice = start
+        for _ in range(ROUNDS):
+            members = frozenset(zip(choice.cells.tolist(), choice.counts.tolist(), strict=True))
+            better = None if members in met else exchange(problem, choice, point)
+            met.add(members)
+            if better is None:
+                break
+            choice = better
+        found.append(choice)
+    return found
 
 
 def n_incoming(k: int) -> int:
@@ -45,6 +57,11 @@ def exchange(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures
     outgoing = choice.cells[choice.cells < len(sizes) - problem.n_forced]
     if not len(incoming) or not len(outgoing):
         return None
+    if own.all():  # no set gains more than its sum there, so that only what gains more can replace what gains less
+        incoming = incoming[gain[incoming] > gain[outgoing].min()]
+        outgoing = outgoing[gain[outgoing] < gain[incoming].max(initial=0.0)]
+        if not len(outgoing):
+            return None
     height = choice.sum(gain) + gain[incoming] - gain[outgoing][:, None]
     masses = choice.sum(totals)[:, None, None] + totals[:, incoming][:, None, :] - totals[:, outgoing][:, :, None]
     after = height - divergence(np.maximum(masses, 0).reshape(len(totals), -1), point).reshape(height.shape)

@@ -11,6 +11,7 @@ from nfs_dask.arrays.exact_kernels import gather
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
+_SORTED = 5_000  # values that are sorted at once
 TIED = 1e-9  # relative: gains this close to the k-th one at the dual point count as tied
 
 
@@ -42,7 +43,7 @@ def top(gain: Array, sizes: Array, k: int) -> TopFeatures:
     ``sizes`` are at least 1.
 
     >>> top(np.array([1.0, 3.0, 1.0, 2.0]), np.array([2, 1, 1, 1]), 3)
-    TopFeatures(cells=array([1, 3, 0]), counts=array([1, 1, 1]))
+    TopFeatures(cells=array([0, 1, 3]), counts=array([1, 1, 1]))
     """
     if k >= len(gain) + int(sizes.sum()) - len(sizes):
         return TopFeatures(np.arange(len(gain)), sizes)
@@ -50,15 +51,13 @@ def top(gain: Array, sizes: Array, k: int) -> TopFeatures:
         return TopFeatures(np.zeros(0, np.intp), np.zeros(0, np.int64))
     if int(sizes.sum()) == len(sizes):
         return _top_single(gain, k)
-    kept = np.arange(len(gain))
-    if len(gain) > 4 * k + 1000:  # every cell holds a feature or more, so that the k best cells are enough
-        kept = np.flatnonzero(gain >= np.partition(gain, len(gain) - k)[len(gain) - k])
-    order = kept[np.argsort(-gain[kept], kind="stable")]
-    through = np.cumsum(sizes[order])
-    n = int(np.searchsorted(through, k))  # cells before this one are taken whole
-    counts = sizes[order[: n + 1]].copy()
-    counts[n] -= through[n] - k
-    return TopFeatures(order[: n + 1], counts)
+    last = kth_largest(gain, sizes, k)
+    counts = np.where(gain > last, sizes, 0)
+    equal = np.flatnonzero(gain == last)
+    before = np.cumsum(sizes[equal]) - sizes[equal]
+    counts[equal] = np.clip(k - int(counts.sum()) - before, 0, sizes[equal])
+    cells = np.flatnonzero(counts)
+    return TopFeatures(cells, counts[cells])
 
 
 def _top_single(gain: Array, k: int) -> TopFeatures:
@@ -69,6 +68,46 @@ def _top_single(gain: Array, k: int) -> TopFeatures:
     above[equal] = True
     cells = np.flatnonzero(above)
     return TopFeatures(cells, np.ones(len(cells), np.int64))
+
+
+def kth_largest(values: Array, sizes: Array, k: int) -> float:
+    """The k-th largest value, each counted ``sizes`` times; -inf if there are fewer than k."""
+    n = len(values)
+    total = int(sizes.sum())
+    if k > total:
+        return -np.inf
+    if k <= 0:
+        return np.inf
+    if total == n:
+        return float(np.partition(values, n - k)[n - k])
+    before = 0
+    if n > _SORTED:
+        values, sizes, before = _near_kth(values, sizes, k)
+    order = np.argsort(-values, kind="stable")
+    return float(values[order[np.searchsorted(np.cumsum(sizes[order]), k - before)]])
+
+
+def _near_kth(values: Array, sizes: Array, k: int) -> tuple[Array, Array, int]:
+    """Those with the leading bits of the k-th largest, their sizes, and how many features have larger ones."""
+    weights = np.zeros(1 << 15, np.int64)
+    _weigh(np.ascontiguousarray(values), sizes, weights)
+    reached = weights[::-1].cumsum()
+    place = int(np.searchsorted(reached, k))
+    near = _leading(values) == len(weights) - 1 - place
+    return values[near], sizes[near], int(reached[place - 1]) if place else 0
+
+
+def _leading(values: Array) -> Array:
+    """The leading 16 bits, which are in order where values are not negative; 0 for those that are."""
+    return np.asarray(np.maximum(np.ascontiguousarray(values).view(np.int64) >> 48, 0))
+
+
+@kernel
+def _weigh(values, sizes, weights):
+    """weights[leading 16 bits] += features."""
+    bits = values.view(np.int64)
+    for i in range(len(bits)):
+        weights[max(bits[i] >> 48, 0)] += sizes[i]
 
 
 def sums_of_first(columns: Array, sizes: Array, ks: Array) -> Array:

@@ -11,7 +11,7 @@ from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum, minimise
 from nfs_dask.solvers.naive_bayes.found import Found, best_of, everything, height_of, is_best, judged, value_of
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.sieve import evaluator
-from nfs_dask.solvers.naive_bayes.swaps import ascend
+from nfs_dask.solvers.naive_bayes.swaps import ascend, n_incoming
 from nfs_dask.solvers.naive_bayes.tiewalk import Ties, find_ties, walk
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
@@ -21,13 +21,15 @@ def solve_two(problem: Problem, k: int, swaps: bool, start: Array | None = None)
     """Solve for k features; ``start`` is a guess of the dual point."""
     if k >= problem.size:
         return everything(problem)
-    evaluate = evaluator(problem, k)
-    minimum = minimise(evaluate, problem.start if start is None else start)
+    start = problem.start if start is None else start
+    evaluate = evaluator(problem, k, start, n_incoming(k) if swaps else 0)
+    minimum = minimise(evaluate, evaluate.start)
     columns = evaluate.columns(minimum)
     if columns is None:
         return recover(problem, k, minimum, swaps)
-    found = recover(problem.only(columns), k, minimum.map(lambda c: np.searchsorted(columns, c)), swaps)
-    return found.map(lambda c: columns[c])
+    place = np.empty(len(problem.sizes), np.int64)
+    place[columns] = np.arange(len(columns))
+    return recover(problem.only(columns), k, minimum.map(lambda c: place[c]), swaps).map(lambda c: columns[c])
 
 
 def recover(problem: Problem, k: int, minimum: Minimum, swaps: bool) -> Found:
@@ -35,16 +37,8 @@ def recover(problem: Problem, k: int, minimum: Minimum, swaps: bool) -> Found:
     gain = problem.gains(minimum.best.point)
     candidates, ties = suggested(problem, k, minimum, gain)
     if swaps:
-        candidates += [ascend(problem, choice, minimum.best.point) for choice in _distinct(candidates)]
+        candidates += ascend(problem, candidates, minimum.best.point)
     return settled(problem, minimum, gain, candidates, ties.n)
-
-
-def _distinct(candidates: list[TopFeatures]) -> list[TopFeatures]:
-    """Each set once: where there is no kink, several suggestions are the same."""
-    found = {
-        frozenset(zip(choice.cells.tolist(), choice.counts.tolist(), strict=True)): choice for choice in candidates
-    }
-    return list(found.values())
 
 
 def suggested(problem: Problem, k: int, minimum: Minimum, gain: Array) -> tuple[list[TopFeatures], Ties]:
