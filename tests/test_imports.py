@@ -230,3 +230,22 @@ def test_importing_the_package_loads_nothing_heavy(statement, loaded):
 @pytest.mark.parametrize("statement", WORKERS)
 def test_what_runs_on_workers_is_lean(statement, loaded):
     assert not loaded[statement] & set(LEAN)
+
+
+COMMANDS = """
+import sys
+from nfs_dask.cli.main import cli
+for command in ("ingest mail.csv --label-column folder mail.zarr", "fit mail.zarr spam.model -k 2"):
+    cli(command.split(), standalone_mode=False)
+    print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})), file=sys.stderr)
+"""
+
+
+def test_commands_on_little_data_load_no_cluster(tmp_path):
+    """Nor an ingest what estimators are made of."""
+    (tmp_path / "mail.csv").write_text("folder,text\nspam,win a watch\nham,see you at noon\nspam,win gold\n")
+    command = [sys.executable, "-c", f"import json\n{COMMANDS}"]
+    done = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path, text=True)
+    ingest, fit = (set(json.loads(line)) for line in done.stderr.splitlines() if line.startswith("["))
+    assert not fit & {"distributed", "dask", "tornado", "matplotlib", "anndata", "h5py"}
+    assert not ingest & (set(LEAN) - {"sparse"})  # which has numba load it before any kernel

@@ -81,9 +81,9 @@ fused: Any = intrinsic(_multiply_add)
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` on first use for the types it meets; survive an unwritable or a damaged cache."""
     try:
-        compiled = numba.njit(nogil=True, cache=True)(function)
+        compiled = _compiled(function, cache=True)
     except RuntimeError:  # numba: no locator available, that is, no writable place for a cache
-        compiled = numba.njit(nogil=True)(function)
+        compiled = _compiled(function)
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
@@ -94,10 +94,16 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             # A kernel itself raises nothing: whatever comes out is numba failing to read or write its cache.
             logger.warning("the cache of compiled code is unusable (%s); compiling in memory", error)
             _clear_cache(compiled)
-            compiled = numba.njit(nogil=True)(function)
+            compiled = _compiled(function)
             return compiled(*args)
 
     return call
+
+
+def _compiled(function: Callable[..., Any], *, cache: bool = False) -> Any:
+    """By numba, without the wrapper for callers in C, of which there are none: it takes part of the time to compile."""
+    options: dict[str, Any] = {"nogil": True, "cache": cache, "no_cfunc_wrapper": True}
+    return numba.njit(**options)(function)
 
 
 def read_only(array: Any) -> Any:
