@@ -159,7 +159,7 @@ def _sum_outside(
         following[j] = candidate if candidate < following[j] else following[j]
 
 
-@numba.njit(nogil=True, inline="always")
+@numba.njit(nogil=True)
 def _add_outside(found: Any, sums: Any, rests: Any, counts: Any, into: Any, into_low: Any) -> None:
     """Add sums and counts of some columns to those of a view."""
     for j in range(len(into)):
@@ -227,10 +227,11 @@ def fold_full(
     """As `fold`, for rows that have all columns, class by class."""
     n_columns, n_classes = matrix.shape[1], len(class_starts) - 1
     into = (starts, ends, counts, sums_below, sums_below_low, sums_above, sums_above_low, following, values)
-    lists = np.empty((min(n_columns, TILE), min(len(order), ROWS)), hulls.dtype)
+    lists = np.empty((min(n_columns, TILE), min(len(order), ROWS) + 16), hulls.dtype)
     lengths = np.zeros(TILE, np.int64)
-    outside = np.zeros((2, TILE), np.int32)
-    sums, rests = np.zeros((2, TILE)), np.zeros((2, TILE))
+    n_below, n_above = np.zeros(TILE, np.int32), np.zeros(TILE, np.int32)  # all apart, so that loops are vectorised
+    below, below_low = np.zeros(TILE), np.zeros(TILE)
+    above, above_low = np.zeros(TILE), np.zeros(TILE)
     least = np.zeros(TILE, hulls.dtype)
     marks = np.zeros(TILE, np.uint8)
     words = marks.view(np.uint64)
@@ -240,21 +241,19 @@ def fold_full(
         for c in range(n_classes):
             low, high = hulls[0, c, first:stop], hulls[1, c, first:stop]
             for start in range(class_starts[c], class_starts[c + 1], ROWS):
-                outside[:], sums[:], rests[:], least[:], lengths[:] = 0, 0.0, 0.0, np.inf, 0
+                n_below[:], n_above[:], least[:], lengths[:] = 0, 0, np.inf, 0
+                below[:], below_low[:], above[:], above_low[:] = 0.0, 0.0, 0.0, 0.0
                 for i in range(start, min(start + ROWS, class_starts[c + 1])):
                     row = matrix[order[i], first:stop]
-                    count_outside(row, low, high, outside[0], outside[1], marks)
-                    _sum_outside(row, low, high, sums[0], rests[0], sums[1], rests[1], least)
+                    count_outside(row, low, high, n_below, n_above, marks)
+                    _sum_outside(row, low, high, below, below_low, above, above_low, least)
                     gather_marked(row, words, lists, lengths)
                 for view in range(2):
                     target = n_classes if view else c
-                    here = (view, c, slice(first, stop))
-                    _add_outside(
-                        outside[0], sums[0], rests[0], counts[view, c, BELOW, first:stop], sums_below[here], sums_below_low[here]
-                    )
-                    _add_outside(
-                        outside[1], sums[1], rests[1], counts[view, c, ABOVE, first:stop], sums_above[here], sums_above_low[here]
-                    )
+                    low_sums = sums_below[view, c, first:stop], sums_below_low[view, c, first:stop]
+                    _add_outside(n_below, below, below_low, counts[view, c, BELOW, first:stop], *low_sums)
+                    high_sums = sums_above[view, c, first:stop], sums_above_low[view, c, first:stop]
+                    _add_outside(n_above, above, above_low, counts[view, c, ABOVE, first:stop], *high_sums)
                     for k in range(first, stop):
                         following[view, c, k] = min(following[view, c, k], least[k - first])
                         given = lists[k - first, : lengths[k - first]]

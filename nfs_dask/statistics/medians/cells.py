@@ -237,6 +237,15 @@ def _place_all(values: Any, sharp: Any, cells: Any, buckets: Any, scale: Any, co
         counts[np.int64(cells[j]) + np.int64(sharp[j] == x)] += 1
 
 
+@numba.njit(nogil=True)
+def _add_columns(aside: Any, counts: Any) -> None:
+    """Add what was counted aside, column by column, to counts that lie cell by cell; and begin anew."""
+    for cell in range(counts.shape[0]):
+        for j in range(counts.shape[1]):
+            counts[cell, j] += aside[j, cell]
+    aside[:] = 0
+
+
 @kernel
 def _count_full(
     matrix: Array,
@@ -251,12 +260,12 @@ def _count_full(
 ) -> None:
     """As `_count`, for rows that have all columns."""
     n_columns, n_classes, last = matrix.shape[1], len(starts) - 1, cells.shape[2] - 1
-    lists = np.empty((min(n_columns, TILE), min(len(order), ROWS)), hulls.dtype)
+    lists = np.empty((min(n_columns, TILE), min(len(order), ROWS) + 16), hulls.dtype)
     lengths = np.zeros(TILE, np.int64)
-    below, above = np.zeros((2, TILE), np.int32)
+    below, above = np.zeros(TILE, np.int32), np.zeros(TILE, np.int32)  # apart, so that loops over them are vectorised
     marks = np.zeros(TILE, np.uint8)
     words = marks.view(np.uint64)
-    aside = np.zeros((last + 1, TOGETHER), np.int64)
+    aside = np.zeros((TOGETHER, last + 1), np.int64)
     for first in range(0, n_columns, TILE):
         stop = min(n_columns, first + TILE)
         marks[:] = 0
@@ -274,13 +283,13 @@ def _count_full(
                     cells[view, c, last, first:stop] += above[: stop - first]
                     for k in range(first, stop, TOGETHER):
                         end = min(stop, k + TOGETHER)
-                        counts = cells[view, c, :, k:end]
                         many = lengths[k - first : end - first].sum() > last
-                        here = aside[:, : end - k] if many else counts
                         for j in range(k, end):
                             values = lists[j - first, : lengths[j - first]]
                             table = sharp[target, j], cells_of[target, j], buckets[target, j], scales[target, j]
-                            _place_all(values, *table, here[:, j - k])
+                            if many:
+                                _place_all(values, *table, aside[j - k])
+                            else:
+                                _place_all(values, *table, cells[view, c, :, j])
                         if many:
-                            counts += here
-                            here[:] = 0
+                            _add_columns(aside, cells[view, c, :, k:end])
