@@ -61,7 +61,7 @@ class ClassCells(Statistic):
 
     @cached_property
     def _table(self) -> tuple[Array, ...]:
-        """Where the search for the cell of a value begins, see `_fill_table`; behind the last edge is an endless one."""
+        """Where the search for the cell of a value begins, see `_fill_table`; behind the last edge is infinity."""
         targets, n_columns, n_edges = self._by_column.shape
         sharp = np.full((targets, n_columns, n_edges + 1), np.inf)
         cells = np.full(sharp.shape, 2 * n_edges, np.int32)
