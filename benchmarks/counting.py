@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from cases import CASES, npz, store
+from limits import counting_limit
 from measure import interleaved, peak_nbytes, reset_peak
 from scipy import sparse
 
@@ -83,6 +84,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("benchmark-data"))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--memory-limit", default="1GiB")
+    parser.add_argument("--limit", action="store_true", help="time one compiled loop over the data in memory beside")
     parser.add_argument("--peers", nargs="*", choices=("dask-ml", "map-blocks"), default=())
     options = parser.parse_args()
     dataset, paths = store(options.case, options.data), npz(options.case, options.data)
@@ -114,6 +116,10 @@ def main() -> None:
     print(f"{options.case}: {dataset!r}")
     for name, t in times.items():
         print(f"{name:32s} {t:7.2f} s   {base / t:5.2f} x the numpy/scipy loop's speed")
+    if options.limit:
+        limit = counting_limit(dataset)
+        ratio = times["nfs-dask, two processes"] / limit
+        print(f"one compiled loop in memory, two threads: {limit:.2f} s; two processes take {ratio:.2f} times that")
     print(f"peak of a worker process: {format_bytes(peak)} of {options.memory_limit}")
 
 

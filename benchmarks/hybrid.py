@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import CASES, store
+from limits import lookup_limit
 from measure import peak_nbytes, reset_peak
 
 from nfs_dask import SparseMultinomialNB
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("benchmark-data"))
     parser.add_argument("--regions", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--limit", action="store_true", help="time one look-up an entry, in memory, beside")
     options = parser.parse_args()
     options.data.mkdir(parents=True, exist_ok=True)
     dataset, small = store(options.case, options.data), store("small", options.data)
@@ -97,6 +99,8 @@ def main() -> None:
                 fit = fit_hybrid(dataset, settings, DaskEngine())
     print(f"{options.case} as {options.regions} regions: {dataset!r}")
     report(fit, hybrid, plain)
+    if options.limit:
+        print(f"  one look-up an entry, in memory, two threads: {lookup_limit(dataset, options.regions):.2f} s")
 
 
 if __name__ == "__main__":

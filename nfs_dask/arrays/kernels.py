@@ -18,6 +18,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import event
 from numba.extending import intrinsic
@@ -76,6 +77,17 @@ def _multiply_add(_typing: Any, _x: Any, _y: Any, _z: Any) -> Any:
 # For loops: x y + z, rounded once, an instruction where the processor has it. With z = -(x y) it is what rounding that
 # product left over.
 fused: Any = intrinsic(_multiply_add)
+
+
+def _count_trailing_zeros(_typing: Any, _x: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+# For loops: the position of the lowest bit that is set, of a number that is not 0.
+trailing_zeros: Any = intrinsic(_count_trailing_zeros)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

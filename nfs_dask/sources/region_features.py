@@ -101,7 +101,7 @@ class Featuring:
         for piece in pieces:
             sums = RegionSums(piece, self.table, leave_out=self.leave_out, trusted=self.trusted)
             batch.append((piece, sums))
-            taken += piece.nbytes + sums.logs.nbytes + sums.lengths.nbytes
+            taken += piece.nbytes + sums.logs.nbytes + sums.lengths.nbytes + sums.shared.nbytes
             if taken >= nbytes:
                 yield batch
                 batch, taken = [], 0

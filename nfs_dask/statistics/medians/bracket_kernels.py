@@ -14,12 +14,11 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.doubles import two_sum
 from nfs_dask.arrays.exact_kernels import triple_plus, two_product
 from nfs_dask.arrays.kernels import kernel
-from nfs_dask.statistics.medians.full_rows import count_above, count_below, gather_marked, mark_inside
+from nfs_dask.statistics.medians.full_rows import ROWS, TILE, count_outside, gather_marked
 
 BELOW, AT_LOW, INSIDE, AT_HIGH, ABOVE = range(
     5
 )  # where an entry lies; a bracket of one value has no inside and no high
-TILE = 256  # columns of full rows that are folded before the next row
 
 
 @numba.njit(nogil=True, inline="always")
@@ -138,39 +137,82 @@ def fold_weighted(
     return True
 
 
-# Full rows, in loops without branches that compile to vector instructions; what is in brackets is gathered.
+# Full rows: what is below or above both brackets of a column adds to both of its views alike.
 
 
-@numba.njit(nogil=True, inline="always")
-def _sum_above(row: Any, high: Any, sums: Any, sums_low: Any) -> None:
+@numba.njit(nogil=True)
+def _sum_outside(
+    row: Any, low: Any, high: Any, below: Any, below_low: Any, above: Any, above_low: Any, following: Any
+) -> None:
+    """Add what lies below, and what lies above, to a sum of each column, and find the least that lies above."""
     for j in range(len(row)):
-        x = np.float64(row[j])
-        total, rest = two_sum(sums[j], x if x > high[j] else 0.0)
-        sums[j] = total
-        sums_low[j] += rest
+        y = low.dtype.type(row[j])
+        x = np.float64(y)
+        is_above = (y > high[j]) & (y != 0)
+        total, rest = two_sum(below[j], x if y < low[j] else 0.0)
+        below[j] = total
+        below_low[j] += rest
+        total, rest = two_sum(above[j], x if is_above else 0.0)
+        above[j] = total
+        above_low[j] += rest
+        candidate = y if is_above else low.dtype.type(np.inf)
+        following[j] = candidate if candidate < following[j] else following[j]
 
 
-@numba.njit(nogil=True, inline="always")
-def _sum_below(row: Any, low: Any, sums: Any, sums_low: Any) -> None:
-    for j in range(len(row)):
-        x = np.float64(row[j])
-        total, rest = two_sum(sums[j], x if x < low[j] else 0.0)
-        sums[j] = total
-        sums_low[j] += rest
+@numba.njit(nogil=True)
+def _add_outside(found: Any, sums: Any, rests: Any, counts: Any, into: Any, into_low: Any) -> None:
+    """Add sums and counts of some columns to those of a view."""
+    for j in range(len(into)):
+        counts[j] += found[j]
+        total, rest = two_sum(into[j], sums[j])
+        into[j] = total
+        into_low[j] += rest + rests[j]
 
 
-@numba.njit(nogil=True, inline="always")
-def _least_above(row: Any, high: Any, following: Any) -> None:
-    for j in range(len(row)):
-        x = np.float64(row[j])
-        y = x if (x > high[j]) & (x != 0.0) else np.inf
-        following[j] = y if y < following[j] else following[j]
+@numba.njit(nogil=True)
+def _fold_list(
+    given: Any,
+    view: Any,
+    c: Any,
+    k: Any,
+    low: Any,
+    high: Any,
+    starts: Any,
+    ends: Any,
+    counts: Any,
+    sums_below: Any,
+    sums_below_low: Any,
+    sums_above: Any,
+    sums_above_low: Any,
+    following: Any,
+    values: Any,
+) -> Any:
+    """As `fold`, for some values of one column in one view."""
+    for n in range(len(given)):
+        x = np.float64(given[n])
+        where = _locate(x, low, high)
+        if where == BELOW:
+            sums_below[view, c, k], rest = two_sum(sums_below[view, c, k], x)
+            sums_below_low[view, c, k] += rest
+        elif where == ABOVE:
+            sums_above[view, c, k], rest = two_sum(sums_above[view, c, k], x)
+            sums_above_low[view, c, k] += rest
+            following[view, c, k] = min(following[view, c, k], x)
+        elif where == INSIDE:
+            place = starts[view, c, k] + counts[view, c, INSIDE, k]
+            if place >= ends[view, c, k]:
+                return False
+            values[k, place] = x
+        counts[view, c, where, k] += 1
+    return True
 
 
 @kernel
 def fold_full(
     matrix: Array,
-    codes: Array,
+    order: Array,
+    class_starts: Array,
+    hulls: Array,
     bounds: Array,
     starts: Array,
     ends: Array,
@@ -182,35 +224,41 @@ def fold_full(
     following: Array,
     values: Array,
 ) -> bool:
-    """As `fold`, for rows that have all columns."""
-    n_columns, pooled = matrix.shape[1], len(bounds) - 1
+    """As `fold`, for rows that have all columns, class by class."""
+    n_columns, n_classes = matrix.shape[1], len(class_starts) - 1
+    into = (starts, ends, counts, sums_below, sums_below_low, sums_above, sums_above_low, following, values)
+    lists = np.empty((min(n_columns, TILE), min(len(order), ROWS) + 16), hulls.dtype)
+    lengths = np.zeros(TILE, np.int64)
+    n_below, n_above = np.zeros(TILE, np.int32), np.zeros(TILE, np.int32)  # all apart, so that loops are vectorised
+    below, below_low = np.zeros(TILE), np.zeros(TILE)
+    above, above_low = np.zeros(TILE), np.zeros(TILE)
+    least = np.zeros(TILE, hulls.dtype)
     marks = np.zeros(TILE, np.uint8)
     words = marks.view(np.uint64)
-    found = np.zeros(TILE + 1, np.int64)
     for first in range(0, n_columns, TILE):
         stop = min(n_columns, first + TILE)
         marks[:] = 0
-        for i in range(len(codes)):
-            c = codes[i]
-            row = matrix[i, first:stop]
-            for view in range(2):
-                target = pooled if view else c
-                low, high = bounds[target, 0, first:stop], bounds[target, 1, first:stop]
-                _sum_below(row, low, sums_below[view, c, first:stop], sums_below_low[view, c, first:stop])
-                _sum_above(row, high, sums_above[view, c, first:stop], sums_above_low[view, c, first:stop])
-                count_below(row, low, counts[view, c, BELOW, first:stop])
-                count_above(row, high, counts[view, c, ABOVE, first:stop])
-                _least_above(row, high, following[view, c, first:stop])
-                mark_inside(row, low, high, marks)
-                for n in range(gather_marked(marks, words, found)):
-                    x, k = np.float64(row[found[n]]), first + found[n]
-                    where = AT_LOW if x == bounds[target, 0, k] else AT_HIGH if x == bounds[target, 1, k] else INSIDE
-                    if where == INSIDE:
-                        place = starts[view, c, k] + counts[view, c, INSIDE, k]
-                        if place >= ends[view, c, k]:
+        for c in range(n_classes):
+            low, high = hulls[0, c, first:stop], hulls[1, c, first:stop]
+            for start in range(class_starts[c], class_starts[c + 1], ROWS):
+                n_below[:], n_above[:], least[:], lengths[:] = 0, 0, np.inf, 0
+                below[:], below_low[:], above[:], above_low[:] = 0.0, 0.0, 0.0, 0.0
+                for i in range(start, min(start + ROWS, class_starts[c + 1])):
+                    row = matrix[order[i], first:stop]
+                    count_outside(row, low, high, n_below, n_above, marks)
+                    _sum_outside(row, low, high, below, below_low, above, above_low, least)
+                    gather_marked(row, words, lists, lengths)
+                for view in range(2):
+                    target = n_classes if view else c
+                    low_sums = sums_below[view, c, first:stop], sums_below_low[view, c, first:stop]
+                    _add_outside(n_below, below, below_low, counts[view, c, BELOW, first:stop], *low_sums)
+                    high_sums = sums_above[view, c, first:stop], sums_above_low[view, c, first:stop]
+                    _add_outside(n_above, above, above_low, counts[view, c, ABOVE, first:stop], *high_sums)
+                    for k in range(first, stop):
+                        following[view, c, k] = min(following[view, c, k], least[k - first])
+                        given = lists[k - first, : lengths[k - first]]
+                        if not _fold_list(given, view, c, k, bounds[target, 0, k], bounds[target, 1, k], *into):
                             return False
-                        values[k, place] = x
-                    counts[view, c, where, k] += 1
     return True
 
 

@@ -15,11 +15,12 @@ from nfs_dask.arrays.exact_kernels import add_to_pair
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.medians.class_weights import LOW, add_rows, check_representable, merged, no_rows, row_weights
-from nfs_dask.statistics.medians.full_rows import count_above, count_below, gather_marked, mark_inside
+from nfs_dask.statistics.medians.full_rows import ROWS, TILE, by_class, count_outside, gather_marked, hulls
 from nfs_dask.statistics.statistic import State, Statistic
 
 NEAR = 32  # so many edges are compared at once sooner than one after another
-TILE = 512  # columns of full rows that are counted before the next row: their bounds and counts stay in cache
+STRETCHES = 256  # between the first and the last edge of a column, in each of which the search for an edge may begin
+TOGETHER = 8  # columns whose counts lie side by side in a line of cache: many are counted aside, and then added
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,16 @@ class ClassCells(Statistic):
         """First and last edge of each column, (C + 1, 2, columns)."""
         return np.ascontiguousarray(self.edges[:, [0, -1]], np.float64)
 
+    @cached_property
+    def _table(self) -> tuple[Array, ...]:
+        """Where the search for the cell of a value begins, see `_fill_table`; behind the last edge is infinity."""
+        targets, n_columns, n_edges = self._by_column.shape
+        sharp = np.full((targets, n_columns, n_edges + 1), np.inf)
+        cells = np.full(sharp.shape, 2 * n_edges, np.int32)
+        buckets, scales = np.zeros((targets, n_columns, STRETCHES), np.int32), np.zeros((targets, n_columns))
+        _fill_table(self._by_column, sharp, cells, buckets, scales)
+        return sharp, cells, buckets, scales
+
     @property
     def _shape(self) -> tuple[int, ...]:
         return (2, self.n_classes, 2 * self.edges.shape[1] + 1, self.edges.shape[2])
@@ -81,7 +92,8 @@ class ClassCells(Statistic):
         cells = self._array(state.arrays, "cells", np.int64)
         if block.full:
             matrix = block.entries.data.reshape(block.n_rows, block.n_features)
-            _count_full(matrix, block.entries.codes, self._bounds, self._by_column, cells)
+            order = by_class(block.codes, self.n_classes)
+            _count_full(matrix, *order, hulls(self._bounds, matrix.dtype), *self._table, cells)
         else:
             _count(*block.entries, self._by_column, cells)
 
@@ -175,29 +187,109 @@ def _weigh(
                 high[view, c, cell, k], low[view, c, cell, k] = add_to_pair(*sums, w)
 
 
-# Full rows. Few values lie between the edges: all are compared with the outermost ones in loops without branches, which
-# compile to vector instructions, and what is inside is marked, gathered, and searched for.
+# Full rows. Few values lie between the edges, and those of a column are placed one after another, by a table that says
+# where to begin: it is one step to most cells, and no branch that cannot be foreseen.
 
 
 @kernel
-def _count_full(matrix: Array, codes: Array, bounds: Array, edges: Array, cells: Array) -> None:
+def _fill_table(edges: Array, sharp: Array, cells: Array, buckets: Array, scales: Array) -> None:
+    """Edges that differ from the one before, their cells, and the first of them in each of equal stretches.
+
+    Which stretch a number falls into never decreases with the number, rounding included: so no edge of an earlier
+    stretch is above it.
+    """
+    last = buckets.shape[2] - 1
+    for t in range(edges.shape[0]):
+        for k in range(edges.shape[1]):
+            low, span = edges[t, k, 0], edges[t, k, -1] - edges[t, k, 0]
+            scale = last / span if span > 0 else 0.0
+            scales[t, k] = scale if scale < np.inf else 0.0
+            n, done = 0, 0
+            for j in range(edges.shape[2]):
+                x = edges[t, k, j]
+                if j > 0 and x == edges[t, k, j - 1]:
+                    continue
+                sharp[t, k, n], cells[t, k, n] = x, 2 * j
+                bucket = _bucket(x, low, scales[t, k], last)
+                while done <= bucket:
+                    buckets[t, k, done] = n
+                    done += 1
+                n += 1
+            buckets[t, k, done:] = n
+
+
+@numba.njit(nogil=True, inline="always")
+def _bucket(x: Any, low: Any, scale: Any, last: Any) -> Any:
+    y = (x - low) * scale
+    y = y if y > 0 else 0.0  # what is no number, too
+    return np.int64(y if y < last else np.float64(last))
+
+
+@numba.njit(nogil=True)
+def _place_all(values: Any, sharp: Any, cells: Any, buckets: Any, scale: Any, counts: Any) -> None:
+    """Count the cells of some values of a column."""
+    low, last = sharp[0], len(buckets) - 1
+    for n in range(len(values)):
+        x = np.float64(values[n])
+        j = np.int64(buckets[_bucket(x, low, scale, last)])
+        while sharp[j] < x:
+            j += 1
+        counts[np.int64(cells[j]) + np.int64(sharp[j] == x)] += 1
+
+
+@numba.njit(nogil=True)
+def _add_columns(aside: Any, counts: Any) -> None:
+    """Add what was counted aside, column by column, to counts that lie cell by cell; and begin anew."""
+    for cell in range(counts.shape[0]):
+        for j in range(counts.shape[1]):
+            counts[cell, j] += aside[j, cell]
+    aside[:] = 0
+
+
+@kernel
+def _count_full(
+    matrix: Array,
+    order: Array,
+    starts: Array,
+    hulls: Array,
+    sharp: Array,
+    cells_of: Array,
+    buckets: Array,
+    scales: Array,
+    cells: Array,
+) -> None:
     """As `_count`, for rows that have all columns."""
-    n_columns, pooled, last = matrix.shape[1], len(edges) - 1, cells.shape[2] - 1
+    n_columns, n_classes, last = matrix.shape[1], len(starts) - 1, cells.shape[2] - 1
+    lists = np.empty((min(n_columns, TILE), min(len(order), ROWS) + 16), hulls.dtype)
+    lengths = np.zeros(TILE, np.int64)
+    below, above = np.zeros(TILE, np.int32), np.zeros(TILE, np.int32)  # apart, so that loops over them are vectorised
     marks = np.zeros(TILE, np.uint8)
     words = marks.view(np.uint64)
-    found = np.zeros(TILE + 1, np.int64)
+    aside = np.zeros((TOGETHER, last + 1), np.int64)
     for first in range(0, n_columns, TILE):
         stop = min(n_columns, first + TILE)
         marks[:] = 0
-        for i in range(len(codes)):
-            c = codes[i]
-            row = matrix[i, first:stop]
-            for view in range(2):
-                target = pooled if view else c
-                low, high = bounds[target, 0, first:stop], bounds[target, 1, first:stop]
-                count_below(row, low, cells[view, c, 0, first:stop])
-                count_above(row, high, cells[view, c, last, first:stop])
-                mark_inside(row, low, high, marks)
-                for k in range(gather_marked(marks, words, found)):
-                    j = found[k]
-                    cells[view, c, _place(edges[target, first + j], np.float64(row[j])), first + j] += 1
+        for c in range(n_classes):
+            low, high = hulls[0, c, first:stop], hulls[1, c, first:stop]
+            for start in range(starts[c], starts[c + 1], ROWS):
+                below[:], above[:], lengths[:] = 0, 0, 0
+                for i in range(start, min(start + ROWS, starts[c + 1])):
+                    row = matrix[order[i], first:stop]
+                    count_outside(row, low, high, below, above, marks)
+                    gather_marked(row, words, lists, lengths)
+                for view in range(2):
+                    target = n_classes if view else c
+                    cells[view, c, 0, first:stop] += below[: stop - first]
+                    cells[view, c, last, first:stop] += above[: stop - first]
+                    for k in range(first, stop, TOGETHER):
+                        end = min(stop, k + TOGETHER)
+                        many = lengths[k - first : end - first].sum() > last
+                        for j in range(k, end):
+                            values = lists[j - first, : lengths[j - first]]
+                            table = sharp[target, j], cells_of[target, j], buckets[target, j], scales[target, j]
+                            if many:
+                                _place_all(values, *table, aside[j - k])
+                            else:
+                                _place_all(values, *table, cells[view, c, :, j])
+                        if many:
+                            _add_columns(aside, cells[view, c, :, k:end])

@@ -1,6 +1,8 @@
-"""Loops over full rows, without branches, that compile to vector instructions: most values lie outside of all bounds.
+"""Full rows against a hull of each column: most values lie outside of it, and need no look of their own.
 
-What lies inside is marked, and its positions gathered, so that only these are looked at one by one.
+Rows are walked class by class. What lies outside is told by loops over whole rows without branches, which compile to
+vector instructions; what lies inside is gathered in a list for each column, so that what belongs to one column is
+looked up together, while it is in cache.
 """
 
 from __future__ import annotations
@@ -10,35 +12,67 @@ from typing import Any
 import numba
 import numpy as np
 
+from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.kernels import trailing_zeros
 
-@numba.njit(nogil=True, inline="always")
-def count_below(row: Any, bounds: Any, counts: Any) -> None:
+TILE = 1024  # columns that are walked together: less, and starting each row costs more than its values
+ROWS = 1024  # rows of a class that are walked before lists are emptied
+_ONE_BIT_EACH = np.uint64(0x0102040810204080)  # times eight bytes of 0 or 1: these are the bits of the highest byte
+
+
+def by_class(codes: Array, n_classes: int) -> tuple[Array, Array]:
+    """Rows in the order of their classes, and where each class begins."""
+    order = np.argsort(codes, kind="stable")
+    return order, np.searchsorted(codes[order], np.arange(n_classes + 1))
+
+
+def hulls(bounds: Array, dtype: np.dtype[Any]) -> Array:
+    """What spans the own and the pooled bounds of each class, in a type that values of ``dtype`` fit.
+
+    Parameters
+    ----------
+    bounds
+        (C + 1, 2, columns) lowest and highest of each class, and last those of the classes pooled.
+    dtype
+        Of the values.
+
+    Returns
+    -------
+    Array
+        (2, C, columns). Rounded inwards where the type is narrow, so that values compare as with the bounds themselves.
+    """
+    low = np.minimum(bounds[:-1, 0], bounds[-1, 0])
+    high = np.maximum(bounds[:-1, 1], bounds[-1, 1])
+    if dtype.itemsize > (4 if dtype.kind == "f" else 2):
+        return np.stack((low, high))
+    with np.errstate(over="ignore"):  # beyond the largest float there are no values
+        narrow_low, narrow_high = low.astype(np.float32), high.astype(np.float32)
+    above, below = np.float32(np.inf), np.float32(-np.inf)
+    narrow_low = np.where(narrow_low < low, np.nextafter(narrow_low, above), narrow_low)
+    return np.stack((narrow_low, np.where(narrow_high > high, np.nextafter(narrow_high, below), narrow_high)))
+
+
+@numba.njit(nogil=True)
+def count_outside(row: Any, low: Any, high: Any, below: Any, above: Any, marks: Any) -> None:
+    """Count what lies below and above in each column, and mark what lies inside; zeros are neither."""
     for j in range(len(row)):
-        x = np.float64(row[j])
-        counts[j] += np.int64((x < bounds[j]) & (x != 0.0))
+        x = low.dtype.type(row[j])
+        there = x != 0
+        is_below, is_above = (x < low[j]) & there, (x > high[j]) & there
+        below[j] += np.int32(is_below)
+        above[j] += np.int32(is_above)
+        marks[j] = np.uint8(there & ~(is_below | is_above))
 
 
-@numba.njit(nogil=True, inline="always")
-def count_above(row: Any, bounds: Any, counts: Any) -> None:
-    for j in range(len(row)):
-        x = np.float64(row[j])
-        counts[j] += np.int64((x > bounds[j]) & (x != 0.0))
-
-
-@numba.njit(nogil=True, inline="always")
-def mark_inside(row: Any, low: Any, high: Any, marks: Any) -> None:
-    for j in range(len(row)):
-        x = np.float64(row[j])
-        marks[j] = np.uint8((x >= low[j]) & (x <= high[j]) & (x != 0.0))
-
-
-@numba.njit(nogil=True, inline="always")
-def gather_marked(marks: Any, words: Any, found: Any) -> Any:
-    """Positions of the marks, and how many; ``words`` are the same bytes, eight at a time."""
-    n = 0
-    for k in range(len(words)):
-        if words[k]:
-            for j in range(8 * k, 8 * k + 8):
-                found[n] = j
-                n += marks[j]
-    return n
+@numba.njit(nogil=True)
+def gather_marked(row: Any, words: Any, lists: Any, lengths: Any) -> None:
+    """Append what is marked to the list of its column; ``words`` are the marks, eight at a time."""
+    for first in range(0, len(words), 8):
+        bits = np.uint64(0)
+        for k in range(8):
+            bits |= ((words[first + k] * _ONE_BIT_EACH) >> np.uint64(56)) << np.uint64(8 * k)
+        while bits:
+            j = 8 * first + np.int64(trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+            lists[j, lengths[j]] = row[j]
+            lengths[j] += 1

@@ -24,6 +24,7 @@ from nfs_dask.statistics.medians.class_weights import (
     put_pair,
     row_weights,
 )
+from nfs_dask.statistics.medians.full_rows import by_class, hulls
 from nfs_dask.statistics.medians.signs import add_absolute
 from nfs_dask.statistics.statistic import State, Statistic
 
@@ -111,7 +112,8 @@ class Pinned(Statistic):
             fits = bracket_kernels.fold_weighted(*entries, row_weights(block), *into, values, *least, *weights)
         elif block.full:
             matrix = entries.data.reshape(block.n_rows, block.n_features)
-            fits = bracket_kernels.fold_full(matrix, entries.codes, *into, values)
+            order = by_class(block.codes, self.n_classes)
+            fits = bracket_kernels.fold_full(matrix, *order, hulls(self._bounds, matrix.dtype), *into, values)
         else:
             fits = bracket_kernels.fold(*entries, *into, values)
         _check_fits(fits)
