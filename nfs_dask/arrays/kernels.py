@@ -18,9 +18,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import event
+from numba.core import cgutils, event
 from numba.extending import intrinsic
 
 from nfs_dask.progress import PATIENCE, say
@@ -81,7 +80,7 @@ fused: Any = intrinsic(_multiply_add)
 
 def _count_trailing_zeros(_typing: Any, _x: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+        return builder.cttz(arguments[0], cgutils.true_bit)
 
     return types.uint64(types.uint64), generate
 

@@ -38,7 +38,7 @@ def packed(array: Array) -> Array | Packed:
     kind = _narrowest(flat)
     if kind is None:
         return array
-    narrow = np.empty(flat.size, kind)
+    narrow: Array = np.empty(flat.size, kind)
     places: list[Array] = []
     for first in range(0, flat.size, AT_ONCE):
         part = flat[first : first + AT_ONCE]

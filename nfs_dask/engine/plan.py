@@ -382,7 +382,7 @@ def _dense(statistic: Statistic, source: Source, resources: Resources) -> Plan:
 
 def _folded(statistic: Statistic, source: Source, resources: Resources, state: int, per_slot: int) -> Plan:
     runs = _runs(source, resources, per_slot)
-    run = state + _read_memory(source)
+    run = state + _read_memory(source) + statistic.working_nbytes(source.n_features)
     tasks, fan_in = {"fold a run": run}, 2
     if len(runs) > 1:
         # A merge holds its inputs and its result, beside finished states that wait for their turn, and one on its way

@@ -12,7 +12,9 @@ from nfs_dask.engine.plan import make_plan
 from nfs_dask.solvers.medians.edges import STANDARD_ERRORS
 from nfs_dask.sources.source import Source
 from nfs_dask.sources.views import some_blocks, some_columns
+from nfs_dask.statistics.medians.cells import ClassCells
 from nfs_dask.statistics.medians.sample import RowSample
+from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.units import MiB
 
 STATE_NBYTES = 64 * MiB  # larger states bring medians closer together, but take longer to merge than that saves
@@ -42,12 +44,16 @@ class MemoryBudget:
         nbytes, resources = STATE_NBYTES, replace(resources, warm=resources.warm + GROWTH)
         while nbytes > LEAST_STATE:
             budget = cls(n_classes, nbytes, source.weighted)
-            width = min(budget.columns, source.n_features)
-            sample = RowSample(n_classes, budget.sample_rows(width))
-            if make_plan(sample, some_columns(source, np.arange(width)), resources).fits:
+            view = some_columns(source, np.arange(min(budget.columns, source.n_features)))
+            if all(make_plan(one, view, resources).fits for one in budget._largest(view.n_features)):
                 return budget
             nbytes = nbytes * 7 // 8
         return cls(n_classes, nbytes, source.weighted)
+
+    def _largest(self, n_columns: int) -> tuple[Statistic, ...]:
+        """Statistics as large as those of these columns may be."""
+        edges = np.zeros((self.n_classes + 1, self.edges(n_columns), n_columns))
+        return RowSample(self.n_classes, self.sample_rows(n_columns)), ClassCells(self.n_classes, edges)
 
     @property
     def columns(self) -> int:

@@ -95,6 +95,9 @@ class Joint(Statistic):
     def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
         return sum(m.statistic.array_nbytes(m.n_features, kind, weighted) for m in self.members)
 
+    def working_nbytes(self, n_features: int) -> int:
+        return sum(member.statistic.working_nbytes(member.n_features) for member in self.members)
+
 
 def carrying(source: Source, nbytes: int) -> Source:
     """A source as it is, whose tasks take so many bytes more than others."""

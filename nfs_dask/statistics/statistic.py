@@ -78,6 +78,10 @@ class Statistic(ABC):
     def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
         """Most bytes the arrays take for that many columns."""
 
+    def working_nbytes(self, n_features: int) -> int:
+        """Bytes that a task holds beside the arrays while it adds blocks of that many columns."""
+        return 0
+
     def merge(self, left: State, right: State) -> State:
         """A new state over the rows of both, left before right. Neither is changed."""
         return State(added(left.arrays, right.arrays), added(left.totals, right.totals))

@@ -111,9 +111,10 @@ def test_a_gateway_makes_pods_of_the_configuration_that_daskhub_gives_it(version
 
 def gateway_pod(text: str, is_worker: bool) -> dict[str, Any]:
     """A pod as the gateway's own controller makes it, of the configuration in a chart."""
-    from dask_gateway_server.backends.kubernetes.backend import KubeClusterConfig
-    from dask_gateway_server.backends.kubernetes.controller import KubeController
-    from traitlets.config import Config
+    kubernetes = "dask_gateway_server.backends.kubernetes"
+    KubeClusterConfig = pytest.importorskip(f"{kubernetes}.backend").KubeClusterConfig
+    KubeController = pytest.importorskip(f"{kubernetes}.controller").KubeController
+    Config = pytest.importorskip("traitlets.config").Config
 
     (code,) = [one["data"]["dask_gateway_config.py"] for one in of_kind("ConfigMap", text).values()
                if "dask_gateway_config.py" in one.get("data", {})]  # fmt: skip

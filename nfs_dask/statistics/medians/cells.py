@@ -15,7 +15,15 @@ from nfs_dask.arrays.exact_kernels import add_to_pair
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.medians.class_weights import LOW, add_rows, check_representable, merged, no_rows, row_weights
-from nfs_dask.statistics.medians.full_rows import ROWS, TILE, by_class, count_outside, gather_marked, hulls
+from nfs_dask.statistics.medians.full_rows import (
+    LISTS_NBYTES,
+    ROWS,
+    TILE,
+    by_class,
+    count_outside,
+    gather_marked,
+    hulls,
+)
 from nfs_dask.statistics.statistic import State, Statistic
 
 NEAR = 32  # so many edges are compared at once sooner than one after another
@@ -107,6 +115,12 @@ class ClassCells(Statistic):
 
     def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
         return (3 if weighted else 1) * int(np.prod(self._shape[:-1])) * n_features * 8
+
+    def working_nbytes(self, n_features: int) -> int:
+        """Edges by column, where a search for them begins, and lists of values."""
+        targets, n_edges, _ = self.edges.shape
+        column = 8 * n_edges + 12 * (n_edges + 1) + 4 * STRETCHES + 8
+        return int(targets * n_features * column + LISTS_NBYTES)
 
     def describe(self) -> dict[str, Any]:
         return {"statistic": self.name, "n_classes": self.n_classes, "edges": digest(self.edges)}

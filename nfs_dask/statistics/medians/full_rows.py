@@ -17,6 +17,7 @@ from nfs_dask.arrays.kernels import trailing_zeros
 
 TILE = 1024  # columns that are walked together: less, and starting each row costs more than its values
 ROWS = 1024  # rows of a class that are walked before lists are emptied
+LISTS_NBYTES = TILE * (ROWS + 16) * 8  # of the lists of a tile
 _ONE_BIT_EACH = np.uint64(0x0102040810204080)  # times eight bytes of 0 or 1: these are the bits of the highest byte
 
 

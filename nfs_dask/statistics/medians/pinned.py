@@ -24,7 +24,7 @@ from nfs_dask.statistics.medians.class_weights import (
     put_pair,
     row_weights,
 )
-from nfs_dask.statistics.medians.full_rows import by_class, hulls
+from nfs_dask.statistics.medians.full_rows import LISTS_NBYTES, by_class, hulls
 from nfs_dask.statistics.medians.signs import add_absolute
 from nfs_dask.statistics.statistic import State, Statistic
 
@@ -167,6 +167,10 @@ class Pinned(Statistic):
         views = 2 * self.n_classes
         wide = views * (5 + 4 + 1) + ((2 * 5 + 2) * views if weighted else 0)
         return (wide + self.height * (2 if weighted else 1)) * n_features * 8
+
+    def working_nbytes(self, n_features: int) -> int:
+        """Lists of values."""
+        return LISTS_NBYTES
 
     def describe(self) -> dict[str, Any]:
         arrays = {name: digest(getattr(self, name)) for name in ("lows", "highs", "capacities")}
