@@ -42,17 +42,20 @@ def _of_texts(asked: TextIngest) -> dict[str, Any]:
         "terms": settings_in_words(asked.terms.settings),
         "head": None,
     }
-    if (batch := head_of(documents)) is None:
-        return values
-    seen.note(batch)
+    labels: set[str] | None = None
     counter = TermCounter(asked.terms.settings, tokenizer=asked.terms.tokenizer)
-    counter.add(batch.document_by_document())
+    for batch in head_of(documents):
+        seen.note(batch)
+        counter.add(batch.document_by_document())
+        if batch.labels is not None:
+            labels = (labels or set()) | set(map(text_of, batch.labels))
+    if not seen.seen:
+        return values
     found = order(counter.finish()).terms
-    labels = None if batch.labels is None else sorted(set(map(text_of, batch.labels)))
     values["head"] = {
         **seen.to_json(),
-        "chosen": batch.n_documents,
-        "labels": labels,
+        "chosen": seen.chosen,
+        "labels": None if labels is None else sorted(labels),
         "n_terms": len(found),
         "terms": found.part(0, min(len(found), MOST_SHOWN)).to_list(),
     }

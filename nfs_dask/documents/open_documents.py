@@ -6,7 +6,7 @@ A string or a path, or a list of paths, is files; any other list or Series of st
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeGuard, get_args
@@ -26,10 +26,10 @@ from nfs_dask.containers import (
     unwrapped,
 )
 from nfs_dask.documents.arrow import are_strings
-from nfs_dask.documents.checking import is_missing
+from nfs_dask.documents.checking import BATCH_DOCUMENTS, is_missing
 from nfs_dask.documents.dask_documents import TEXT, DaskDocuments, as_bag
 from nfs_dask.documents.decoding import check_encoding
-from nfs_dask.documents.document_source import Batch, DocumentSource, TextColumns
+from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, DocumentSource, TextColumns
 from nfs_dask.documents.line_pieces import FileDocuments
 from nfs_dask.documents.locations import looks_like_path, open_places, place_is_matrix
 from nfs_dask.documents.parameters import DocumentParameters, OnError
@@ -90,12 +90,17 @@ def is_opened(source: Any) -> TypeGuard[DocumentSource]:
     return hasattr(type(source), "batches") and hasattr(source, "columns")
 
 
-def head_of(documents: DocumentSource) -> Batch | None:
-    """The first documents, of a few megabytes of text at most; None of lazy ones, and where there is none."""
+def head_of(documents: DocumentSource) -> Iterator[Batch]:
+    """The first documents, of a few megabytes of text at most; nothing of lazy ones."""
     if documents.delayed is not None:
-        return None
-    first = documents.head() if isinstance(documents, FileDocuments) else documents.batches(0)
-    return next(first, None)
+        return
+    nbytes = seen = 0
+    for batch in documents.head() if isinstance(documents, FileDocuments) else documents.batches(0):
+        yield batch
+        nbytes += sum(strings.nbytes for strings in batch.texts)
+        seen += batch.seen
+        if nbytes >= BATCH_NBYTES or seen >= BATCH_DOCUMENTS:
+            return
 
 
 def is_documents(source: Any, asked: DocumentParameters = DEFAULTS) -> bool:

@@ -38,7 +38,7 @@ def test_what_is_not_said_is_as_it_is_shipped_and_on_this_machine_alone(read):
 def test_an_address_that_others_reach_needs_certificates(read, tmp_path, address):
     with pytest.raises(ValueError, match=r"passwords would go there unencrypted; give hub.certificates, or"):
         read(hub={"address": address})
-    certify(tmp_path / "certificates")
+    certify(tmp_path / "certificates", "127.0.0.1")
     assert read(hub={"address": address, "certificates": str(tmp_path / "certificates")}).url == f"https://{address}"
 
 
