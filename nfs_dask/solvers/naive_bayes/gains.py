@@ -47,8 +47,8 @@ def gains(totals: Array, point: Array) -> Array:
 
 def exact_sum(terms: Array) -> float:
     """Sum that does not depend on the order of the terms."""
-    # numbers of a view of memory are Python's own, which it adds twice as fast as those of numpy
-    return math.fsum(terms.data) if len(terms) <= _MOST_EXACT else float(terms.sum())
+    # Python adds its own numbers twice as fast as those of numpy
+    return math.fsum(terms.tolist()) if len(terms) <= _MOST_EXACT else float(terms.sum())
 
 
 def divergence(masses: Array, point: Array) -> Array:
