@@ -79,20 +79,14 @@ def judged(problem: Problem, value: float, height: float) -> tuple[float, float]
     return bound, min(float(gap), bound)
 
 
-def _n_tied(problem: Problem, choice: TopFeatures, gain: Array) -> int:
-    """Features of the problem that share the last place."""
-    last = gain[choice.cells].min()
-    return int(problem.sizes[np.abs(gain - last) <= TIED * last].sum())
-
-
 def is_best(problem: Problem, choice: TopFeatures, point: Array, gain: Array, n_ties: int) -> bool:
     """Whether a set is proved to be the best of its size: one that is best at its own point, where ``gain`` is near it.
 
     ``gain`` is that of all columns at ``point``. From there to the set's own point a gain of g counts moves by at most
     g times the largest change in a log share. Columns of equal counts move alike. ``n_ties`` features share the last
-    place, and of a partial problem that does not hold all of them nothing is proved.
+    place, some of which a partial problem may not hold.
     """
-    if problem.partial and n_ties > _n_tied(problem, choice, gain):
+    if problem.partial and n_ties:
         return False
     masses = choice.sum(problem.totals)
     if not masses.all():
