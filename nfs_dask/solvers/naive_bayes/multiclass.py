@@ -82,7 +82,9 @@ def solve_many(problem: Problem, k: int, start: Array | None = None) -> Found:
     near = problem.top(gain, k + AROUND).cells
     columns = np.unique(np.concatenate((near, *(choice.cells for choice in descent.sets))))
     ties = _n_tied(gain, descent.best, problem.sizes)
-    found = settled(problem.only(columns), k, descent.map(lambda c: np.searchsorted(columns, c)), ties)
+    found = settled(
+        replace(problem.only(columns), partial=True), k, descent.map(lambda c: np.searchsorted(columns, c)), ties
+    )
     return found.map(lambda c: columns[c])
 
 
