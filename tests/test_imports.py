@@ -118,7 +118,7 @@ def test_the_map_finds_every_method():
     assert found.keys() == METHODS.keys()
     for name, places in found.items():
         assert all((PACKAGE / f"{place.strip('`')}.py").is_file() for place in places), places
-        assert METHODS[name].estimator.startswith(f"nfs_dask.{places[-1].strip('`').replace('/', '.')}:")
+        assert METHODS[name].plain.startswith(f"nfs_dask.{places[-1].strip('`').replace('/', '.')}:")
 
 
 def test_modules_have_names_of_their_own():
