@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 def fit(
     store: str,
     model: str,
-    estimator: SparseClassifier,
+    estimator: Any,
     label_column: str | None,
     where: dict[str, list[str]] | None,
     page: str | None,

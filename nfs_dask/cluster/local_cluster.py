@@ -9,13 +9,14 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
+from nfs_dask.cluster.worker_settings import PROFILES
 from nfs_dask.errors import ClusterError, PlanError
 from nfs_dask.units import MiB, format_bytes
 
 LEAST_WORKER = 256 * MiB  # Dask ends and restarts a smaller one before it has loaded what it needs
 SETTINGS: dict[str, Any] = {
     "distributed.scheduler.contact-address": None,  # workers would join that one
-    "distributed.worker.profile.enabled": False,  # nobody looks at it, and it grows for a quarter of an hour
+    PROFILES: False,  # nobody looks at them, and they grow for a quarter of an hour
 }
 
 

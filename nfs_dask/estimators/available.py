@@ -15,7 +15,7 @@ class AvailableIf:
     """
 
     def __init__(self, check: Callable[[Any], bool], function: Callable[..., Any]) -> None:
-        update_wrapper(self, function)
+        update_wrapper(self, function)  # type: ignore[arg-type]  # it calls nothing itself
         self.fn = function
         self._check = check
 

@@ -56,6 +56,7 @@ class SparseClassifier(
     k: Any
     always: Any
     engine: Any
+    classes_: Any
     objective_: float
     upper_bound_: float
     dual_gap_: float

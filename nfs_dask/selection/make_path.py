@@ -102,7 +102,7 @@ def path(
     options = {"binarize": binarize, "covariance": covariance, "variance_floor": variance_floor}
     options |= {"alpha": None if alpha == 1.0 else alpha}
     named = {name: value for name, value in options.items() if value is not None}
-    estimator = make_estimator(method, k="all", engine=engine, **named)
+    estimator: Any = make_estimator(method, k="all", engine=engine, **named)
     dataset = open_labelled(estimator, X, y, sample_weight)
     classes = dataset.known_classes()
     wanted = _wanted(ks, estimator.solves_each_k(len(classes)), dataset.n_features)
