@@ -5,7 +5,7 @@
 Two worker processes: of 1 GiB for 12 million features, of 512 MiB for 10^8 and 10^9. The peak of a worker is the
 kernel's high-water mark during the passes; the plan is made before each pass, by the workers as they are then. Workers
 grow by what they take after the last pass more than after the first. With --fit, a fit follows of K features, and the
-client's peak is told too. With --profiles, workers keep profiles as Dask sets them to.
+client's peak is told too; --repeats 0 leaves the passes before it out. With --profiles, workers keep profiles as Dask sets them to.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def measure(name: str, data: Path, repeats: int, k: int | None) -> Outcome:
         def one_pass() -> None:
             plans.append(dataset.reduce(counts, DaskEngine(client)).plan)
 
-        one_pass()  # compiles, imports
+        dataset.plan(counts, DaskEngine(client))  # compiles, imports
+        if repeats:
+            one_pass()
         before = sum(client.run(resident_nbytes).values())
         client.run(reset_peak)
         times = seconds(one_pass, repeats)
@@ -56,8 +58,8 @@ def measure(name: str, data: Path, repeats: int, k: int | None) -> Outcome:
         grown = sum(client.run(resident_nbytes).values()) - before
         fitted = "" if k is None else fit(dataset, k, client)
     tasks = sum(plan.tasks for plan in plans[1:])
-    planned = max(plan.peak_nbytes for plan in plans)
-    strategy = f"{plans[-1].strategy}, {plans[-1].panels} panels"
+    planned = max((plan.peak_nbytes for plan in plans), default=0)
+    strategy = f"{plans[-1].strategy}, {plans[-1].panels} panels" if plans else ""
     middle = statistics.median(times) if times else 0.0
     return Outcome(middle, peak, planned, limit, strategy, 1000 * grown / max(1, tasks), fitted)
 
@@ -77,6 +79,14 @@ def fit(dataset: Any, k: int, client: Any) -> str:
     )
 
 
+def outcome_of(name: str, o: Outcome) -> str:
+    return (
+        f"{name:11s} {o.seconds:6.2f} s   peak {format_bytes(o.peak):>10s} of {o.limit}   "
+        f"planned {format_bytes(o.planned):>10s} = {o.planned / o.peak:.2f} x the peak   ({o.strategy})   "
+        f"grown by {format_bytes(o.grown)} in a thousand tasks"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=("tweets", "tweets-x10", "wide"))
@@ -90,13 +100,10 @@ def main() -> None:
     outcomes = {}
     for name in options.cases:
         outcomes[name] = o = measure(name, options.data, options.repeats, options.fit)
-        print(
-            f"{name:11s} {o.seconds:6.2f} s   peak {format_bytes(o.peak):>10s} of {o.limit}   "
-            f"planned {format_bytes(o.planned):>10s} = {o.planned / o.peak:.2f} x the peak   ({o.strategy})   "
-            f"grown by {format_bytes(o.grown)} in a thousand tasks"
-        )
+        if options.repeats:
+            print(outcome_of(name, o))
         if o.fit:
-            print(o.fit)
+            print(f"{name:11s} {o.fit}")
     if {"tweets", "tweets-x10"} <= outcomes.keys():
         one, ten = outcomes["tweets"], outcomes["tweets-x10"]
         time, peak = ten.seconds / one.seconds, ten.peak / one.peak

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic, register_jitable
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.text.strings import Strings, TermCounts
 
 _FEW = 24  # so many are sorted by insertion
@@ -214,7 +214,10 @@ def _sort_part(offsets, text, places, keys, first, last, lows, highs, depths, si
         for part in range(3):
             sizes[part] = three[part, 1] - three[part, 0]
         for _ in range(3):
-            most = np.argmax(sizes)
+            most = 0
+            for part in range(1, 3):
+                if sizes[part] > sizes[most]:
+                    most = part
             if sizes[most] > 1:
                 lows[waiting], highs[waiting], depths[waiting] = three[most, 0], three[most, 1], three[most, 2]
                 waiting += 1
