@@ -5,7 +5,8 @@
 Two worker processes: of 1 GiB for 12 million features, of 512 MiB for 10^8 and 10^9. The peak of a worker is the
 kernel's high-water mark during the passes; the plan is made before each pass, by the workers as they are then. Workers
 grow by what they take after the last pass more than after the first. With --fit, a fit follows of K features, and the
-client's peak is told too; --repeats 0 leaves the passes before it out. With --profiles, workers keep profiles as Dask sets them to.
+client's peak is told too; --repeats 0 leaves the passes before it out. With --profiles, workers keep profiles, as those
+of Dask's own clusters do.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def main() -> None:
             print(outcome_of(name, o))
         if o.fit:
             print(f"{name:11s} {o.fit}")
-    if {"tweets", "tweets-x10"} <= outcomes.keys():
+    if options.repeats and {"tweets", "tweets-x10"} <= outcomes.keys():
         one, ten = outcomes["tweets"], outcomes["tweets-x10"]
         time, peak = ten.seconds / one.seconds, ten.peak / one.peak
         print(f"ten times the documents: {time:.2f} x the time, {peak:.2f} x the peak")
