@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, smallest_integer
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.files.arrayfile import intact, write_arrays
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.kept_columns import KeptTexts, columns_of

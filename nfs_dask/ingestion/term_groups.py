@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.files.arrayfile import ArrayFile
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.ranges import read_range

@@ -29,7 +29,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 
 BASE = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xFF51AFD7ED558CCD)

@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.naive_bayes.gains import shares
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array

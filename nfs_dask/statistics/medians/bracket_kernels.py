@@ -11,9 +11,9 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.doubles import two_sum
 from nfs_dask.arrays.exact_kernels import triple_plus, two_product
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.statistics.medians.full_rows import ROWS, TILE, count_outside, gather_marked
 
 BELOW, AT_LOW, INSIDE, AT_HIGH, ABOVE = range(

@@ -11,8 +11,8 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.exact_kernels import add_to_pair
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.medians.class_weights import LOW, add_rows, check_representable, merged, no_rows, row_weights
 from nfs_dask.statistics.medians.full_rows import (

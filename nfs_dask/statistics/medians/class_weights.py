@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.doubles import Pair, distil, two_sum
 from nfs_dask.arrays.exact_kernels import gather
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.statistic import State
 
