@@ -2,9 +2,9 @@
 
 A word is looked up once for each occurrence, and from then on is a number. When all is read, words are sorted, and an
 occurrence becomes one number of 64 bits: the rank of its first word, that of its second plus one or zero for a word
-alone, and its row. Sorting these, which numpy does by vector instructions, puts terms in order, equal ones side by
-side, and of each its rows in order: no pair is looked up, no name of one compared, and entries fall into their rows in
-the order of terms.
+alone, and its row. Sorting these by their words, digit by digit, puts terms in order, equal ones side by side, and
+leaves the rows of each in order: no pair is looked up, no name of one compared, and entries fall into their rows in the
+order of terms.
 
 That is the order of names because words have no byte as low as the space between them: "a b" comes before "ab", as the
 pair (a, b) does before the word ab.
@@ -16,6 +16,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.radix import sort_by_bits
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Slices, grown, runs_of, spared
 from nfs_dask.text.ordering import move_eight, sort_strings, take
@@ -117,9 +118,7 @@ def _sorted_occurrences(
     rows = np.zeros(0, np.int32)
     if 2 * word_bits + row_bits <= _BITS:
         n = _number(tokens, indptr, ranks, *ngrams, np.uint64(word_bits), np.uint64(row_bits), rows, codes)
-        codes = codes[:n]
-        codes.sort()
-        return codes, rows
+        return sort_by_bits(codes[:n], row_bits, row_bits + 2 * word_bits), rows
     rows = np.empty(len(codes), np.int32)
     n = _number(tokens, indptr, ranks, *ngrams, np.uint64(word_bits), np.uint64(0), rows, codes)
     order = np.argsort(codes[:n], kind="stable")
