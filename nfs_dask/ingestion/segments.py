@@ -141,7 +141,11 @@ def _arrays(counted: TermCounts, settings: TextSettings, n_regions: int) -> tupl
     """What a segment holds of terms, and of rows."""
     names, extra = counted.terms, {}
     indptr, ids, counts = counted.indptr, counted.ids, counted.counts
-    cf, df = _tally(indptr, ids, counts, len(names), n_regions, settings.binary)
+    if counted.totals is not None and n_regions == 1:
+        cf, df = counted.totals
+        cf = df.astype(np.int64) if settings.binary else cf
+    else:
+        cf, df = _tally(indptr, ids, counts, len(names), n_regions, settings.binary)
     if settings.hashed is not None:
         hashed = by_column(counted, settings.hashed)
         names, extra, cf = hashed.terms, {"columns": hashed.columns}, cf[hashed.places]
@@ -153,7 +157,11 @@ def _arrays(counted: TermCounts, settings: TextSettings, n_regions: int) -> tupl
     offsets = narrow(names.offsets - start)
     terms = {"offsets": offsets, "text": names.text[start:stop], "cf": narrow(cf), **extra, "df": narrow(df)}
     counts = narrow(counts)
-    return terms, {"indptr": indptr.astype(np.int64), "ids": ids.astype(np.int32), "counts": counts}
+    return terms, {
+        "indptr": indptr.astype(np.int64, copy=False),
+        "ids": ids.astype(np.int32, copy=False),
+        "counts": counts,
+    }
 
 
 def narrow(numbers: Array) -> Array:

@@ -8,8 +8,8 @@ but two numbers a string.
 
 from __future__ import annotations
 
+import numba
 import numpy as np
-from numba.extending import register_jitable
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel, trailing_zeros
@@ -31,7 +31,10 @@ def merge_runs(strings: Strings, starts: Array) -> tuple[Array, Array]:
     return numbers, places[:n]
 
 
-@register_jitable
+# Inlined by numba itself: calls that pass the arrays take as long again as all of the merge.
+
+
+@numba.njit(nogil=True, inline="always")
 def _shared(offsets, text, a, b, known):
     """How many bytes two strings share, of which so many are known to be."""
     i, j = offsets[a] + known, offsets[b] + known
@@ -43,74 +46,56 @@ def _shared(offsets, text, a, b, known):
             if differ:
                 return known + min(most, n + np.int64(trailing_zeros(differ) >> np.uint64(3)))
             n += 8
+        elif text[i + n] != text[j + n]:
+            return known + n
         else:
-            if text[i + n] != text[j + n]:
-                return known + n
             n += 1
     return known + most
 
 
-@register_jitable
-def _play(offsets, text, heads, one, own, other, others):
-    """Whether the head of one run is not after that of another, and how many bytes they share.
-
-    ``own`` and ``others`` are what they share with the string before both.
-    """
-    if own != others:
-        return own > others, min(own, others)
-    if own == _ENDED:
-        return True, own
-    a, b = heads[one], heads[other]
-    same = _shared(offsets, text, a, b, own)
-    at, end = offsets[b] + same, offsets[b + 1]
-    if offsets[a] + same == offsets[a + 1]:
-        return True, same
-    return at < end and text[offsets[a] + same] < text[at], same
+@numba.njit(nogil=True, inline="always")
+def _after(offsets, text, a, b, same):
+    """Whether string a comes after string b, with which it shares so many bytes and not the next."""
+    i, j = offsets[a] + same, offsets[b] + same
+    return i < offsets[a + 1] and (j == offsets[b + 1] or text[i] > text[j])
 
 
 @kernel
 def _merge(offsets, text, starts, losers, shared, numbers, places):
     """``losers`` has a run for each inner node of the tree, -1 at first, and ``shared`` what its head shares."""
     width = len(losers)
-    heads = np.zeros(width, np.int64)
-    ends = np.zeros(width, np.int64)
-    for run in range(len(starts) - 1):
-        heads[run], ends[run] = starts[run], starts[run + 1]
-    best, same = np.int64(0), np.int64(0)
-    for run in range(width):  # each climbs to where nobody was before
-        climber, own = np.int64(run), np.int64(0 if heads[run] < ends[run] else _ENDED)
-        node = (run + width) >> 1
+    heads, ends = np.zeros(width, np.int64), np.zeros(width, np.int64)
+    heads[: len(starts) - 1], ends[: len(starts) - 1] = starts[:-1], starts[1:]
+    n, entered, best, same = 0, 0, 0, 0
+    while entered < width or same != _ENDED:
+        if entered < width:  # at first all runs climb to where nobody was before, the last one to the top
+            climber, own = entered, 0 if heads[entered] < ends[entered] else _ENDED
+            entered += 1
+        else:
+            head = heads[best]
+            if n == 0 or same < offsets[head + 1] - offsets[head]:
+                places[n] = head
+                n += 1
+            numbers[head] = n - 1
+            heads[best] = head + 1
+            climber, own = best, _ENDED
+            if head + 1 < ends[best]:
+                own = _shared(offsets, text, head, head + 1, 0)
+        node = (climber + width) >> 1
         while node and losers[node] >= 0:
-            first, both = _play(offsets, text, heads, climber, own, losers[node], shared[node])
-            if first:
+            other, others = losers[node], shared[node]
+            if own < others:
+                losers[node], shared[node] = climber, own
+                climber, own = other, others
+            elif own == others and own != _ENDED:
+                a, b = heads[climber], heads[other]
+                both = _shared(offsets, text, a, b, own)
+                if _after(offsets, text, a, b, both):
+                    losers[node], climber = climber, other
                 shared[node] = both
-            else:
-                climber, losers[node] = losers[node], climber
-                own, shared[node] = shared[node], both
             node >>= 1
         if node:
             losers[node], shared[node] = climber, own
         else:
             best, same = climber, own
-    n = 0
-    while same != _ENDED:
-        head = heads[best]
-        if n == 0 or same < offsets[head + 1] - offsets[head]:
-            places[n] = head
-            n += 1
-        numbers[head] = n - 1
-        heads[best] = head + 1
-        climber, own = best, np.int64(_ENDED)
-        if head + 1 < ends[best]:
-            own = _shared(offsets, text, head, head + 1, np.int64(0))
-        node = (best + width) >> 1
-        while node:
-            first, both = _play(offsets, text, heads, climber, own, losers[node], shared[node])
-            if first:
-                shared[node] = both
-            else:
-                climber, losers[node] = losers[node], climber
-                own, shared[node] = shared[node], both
-            node >>= 1
-        best, same = climber, own
     return n

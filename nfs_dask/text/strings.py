@@ -75,6 +75,9 @@ class TermCounts:
     ids: Array  # (nnz,) int32, positions in `terms`
     counts: Array  # (nnz,) int32
     collisions: int = 0  # terms whose 64-bit hash was another's; told apart by their bytes
+    totals: tuple[Array, Array] | None = (
+        None  # of each term, where known: occurrences (int64), and rows with it (int32)
+    )
 
     @property
     def n_rows(self) -> int:

@@ -105,9 +105,10 @@ def _counted(words: Strings, tokens: Array, indptr: Array, ngrams: tuple[int, in
     np.cumsum(ends, out=ends)
     terms = np.empty(n_terms, np.uint64)
     ids, counts = np.empty(int(ends[-1]), np.int32), np.empty(int(ends[-1]), np.int32)
-    _fill(codes, rows, np.uint64(row_bits), ends[:-1].copy(), terms, ids, counts)
+    totals = np.zeros(n_terms, np.int64), np.zeros(n_terms, np.int32)
+    _fill(codes, rows, np.uint64(row_bits), ends[:-1].copy(), terms, ids, counts, *totals)
     del codes, rows
-    return TermCounts(_named(terms, words, word_bits), ends, ids, counts, collisions)
+    return TermCounts(_named(terms, words, word_bits), ends, ids, counts, collisions, totals)
 
 
 def _sorted_occurrences(
@@ -171,8 +172,11 @@ def _measure(codes, rows, row_bits, ends):
 
 
 @kernel
-def _fill(codes, rows, row_bits, at, terms, ids, counts):
-    """Distinct terms, and entries of each row from ``at[row]`` on, which moves."""
+def _fill(codes, rows, row_bits, at, terms, ids, counts, occurrences, rows_with):
+    """Distinct terms, how often each occurs and in how many rows; entries of each row from ``at[row]`` on, which moves.
+
+    ``occurrences`` and ``rows_with`` are zeros.
+    """
     n_terms = 0
     mask = (np.uint64(1) << row_bits) - np.uint64(1)
     for i in range(len(codes)):
@@ -181,7 +185,9 @@ def _fill(codes, rows, row_bits, at, terms, ids, counts):
         if another:
             terms[n_terms] = codes[i] >> row_bits
             n_terms += 1
+        occurrences[n_terms - 1] += 1
         if another or (codes[i] != codes[i - 1] if row_bits else rows[i] != rows[i - 1]):
+            rows_with[n_terms - 1] += 1
             ids[at[row]] = n_terms - 1
             counts[at[row]] = 1
             at[row] += 1
