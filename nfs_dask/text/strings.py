@@ -76,7 +76,7 @@ class TermCounts:
     counts: Array  # (nnz,) int32
     collisions: int = 0  # terms whose 64-bit hash was another's; told apart by their bytes
     totals: tuple[Array, Array] | None = (
-        None  # of each term, where known: occurrences (int64), and rows with it (int32)
+        None  # where known, of each term: occurrences, rows that have it
     )
 
     @property

@@ -13,7 +13,7 @@ from nfs_dask.text.strings import Strings, TermCounts
 MOST = (1 << 31) - 1  # terms, and entries: they are numbered in 32 bits
 
 
-class TermTable:
+class TermIndex:
     """An open-addressing table of distinct terms, which are numbered as they come.
 
     A slice whose hash is in the table is compared with the name there, byte by byte: terms are told apart exactly.
@@ -108,7 +108,7 @@ class Tally:
 
     def _start(self) -> None:
         self._state = np.zeros(4, np.int64)  # terms, entries, rows, collisions
-        self._table = TermTable(self._capacity)
+        self._table = TermIndex(self._capacity)
         self._places = np.empty(self._capacity, np.int32)
         self._start_rows()
 

@@ -22,7 +22,7 @@ from nfs_dask.text.analysis import Slices, grown, runs_of, spared
 from nfs_dask.text.ordering import move_eight, sort_strings, take
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings, TermCounts
-from nfs_dask.text.tally import TermTable, check_numbers
+from nfs_dask.text.tally import TermIndex, check_numbers
 from nfs_dask.text.unicode import WORD
 
 MOST_WORDS = 2  # of a term
@@ -86,7 +86,7 @@ class WordTally:
 
     def _start(self) -> None:
         self._state = np.zeros(4, np.int64)  # words, their occurrences, rows, collisions
-        self._table = TermTable(self._capacity)
+        self._table = TermIndex(self._capacity)
         self._indptr = np.zeros(self._capacity + 1, np.int64)
         self._ids = np.empty(self._capacity, np.int32)
         self._names_nbytes = 0  # of all occurrences of terms
