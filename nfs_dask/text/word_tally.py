@@ -46,6 +46,13 @@ class WordTally:
         self._ngrams, self._capacity = ngrams, capacity
         self._start()
 
+    def _start(self) -> None:
+        self._state = np.zeros(4, np.int64)  # words, their occurrences, rows, collisions
+        self._table = TermIndex(self._capacity)
+        self._indptr = np.zeros(self._capacity + 1, np.int64)
+        self._ids = np.empty(self._capacity, np.int32)
+        self._names_nbytes = 0  # of all occurrences of terms
+
     @property
     def nbytes(self) -> int:
         """What is held now, or half of what is held when `take` gives it out, whichever is more."""
@@ -83,13 +90,6 @@ class WordTally:
         words, tokens, indptr = self._table.terms(n_words), self._ids[:n_tokens], self._indptr[: n_rows + 1]
         self._start()
         return _counted(words, tokens, indptr, self._ngrams, collisions)
-
-    def _start(self) -> None:
-        self._state = np.zeros(4, np.int64)  # words, their occurrences, rows, collisions
-        self._table = TermIndex(self._capacity)
-        self._indptr = np.zeros(self._capacity + 1, np.int64)
-        self._ids = np.empty(self._capacity, np.int32)
-        self._names_nbytes = 0  # of all occurrences of terms
 
 
 def _counted(words: Strings, tokens: Array, indptr: Array, ngrams: tuple[int, int], collisions: int) -> TermCounts:
