@@ -246,7 +246,7 @@ def _move_eight(typing_context, text, p, out, q):  # noqa: ARG001 - numba hands 
     return types.void(text, p, out, q), move
 
 
-_eight: Any = intrinsic(_move_eight)
+move_eight: Any = intrinsic(_move_eight)
 
 
 @kernel
@@ -260,7 +260,7 @@ def _copy(offsets, text, positions, out_offsets, out):
         n = out_offsets[i + 1] - to
         if start + n + 8 <= len(text):
             for j in range(0, n, 8):
-                _eight(text, start + j, out, to + j)
+                move_eight(text, start + j, out, to + j)
         else:
             for j in range(n):
                 out[to + j] = text[start + j]
