@@ -20,7 +20,7 @@ def has_plain_rows(document: Json, version: int, dtype: np.dtype[Any]) -> bool:
     grid, codecs = document["chunk_grid"], document["codecs"]
     if grid["name"] != "regular" or [one["name"] for one in codecs] != ["bytes"]:
         return False
-    order = codecs[0].get("configuration", {}).get("endian", sys.byteorder)
+    order = (codecs[0].get("configuration") or {}).get("endian", sys.byteorder)
     return (order == sys.byteorder or dtype.itemsize == 1) and _whole_rows(
         document["shape"], grid["configuration"]["chunk_shape"]
     )
