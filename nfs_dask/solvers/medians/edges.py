@@ -187,9 +187,7 @@ class _Climbed:
             high[k], low[k] = below.hi, below.lo
         return cls(Pair(high, low), np.cumsum(entries, axis=0))
 
-    def bracket(
-        self, edges: Array, steps: Array, reached: Callable[[Pair], Array]
-    ) -> tuple[Array, Array, Array]:
+    def bracket(self, edges: Array, steps: Array, reached: Callable[[Pair], Array]) -> tuple[Array, Array, Array]:
         """Where weights reach half: ends (T, U) of a cell between edges, or the edge twice, and entries (S, U) inside.
 
         ``edges`` (T, U, n + 1) end with an infinity, and ``steps`` (S, U, n + 1) are their numbers in the ladders. All

@@ -107,7 +107,6 @@ class Pinned(Statistic):
         if not arrays:
             arrays.update(self._nothing(weighted))
         _check_alike(weighted, "weights" in arrays)
-        before = arrays["counts"][:, :, INSIDE].copy()
         into = (self._bounds, self.starts, self._ends, arrays["counts"], *(arrays[name] for name in _PLAIN))
         entries = block.entries
         values = by_column(arrays, "values")
@@ -123,7 +122,6 @@ class Pinned(Statistic):
         else:
             fits = bracket_kernels.fold(*entries, *into, values)
         _check_fits(fits)
-        self._sort(arrays, before)
         _settle(arrays)
 
     @cached_property
@@ -142,6 +140,11 @@ class Pinned(Statistic):
             put_pair(out, "weights", Pair.of(np.zeros((2, c, 5, n))))
             out["value_weights"] = np.zeros((self.height, n), order="F")
         return out
+
+    def settle(self, state: State) -> None:
+        """Sort the values of each view."""
+        if state.arrays:
+            self._sort(state.arrays, np.zeros_like(self.capacities, np.int64))
 
     def _sort(self, arrays: dict[str, Array], before: Array) -> None:
         """Merge what was added to each view into the sorted values that it had before."""
