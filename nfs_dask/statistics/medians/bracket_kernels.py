@@ -223,11 +223,11 @@ def fold_full(
     sums_above_low: Array,
     following: Array,
     values: Array,
+    lists: Array,
 ) -> bool:
     """As `fold`, for rows that have all columns, class by class."""
     n_columns, n_classes = matrix.shape[1], len(class_starts) - 1
     into = (starts, ends, counts, sums_below, sums_below_low, sums_above, sums_above_low, following, values)
-    lists = np.empty((min(n_columns, TILE), min(len(order), ROWS) + 16), hulls.dtype)
     lengths = np.zeros(TILE, np.int64)
     n_below, n_above = np.zeros(TILE, np.int32), np.zeros(TILE, np.int32)  # all apart, so that loops are vectorised
     below, below_low = np.zeros(TILE), np.zeros(TILE)

@@ -93,6 +93,13 @@ def _merged(left: Mapping[str, Array], right: Mapping[str, Array]) -> dict[str, 
     return out
 
 
+def by_column(arrays: dict[str, Array], name: str) -> Array:
+    """An array with what belongs to a column side by side, as it is then laid out in memory: its axes in reverse."""
+    if not arrays[name].T.flags.c_contiguous:
+        arrays[name] = np.asfortranarray(arrays[name])
+    return arrays[name].T
+
+
 def pair_of(arrays: Mapping[str, Array], name: str) -> Pair:
     """The sums kept under a name and the one with ``_low``."""
     return Pair(arrays[name], arrays[name + LOW])

@@ -1,0 +1,37 @@
+"""The edges of a class and those of all classes together, in one order, so that a value is looked for once for both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nfs_dask.solvers.solution import Array
+
+
+@dataclass(frozen=True)
+class Ladders:
+    """Of each class, the different ones of its own edges and the pooled ones, ascending: the *steps* of its ladder.
+
+    What equals step j is in cell 2j + 1 of a class, what lies between the steps before and at j in cell 2j.
+    """
+
+    steps: Array  # (C, U, E + 1), infinities behind the last
+    pooled: Array  # (C, U, B + 1) which step each pooled edge is, and E
+
+    @classmethod
+    def of(cls, edges: Array) -> Ladders:
+        """Of edges (C + 1, B, U) that ascend along B and may repeat: those of each class, and last the pooled ones."""
+        own = edges[:-1].transpose(0, 2, 1)
+        every = np.concatenate((own, np.broadcast_to(edges[-1].T, own.shape)), axis=2)
+        order = np.argsort(every, axis=2, kind="stable")
+        ordered = np.take_along_axis(every, order, axis=2)
+        is_new = np.ones(ordered.shape, bool)
+        is_new[:, :, 1:] = ordered[:, :, 1:] != ordered[:, :, :-1]
+        numbers = np.cumsum(is_new, axis=2) - 1
+        shape = (*own.shape[:2], every.shape[2] + 1)
+        steps = np.full(shape, np.inf)
+        np.put_along_axis(steps, numbers, ordered, axis=2)
+        places = np.full(shape, every.shape[2])
+        np.put_along_axis(places, order, numbers, axis=2)
+        return cls(steps, places[:, :, own.shape[2] :])
