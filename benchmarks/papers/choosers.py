@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC, l1_min_c
 
 from nfs_dask import SparseMultinomialNB
 
-MOST_FITS = 10  # of one search for a penalty
+MOST_FITS = 8  # of one search for a penalty
 NEAR_ENOUGH = 0.1  # of k
 
 
@@ -165,7 +165,7 @@ FAST: dict[str, Chooser] = {  # linear in the entries
     OURS: at_once(ours),
     "thresholded naive Bayes": at_once(thresholded),
     "odds ratio": at_once(odds_ratio),
-    "odds ratio, both classes": at_once(odds_ratio_of_both),
+    "odds ratio of both classes": at_once(odds_ratio_of_both),
     "chi2": at_once(by_chi2),
 }
 CHOOSERS: dict[str, Chooser] = FAST | {
