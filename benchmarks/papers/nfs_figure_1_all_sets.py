@@ -33,6 +33,10 @@ def table(values: dict[str, Any]) -> str:
     return grid.tables(values)
 
 
+def summary(values: dict[str, Any]) -> str:
+    return grid.at_one_share(values, 0.01)
+
+
 def draw(values: dict[str, Any]) -> Any:
     found = grid.grouped(values)
     figure, axes = panels(len(found) // len(KINDS), len(KINDS), width=3.0, height=2.4)

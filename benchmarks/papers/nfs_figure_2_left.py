@@ -96,20 +96,33 @@ def table(values: dict[str, Any]) -> str:
     return f"{first}\n\n{second}\n{left_out(values)}"
 
 
+def summary(values: dict[str, Any]) -> str:
+    """Means over the shares."""
+    rows = [
+        [
+            f"{name}, {found['m']:,} features",
+            *(f"{np.mean([accuracy(found, way, share) for share in SHARES]):.1f}" for way in FAST),
+            *(f"{factor(found, other):.1f}" for other in OTHERS[:2]),
+        ]
+        for name, found in there(values).items()
+    ]
+    return markdown(["accuracy, %, mean of the shares", *FAST, *(f"times as long as {o}" for o in OTHERS[:2])], rows)
+
+
 def draw(values: dict[str, Any]) -> Any:
     found = there(values)
-    figure, axes = panels(2, 2, width=4.2)
+    figure, axes = panels(2, 2, width=4.4)
     looks = styles([f"{100 * share:g} %" for share in SHARES])
     for column, other in zip(axes.T, ("thresholded naive Bayes", "odds ratio of both classes"), strict=True):
         for share, look in zip(SHARES, looks.values(), strict=True):
             gains = [accuracy(one, OURS, share) - accuracy(one, other, share) for one in found.values()]
             column[0].plot(gains, **{**look, "linestyle": "none"})
         column[0].axhline(0, color="black", linewidth=0.8)
-        column[0].set(title=f"beside {other}", ylabel="accuracy gained, points")
+        column[0].set(title=f"beside {other}", ylabel="points gained")
+        column[0].set_xticks(range(len(found)), [])
         column[1].bar(range(len(found)), [factor(one, other) for one in found.values()], color="#0072B2")
         column[1].axhline(1, color="black", linewidth=0.8)
         column[1].set(ylabel="times as long")
-        for one in column:
-            one.set_xticks(range(len(found)), found, rotation=90, fontsize=6)
+        column[1].set_xticks(range(len(found)), found, rotation=90, fontsize=6)
     legend(figure, axes[0, 0])
     return figure
