@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.papers import accuracy_and_time as grid
+from benchmarks.papers.choosers import warm_up
 from benchmarks.papers.experiment import Settings
 from benchmarks.papers.figures import legend, panels
 
@@ -18,6 +19,7 @@ QUICK_ROWS = 1_500
 
 
 def run(settings: Settings) -> dict[str, Any]:
+    warm_up()
     rows = settings.either(QUICK_ROWS, None)
     return settings.each(grid.names(["imdb"], ["counts"]), lambda name: grid.part(settings, name, 1, rows))
 

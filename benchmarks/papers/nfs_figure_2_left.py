@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.naive_bayes import MultinomialNB
 
 from benchmarks.papers import vectors
-from benchmarks.papers.choosers import FAST, OURS
+from benchmarks.papers.choosers import FAST, OURS, warm_up
 from benchmarks.papers.experiment import Settings, left_out, there
 from benchmarks.papers.figures import legend, panels, styles
 from benchmarks.papers.smoothing import cross_validated
@@ -58,14 +58,8 @@ def part(settings: Settings, name: str) -> dict[str, Any]:
 
 def run(settings: Settings) -> dict[str, Any]:
     names = [f"{dataset}, {kind}" for dataset in SETS for kind in KINDS]
-    FAST[OURS](*small(), 2, 1.0)  # compiles
+    warm_up()
     return settings.each(names, lambda name: part(settings, name))
-
-
-def small() -> tuple[Any, np.ndarray]:
-    from scipy import sparse
-
-    return sparse.csr_array(np.array([[4, 0, 1], [3, 1, 2], [0, 2, 1], [0, 3, 2]])), np.array([0, 0, 1, 1])
 
 
 def accuracy(found: dict[str, Any], way: str, share: float) -> float:

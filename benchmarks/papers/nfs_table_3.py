@@ -18,8 +18,9 @@ import numpy as np
 from benchmarks import cases
 from benchmarks.measure import seconds
 from benchmarks.papers import vectors
+from benchmarks.papers.choosers import warm_up
 from benchmarks.papers.experiment import Settings, left_out, there
-from benchmarks.papers.nfs_figure_2_left import QUICK_ROWS, SHARES, small
+from benchmarks.papers.nfs_figure_2_left import QUICK_ROWS, SHARES
 from benchmarks.papers.tables import markdown
 from benchmarks.papers.vectors import KINDS, SETS
 from nfs_dask import SparseMultinomialNB
@@ -78,7 +79,7 @@ def in_memory(case: str, folder: Path) -> tuple[Any, np.ndarray]:
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    SparseMultinomialNB(k=2).fit(*small())  # compiles
+    warm_up()
     of_sets = settings.each([f"{dataset}, {kind}" for dataset in SETS for kind in KINDS], partial(of_texts, settings))
     return of_sets | settings.each(GENERATED, partial(of_generated, settings))
 
