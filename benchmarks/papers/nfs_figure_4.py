@@ -89,11 +89,13 @@ def draw(values: dict[str, Any]) -> Any:
             smooth = {**look, "marker": ""}
             above.plot(found["k"], 100 * np.array(found[way]) / found["bound"][-1], **smooth)
             gap = np.maximum(1 - np.array(found[way]) / found["bound"], LEAST)
-            if way != "bound":
+            if way == "bound":
+                below.plot([], [], **smooth)  # for the legend
+            else:
                 below.plot(found["k"], gap, **(smooth if way == "four fewer" else look | HOLLOW[way]))
         above.set(title=f"m = {int(m):,}: value", xlabel="k", ylabel="% of the bound at k = m")
         below.set(title="less than the bound", xlabel="k", ylabel="relative gap", yscale="log", ylim=(LEAST / 2, 2))
         for one in (above, below):
             one.set_xscale("log" if int(m) > 30 else "linear")
-    legend(figure, axes[0, 0])
+    legend(figure, axes[0, 1])
     return figure
