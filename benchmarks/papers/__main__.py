@@ -32,8 +32,8 @@ from benchmarks.papers.experiment import Settings, Unfinished, answer, experimen
 def compute(name: str, module: ModuleType, options: argparse.Namespace) -> dict[str, Any]:
     """Run an experiment, and keep what it found."""
     told = {"quick": options.quick, "seed": options.seed}
-    progress = options.results / f"{name}{'-quick' if options.quick else ''}.progress"
-    settings = Settings(options.data, progress=progress, until=options.until, **told)
+    progress = options.results / f"{name}-{'quick' if options.quick else 'full'}-{options.seed}.progress"
+    settings = Settings(options.data, options.generated, progress=progress, until=options.until, **told)
     begin = monotonic()
     found = results.record(name, module.TITLE, told, answer(module.run, settings), monotonic() - begin)
     results.write(options.results / f"{name}.json", found)
@@ -68,6 +68,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="ID", help="figures and tables; all if none is named")
     parser.add_argument("--quick", action="store_true", help="fewer splits, capped sets")
     parser.add_argument("--data", type=Path, default=data_folder(), help="folder of real sets")
+    parser.add_argument("--generated", type=Path, default=Path("benchmark-data"), help="folder of generated sets")
     parser.add_argument("--results", type=Path, default=Path("benchmark-data/papers"), help="folder of what comes out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no part of a run after so many")

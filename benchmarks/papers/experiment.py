@@ -45,6 +45,7 @@ class Settings:
     """What all experiments are told."""
 
     data: Path  # real sets, by name
+    generated: Path = Path("benchmark-data")  # what stands in for large ones, written when it is not there yet
     quick: bool = False  # few splits, capped sets
     seed: int = 0
     progress: Path | None = None  # where parts of a long run are kept until all are there
