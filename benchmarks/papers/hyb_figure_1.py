@@ -49,8 +49,9 @@ def one_pair(name: str, settings: Settings) -> dict[str, Any]:
         for size, some in {**{str(size): rows[:size] for size in sizes}, HALF: rows}.items():
             train = messages.only(some)
             known = np.unique(train.together.indices)
-            for words, found in zip(WORDS, (wrong(train.knowing(known), test.knowing(known)), wrong(train, test))):
-                for way, error in found.items():
+            knowing = (train.knowing(known), test.knowing(known)), (train, test)
+            for words, both in zip(WORDS, knowing, strict=True):
+                for way, error in wrong(*both).items():
                     errors[words][way].setdefault(size, []).append(error)
     return {"messages": len(messages.y), "words": messages.n_words, "errors": errors}
 

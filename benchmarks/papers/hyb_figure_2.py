@@ -1,8 +1,8 @@
 """Accuracy of the messages a classifier is surest of, by their share: pairs of newsgroups. HYB Figure 2.
 
 Each random split halves the messages of a pair; one half trains and the other judges. Messages are in the order of
-their log odds, not of posteriors, of which many are 1.0. Curves are averages over splits, and the words are those of the
-training messages.
+their log odds, not of posteriors, of which many are 1.0. Curves are averages over splits, and the words are those of
+the training messages.
 
 References: HYB (Raina et al. 2003) section 5, Figure 2.
 """

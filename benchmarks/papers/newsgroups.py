@@ -1,9 +1,9 @@
 """Pairs of newsgroups, subject and body apart, and the classifiers that HYB compares on them.
 
 Tokens are the paper's: numbers and addresses of mail become NUMBER and EMAILADDR, words become stems by Porter's rules,
-and of the headers only the subject is read. The text of the paper names no pair of groups: ours are neighbors, which are
-hard to tell apart, and strangers, which are easy. Naive Bayes, the hybrid with one region and logistic regression see
-subject and body as one text.
+and of the headers only the subject is read. The text of the paper names no pair of groups: ours are neighbors, which
+are hard to tell apart, and strangers, which are easy. Naive Bayes, the hybrid with one region and logistic regression
+see subject and body as one text.
 
 References: HYB (Raina et al. 2003) sections 2 and 3.
 """

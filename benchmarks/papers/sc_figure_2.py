@@ -1,4 +1,4 @@
-"""Genes chosen by sparse l1 centers and by others, then a linear SVM of them: balanced accuracy and run time. SC Figure 2.
+"""Genes chosen by sparse l1 centers and by others, then a linear SVM: balanced accuracy and run time. SC Figure 2.
 
 Each random split trains on four fifths of each class. Centers choose among values as they were measured, as they are
 robust; the SVM gets the chosen genes standardized: on raw ones it is no better, and may need seconds to converge. All

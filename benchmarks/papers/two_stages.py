@@ -101,7 +101,13 @@ class Experiment:
         model.fit(X, rows.y)
         took = time.perf_counter() - start
         accuracy = self.measure(rows.y_test, model.predict(rows.plain_test))
-        return {"accuracy": accuracy, "seconds": took, "search": took, "training": 0.0, "n": int(model.get_support().sum())}
+        return {
+            "accuracy": accuracy,
+            "seconds": took,
+            "search": took,
+            "training": 0.0,
+            "n": int(model.get_support().sum()),
+        }
 
     def _judge(self, rows: Split, choice: Choice) -> dict[str, float]:
         kept, judged = rows.X[:, choice.support], rows.X_test[:, choice.support]
