@@ -5,6 +5,7 @@
     python -m benchmarks.papers nfs-figure-4 ...     some of them
     python -m benchmarks.papers --list               which there are
     python -m benchmarks.papers --redraw             tables and pictures from the results there are, computing nothing
+    python -m benchmarks.papers --page docs/papers.md --results benchmarks/results/papers     the same, into a page
 
 Each result is RESULTS/ID.json, with settings, versions, seed and machine; its table is ID.md, its picture ID.svg, .pdf
 and .png. Real sets are Parquet files and NumPy archives in the folder that --data names; what is not there is skipped,
@@ -25,7 +26,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.choosing import data_folder
-from benchmarks.papers import figures, results
+from benchmarks.papers import figures, page, results
 from benchmarks.papers.experiment import Settings, Unfinished, answer, experiments
 
 
@@ -73,6 +74,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no part of a run after so many")
     parser.add_argument("--redraw", action="store_true", help="make tables and pictures of the results there are")
+    parser.add_argument("--page", type=Path, help="put tables and pictures of the results there are into a page")
     parser.add_argument("--list", action="store_true", help="name all figures and tables")
     return parser.parse_args(arguments)
 
@@ -81,6 +83,9 @@ def main(arguments: list[str] | None = None) -> int:
     options, known = parsed(arguments), experiments()
     if options.list:
         print("\n".join(f"{name:24} {module.TITLE}" for name, module in known.items()))
+        return 0
+    if options.page:
+        page.fill(options.page, known, options.results)
         return 0
     if unknown := set(options.names) - set(known):
         print(f"unknown: {', '.join(sorted(unknown))}; --list names those there are", file=sys.stderr)

@@ -6,6 +6,7 @@ A module has
     run(settings) -> dict            the numbers, as JSON has them (arrays of numpy are welcome too)
     table(values) -> str             these numbers as Markdown
     draw(values) -> Figure           these numbers as a picture; a table needs none
+    summary(values) -> str           a shorter table for `docs/papers.md`, where the whole one is long
 
 ``run`` alone computes: tables and pictures are made of what it returned, also long after. Sets that are not there are
 left out, by way of `Settings.each` or by raising `Missing`.

@@ -52,11 +52,11 @@ def legend(figure: Any, axes: Any, columns: int = 4) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
-def save(figure: Any, folder: Path, name: str) -> list[Path]:
+DATELESS: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
+
+
+def save(figure: Any, folder: Path, name: str, endings: Iterable[str] = tuple(DATELESS)) -> None:
     """As SVG for pages, PDF for print and PNG for eyes."""
     folder.mkdir(parents=True, exist_ok=True)
-    dateless = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
-    files = [folder / f"{name}.{ending}" for ending in dateless]
-    for file, metadata in zip(files, dateless.values(), strict=True):
-        figure.savefig(file, metadata=metadata, dpi=110)
-    return files
+    for ending in endings:
+        figure.savefig(folder / f"{name}.{ending}", metadata=DATELESS[ending], dpi=110)
