@@ -30,7 +30,7 @@ def tweets(n: int, m: int, seed: int) -> tuple[sparse.csr_array, np.ndarray]:
     """Counts of words and labels."""
     rng = np.random.default_rng(seed)
     words = np.exp(rng.random(n * WORDS_EACH) * np.log(m)).astype(np.int32) - 1
-    starts = np.arange(n + 1) * WORDS_EACH
+    starts = np.arange(n + 1, dtype=np.int32) * WORDS_EACH
     X = sparse.csr_array((np.ones(len(words), np.int64), words, starts), shape=(n, m))
     X.sum_duplicates()
     return X, rng.integers(2, size=n)
