@@ -153,10 +153,10 @@ def grouped(values: dict[str, Any]) -> dict[str, dict[str, dict[float, Cell]]]:
 def _together(parts: list[dict[str, Any]]) -> dict[str, dict[float, Cell]]:
     return {
         way: {
-            float(share): {key: np.array([part[way][share][key] for part in parts]) for key in cell}
+            float(share): {key: np.array([part[way][share][key] for part in parts if way in part]) for key in cell}
             for share, cell in shares.items()
         }
-        for way, shares in parts[0].items()
+        for way, shares in parts[0].items()  # what only some splits have is in the first
     }
 
 
@@ -179,8 +179,14 @@ def _reasons(values: dict[str, Any]) -> str:
 
 def _table(title: str, ways: dict[str, dict[float, Cell]], text: Callable[[Cell], str]) -> str:
     shares = sorted({share for cells in ways.values() for share in cells})
-    rows = [[way, *(text(cells[share]) for share in shares)] for way, cells in ways.items()]
+    rows = [[_with_splits(way, ways), *(text(cells[share]) for share in shares)] for way, cells in ways.items()]
     return markdown([title, *(f"{100 * share:g} %" for share in shares)], rows)
+
+
+def _with_splits(way: str, ways: dict[str, dict[float, Cell]]) -> str:
+    """The name of a way, and of how many splits it is where others have more."""
+    numbers = {name: len(next(iter(cells.values()))["n"]) for name, cells in ways.items()}
+    return way if numbers[way] == max(numbers.values()) else f"{way} ({numbers[way]} splits)"
 
 
 def _accuracy(cell: Cell) -> str:
@@ -200,7 +206,7 @@ def _searched(ways: dict[str, dict[float, Cell]]) -> Iterator[tuple[str, dict[fl
     """Ways that do not always choose as many as others do."""
     first = next(iter(ways.values()))
     for way, cells in ways.items():
-        if any((cells[share]["n"] != first[share]["n"]).any() for share in cells):
+        if any(set(cells[share]["n"]) != set(first[share]["n"]) for share in cells):
             yield way, cells
 
 

@@ -77,6 +77,7 @@ def test_words_are_chosen_by_all_ways(settings):
     deviations, distances = (found["MPQA"][way][0.1]["accuracy"] for way in (sc_figure_1.OURS, "Mahalanobis centers"))
     assert deviations.tolist() == distances.tolist()
     assert "MPQA, 1 splits: accuracy" in sc_figure_1.table(values)
+    assert "LASSO" in found["MPQA"] and "LASSO" not in found["SST"]
     assert len(sc_figure_1.draw(values).axes) == 4
 
 
