@@ -67,20 +67,33 @@ def mean(errors: Errors, words: str, way: str, size: str) -> float:
     return float(np.mean(errors[words][way][size]))
 
 
+def found_errors(values: dict[str, Any]) -> dict[str, Errors]:
+    return {name: found["errors"] for name, found in there(values).items()}
+
+
+def summary(values: dict[str, Any]) -> str:
+    """What all pairs say together: mean errors by way and size, and in how many pairs ours is as good as any."""
+    pairs = found_errors(values)
+    tables = [averages(pairs, words) for words in WORDS if pairs]
+    return "\n\n".join(tables) + "\n" + left_out(values)
+
+
 def table(values: dict[str, Any]) -> str:
-    pairs = {name: found["errors"] for name, found in there(values).items()}
-    if not pairs:
-        return left_out(values)
-    sizes = list(next(iter(pairs.values()))[WORDS[0]][OURS])
-    parts = []
-    for words in WORDS:
-        rows = [
-            [way, *(f"{np.mean([mean(errors, words, way, size) for errors in pairs.values()]):.3f}" for size in sizes)]
-            for way in newsgroups.WAYS
-        ]
-        rows.append([f"pairs where {OURS} is lowest or within {NEAR}", *(won(pairs, words, size) for size in sizes)])
-        parts.append(markdown([f"mean error of {len(pairs)} pairs, words {words}", *sizes], rows))
-    return "\n\n".join([*parts, by_pair(pairs, sizes)]) + left_out(values)
+    return f"{summary(values)}\n\n{by_pair(found_errors(values))}"
+
+
+def sizes_of(pairs: dict[str, Errors]) -> list[str]:
+    return list(next(iter(pairs.values()))[WORDS[0]][OURS]) if pairs else []
+
+
+def averages(pairs: dict[str, Errors], words: str) -> str:
+    sizes = sizes_of(pairs)
+    rows = [
+        [way, *(f"{np.mean([mean(errors, words, way, size) for errors in pairs.values()]):.3f}" for size in sizes)]
+        for way in newsgroups.WAYS
+    ]
+    rows.append([f"pairs where {OURS} is lowest or within {NEAR}", *(won(pairs, words, size) for size in sizes)])
+    return markdown([f"mean error of {len(pairs)} pairs, words {words}", *sizes], rows)
 
 
 def won(pairs: dict[str, Errors], words: str, size: str) -> str:
@@ -92,9 +105,9 @@ def won(pairs: dict[str, Errors], words: str, size: str) -> str:
     return f"{sum(one <= NEAR for one in above)} of {len(above)}"
 
 
-def by_pair(pairs: dict[str, Errors], sizes: list[str]) -> str:
+def by_pair(pairs: dict[str, Errors]) -> str:
     """Errors of the classifiers of the figure, where words are those of the training messages."""
-    rows = []
+    rows, sizes = [], sizes_of(pairs)
     for name, errors in pairs.items():
         for way in SHOWN:
             of = errors[WORDS[0]][way]

@@ -68,7 +68,7 @@ def table(values: dict[str, Any]) -> str:
         parts.append(_by_pair(f"coverage at {least:.0%}", pairs, lambda of, at=least: coverage_at(of["accuracy"], at)))
     parts.append(_by_pair("error", pairs, lambda of: 1 - of["accuracy"][-1], ".3f"))
     parts.append(_by_pair("expected calibration error", pairs, lambda of: of["calibration error"], ".3f"))
-    return "\n\n".join(parts) + left_out(values)
+    return "\n\n".join(parts) + "\n" + left_out(values)
 
 
 def _by_pair(title: str, pairs: dict[str, Any], of: Any, form: str = ".2f") -> str:

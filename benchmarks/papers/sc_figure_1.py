@@ -130,7 +130,7 @@ def part(name: str, settings: Settings) -> dict[str, Any]:
 def run(settings: Settings) -> dict[str, Any]:
     names = two_stages.names(settings.either(QUICK_SPLITS, SPLITS))
     with threadpool_limits(1):
-        return settings.each(names, lambda name: part(name, settings))
+        return two_stages.condensed(settings.each(names, lambda name: part(name, settings)))
 
 
 def table(values: dict[str, Any]) -> str:

@@ -108,7 +108,7 @@ def part(name: str, settings: Settings) -> dict[str, Any]:
 def run(settings: Settings) -> dict[str, Any]:
     names = two_stages.names(dict.fromkeys(SETS, settings.either(2, SPLITS)))
     with threadpool_limits(1):
-        return settings.each(names, lambda name: part(name, settings))
+        return two_stages.condensed(settings.each(names, lambda name: part(name, settings)))
 
 
 def table(values: dict[str, Any]) -> str:

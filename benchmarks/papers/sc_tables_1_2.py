@@ -41,4 +41,4 @@ def table(values: dict[str, Any]) -> str:
         ours = (f"{found[name]['m']:,}", f"{found[name]['n']:,}") if name in found else ("", "")
         rows.append([name, f"{m:,}", ours[0], f"{n:,}", ours[1]])
     head = ["set", "features, printed", "features, ours", "samples, printed", "samples, ours"]
-    return markdown(head, rows) + left_out(values)
+    return markdown(head, rows) + "\n" + left_out(values)

@@ -139,92 +139,90 @@ def named(name: str) -> tuple[str, int]:
     return dataset, int(i)
 
 
-Cell = dict[str, np.ndarray]  # of all splits
+Cell = dict[str, Any]  # of all splits: accuracies, and medians of what else there is
+Cells = dict[str, dict[str, Cell]]  # by way and share
 
 
-def grouped(values: dict[str, Any]) -> dict[str, dict[str, dict[float, Cell]]]:
-    """By set, way and share, what all splits say."""
+def condensed(values: dict[str, Any]) -> dict[str, Any]:
+    """Of each set: what all of its splits say by way and share, or why it was left out."""
     parts: dict[str, list[dict[str, Any]]] = {}
-    for name, found in there(values).items():
-        parts.setdefault(named(name)[0], []).append(found["ways"])
-    return {name: _together(of) for name, of in parts.items()}
+    for name, found in values.items():
+        parts.setdefault(named(name)[0], []).append(found)
+    return {name: found[0] if "skipped" in found[0] else _together(found) for name, found in parts.items()}
 
 
-def _together(parts: list[dict[str, Any]]) -> dict[str, dict[float, Cell]]:
-    return {
-        way: {
-            float(share): {key: np.array([part[way][share][key] for part in parts if way in part]) for key in cell}
-            for share, cell in shares.items()
-        }
-        for way, shares in parts[0].items()  # what only some splits have is in the first
-    }
+def _together(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    ways: dict[str, dict[str, Cell]] = {}
+    for way, shares in parts[0]["ways"].items():  # what only some splits have is in the first
+        of = [part["ways"][way] for part in parts if way in part["ways"]]
+        ways[way] = {share: _cell([one[share] for one in of]) for share in shares}
+    return {"n": parts[0]["n"], "m": parts[0]["m"], "splits": len(parts), "ways": ways}
+
+
+def _cell(found: list[dict[str, float]]) -> Cell:
+    medians = {key: float(np.median([one[key] for one in found])) for key in ("seconds", "search", "training", "n")}
+    return medians | {"accuracy": [one["accuracy"] for one in found]}
 
 
 def tables(values: dict[str, Any], measure: str) -> str:
     """Of each set: accuracies, milliseconds, and how many features were chosen where these are not those wanted."""
     parts = []
-    for name, ways in grouped(values).items():
-        n_splits = len(next(iter(next(iter(ways.values())).values()))["accuracy"])
-        parts.append(_table(f"{name}, {n_splits} splits: {measure}", ways, _accuracy))
+    for name, found in there(values).items():
+        ways = found["ways"]
+        parts.append(_table(f"{name}, {found['splits']} splits: {measure}", ways, _accuracy))
         parts.append(_table("milliseconds: the choice (with the search); the SVM", ways, _milliseconds))
         parts.append(_table("features, where they are searched for", dict(_searched(ways)), _features))
-    return "\n\n".join(parts) + _reasons(values)
+    return "\n\n".join(parts) + "\n" + left_out(values)
 
 
-def _reasons(values: dict[str, Any]) -> str:
-    """Why sets were left out, once for each."""
-    once = {named(name)[0]: found for name, found in values.items()}
-    return left_out(once)
-
-
-def _table(title: str, ways: dict[str, dict[float, Cell]], text: Callable[[Cell], str]) -> str:
-    shares = sorted({share for cells in ways.values() for share in cells})
+def _table(title: str, ways: Cells, text: Callable[[Cell], str]) -> str:
+    shares = list(next(iter(ways.values()))) if ways else []
     rows = [[_with_splits(way, ways), *(text(cells[share]) for share in shares)] for way, cells in ways.items()]
-    return markdown([title, *(f"{100 * share:g} %" for share in shares)], rows)
+    return markdown([title, *(f"{100 * float(share):g} %" for share in shares)], rows)
 
 
-def _with_splits(way: str, ways: dict[str, dict[float, Cell]]) -> str:
+def _with_splits(way: str, ways: Cells) -> str:
     """The name of a way, and of how many splits it is where others have more."""
-    numbers = {name: len(next(iter(cells.values()))["n"]) for name, cells in ways.items()}
+    numbers = {name: len(next(iter(cells.values()))["accuracy"]) for name, cells in ways.items()}
     return way if numbers[way] == max(numbers.values()) else f"{way} ({numbers[way]} splits)"
 
 
 def _accuracy(cell: Cell) -> str:
-    return f"{cell['accuracy'].mean():.3f} ± {cell['accuracy'].std():.3f}"
+    return f"{np.mean(cell['accuracy']):.3f} ± {np.std(cell['accuracy']):.3f}"
 
 
 def _milliseconds(cell: Cell) -> str:
-    seconds, search, training = (1e3 * np.median(cell[key]) for key in ("seconds", "search", "training"))
+    seconds, search, training = (1e3 * cell[key] for key in ("seconds", "search", "training"))
     return f"{seconds:,.3g}" + (f" ({search:,.3g})" if search > seconds else "") + f"; {training:,.3g}"
 
 
 def _features(cell: Cell) -> str:
-    return f"{cell['n'].mean():,.0f}"
+    return f"{cell['n']:,.0f}"
 
 
-def _searched(ways: dict[str, dict[float, Cell]]) -> Iterator[tuple[str, dict[float, Cell]]]:
+def _searched(ways: Cells) -> Iterator[tuple[str, dict[str, Cell]]]:
     """Ways that do not always choose as many as others do."""
     first = next(iter(ways.values()))
     for way, cells in ways.items():
-        if any(set(cells[share]["n"]) != set(first[share]["n"]) for share in cells):
+        if any(cells[share]["n"] != first[share]["n"] for share in cells):
             yield way, cells
 
 
 def picture(values: dict[str, Any], measure: str) -> Any:
     """A row for each set: accuracy and seconds of the choice, against the share of the features."""
-    found = grouped(values)
-    figure, axes = panels(len(found) or 1, 2, width=4, height=2.7)
-    for (left, right), (name, ways) in zip(axes, found.items(), strict=False):
-        for way, look in styles(ways).items():
-            shares = sorted(ways[way])
-            percent = [100 * share for share in shares]
-            left.plot(percent, [ways[way][share]["accuracy"].mean() for share in shares], **look)
-            right.plot(percent, [np.median(ways[way][share]["seconds"]) for share in shares], **look)
+    sets = there(values)
+    figure, axes = panels(len(sets) or 1, 2, width=4, height=2.7)
+    for (left, right), (name, found) in zip(axes, sets.items(), strict=False):
+        for way, look in styles(found["ways"]).items():
+            cells = found["ways"][way]
+            percent = [100 * float(share) for share in cells]
+            left.plot(percent, [np.mean(cell["accuracy"]) for cell in cells.values()], **look)
+            right.plot(percent, [cell["seconds"] for cell in cells.values()], **look)
         for one in (left, right):
             one.set(title=name, xscale="log", xlabel="features, %")
             one.set_xticks(percent, [f"{share:g}" for share in percent])
             one.minorticks_off()
         left.set_ylabel(measure)
         right.set(ylabel="seconds of the choice", yscale="log")
-    legend(figure, axes[0, 0])
+    legend(figure, max((left for left, _ in axes), key=lambda one: len(one.lines)))
     return figure
