@@ -66,7 +66,11 @@ def test_figures_of_errors_agree_with_each_other(settings):
 
 
 def test_orders_hold_each_feature_once_and_help_early(settings):
-    orders = err_reordered.run(settings)["orders"]
+    found = err_reordered.run(settings)
+    orders, searches = found["orders"], found["searches"]
+    for k, error in searches["forward selection"].items():
+        assert error == pytest.approx(orders["forward selection"]["predicted"][int(k)])
+        assert searches["floating"][k] <= error * (1 + 1e-9)
     for found in orders.values():
         assert sorted(found["order"]) == list(range(N))
         assert found["predicted"][-1] == pytest.approx(orders["as they stand"]["predicted"][-1])
