@@ -77,14 +77,31 @@ def tables(values: dict[str, Any]) -> str:
 
 
 def one_table(name: str, ways: dict[str, dict[float, dict[str, Any]]]) -> str:
-    head = [name, *(f"{second}, {100 * share:g} %" for second in SECOND for share in SHARES)]
-    rows = []
-    for way, found in ways.items():
-        cells = [shown(found[share], second) for second in SECOND for share in SHARES if share in found]
-        rows.append([way, *cells])
-    seconds = [[way, *(took(found[share]) for share in SHARES if share in found)] for way, found in ways.items()]
-    times = markdown(["seconds of the choice (with the search)", *(f"{100 * share:g} %" for share in SHARES)], seconds)
-    return f"{markdown(head, rows)}\n\n{times}"
+    accuracies = [
+        [way, *(shown(one, second) for second in SECOND for one in in_order(found))] for way, found in ways.items()
+    ]
+    seconds = [[way, *map(took, in_order(found))] for way, found in ways.items()]
+    percent = [f"{100 * share:g} %" for share in SHARES]
+    first = markdown([name, *(f"{second}, {share}" for second in SECOND for share in percent)], accuracies)
+    return f"{first}\n\n{markdown(['seconds of the choice (of the search)', *percent], seconds)}"
+
+
+def at_one_share(values: dict[str, Any], share: float) -> str:
+    """All sets and kinds, a line each: accuracy with naive Bayes in stage two, and seconds of the choice."""
+    found = {name: {way: cells[share] for way, cells in ways.items()} for name, ways in grouped(values).items()}
+    first = [[name, *(shown(one, SECOND[0]) for one in ways.values())] for name, ways in found.items()]
+    second = [[name, *(f"{np.median(one['seconds']):.2g}" for one in ways.values())] for name, ways in found.items()]
+    head = next(iter(found.values()))
+    percent = f"{100 * share:g} %"
+    accuracies, seconds = (
+        markdown([f"accuracy, {percent}", *head], first),
+        markdown([f"seconds, {percent}", *head], second),
+    )
+    return f"{accuracies}\n\n{seconds}"
+
+
+def in_order(found: dict[float, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [found[share] for share in sorted(found)]
 
 
 def shown(found: dict[str, Any], second: str) -> str:

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 # Of Okabe and Ito: told apart by the color-blind. Dashes and marks tell them apart in print.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#888888")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+COLORS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"),
+    *("#56B4E9", "#000000", "#888888", "#882255", "#A6761D"),
+)
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)), (0, (2, 1)), (0, (9, 1)))
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "h")
 
 LOOK = {
     "font.size": 9,

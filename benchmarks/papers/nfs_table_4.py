@@ -1,11 +1,14 @@
 """The nine words that tell reviews best, with their weights: NFS Table 4.
 
 Counts of the 25,000 training reviews of IMDB, k = 9, the smoothing by ten-fold cross-validation. Weights are those of
-the words for "positive". The accuracy is that of the model on the 25,000 test reviews; the paper prints 70.2 %.
+the words for "positive"; accuracies are those on the 25,000 test reviews. The paper does not say so, but its words are
+those that its algorithm finds when English stop words are left out; so there are rows with and without these, and of
+the paper's algorithm (bisection) and ours. Gains are in nats above the likelihood of no words.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,38 +33,49 @@ PRINTED = {
     "awful": -2.23,
 }
 PRINTED_ACCURACY = 0.702
+STOP_WORDS = {"all words": None, "without stop words": "english"}
 
 
-def run(settings: Settings) -> dict[str, Any]:
+def one(settings: Settings, name: str) -> dict[str, Any]:
     found = texts(settings.data, "imdb")
-    vectorizer = TextVectorizer().fit(found.texts[found.train])
+    vectorizer = TextVectorizer(stop_words=STOP_WORDS[name]).fit(found.texts[found.train])
     X, X_test = (vectorizer.transform(found.texts[rows]) for rows in (found.train, ~found.train))
     y, y_test = found.y[found.train], found.y[~found.train]
     alpha = cross_validated(X, y, settings.seed)
-    model = SparseMultinomialNB(k=K, alpha=alpha).fit(X, y)
-    chosen = model.get_support(indices=True)
-    weights = np.ravel(model.coef_.toarray())[chosen]
-    words = vectorizer.get_feature_names_out()[chosen].tolist()
-    return {
-        "m": X.shape[1],
-        "alpha": alpha,
-        "weights": dict(zip(words, weights.tolist(), strict=True)),
-        "accuracy": model.score(X_test, y_test),
-        "gap": model.dual_gap_,
-        "certified": model.certified_,
-    }
+    words = vectorizer.get_feature_names_out()
+    out: dict[str, Any] = {"m": X.shape[1], "alpha": alpha}
+    without_words = of_no_words(X, alpha)
+    for way, solver in (("ours", "cuts"), ("bisection", "bisection")):
+        model = SparseMultinomialNB(k=K, alpha=alpha, solver=solver).fit(X, y)
+        chosen = model.get_support(indices=True)
+        weights = np.ravel(model.coef_.toarray())[chosen]
+        out[way] = {
+            "weights": dict(zip(words[chosen].tolist(), weights.tolist(), strict=True)),
+            "accuracy": model.score(X_test, y_test),
+            "gain": model.objective_ - without_words,
+            "gap": model.dual_gap_,
+        }
+    return out
+
+
+def of_no_words(X: Any, alpha: float) -> float:
+    """Log likelihood where nothing tells the classes apart."""
+    together = np.asarray(X.sum(axis=0)).ravel() + 2 * alpha
+    return float(together @ np.log(together / together.sum()))
+
+
+def run(settings: Settings) -> dict[str, Any]:
+    return settings.each(STOP_WORDS, partial(one, settings))
 
 
 def table(values: dict[str, Any]) -> str:
-    ours = values["weights"]
-    words = sorted(ours.keys() | PRINTED.keys(), key=lambda word: -ours.get(word, PRINTED.get(word, 0)))
-
-    def cells(weights: dict[str, float]) -> list[str]:
-        return [f"{weights[word]:.2f}" if word in weights else "" for word in words]
-
-    rows = [
-        ["printed", *cells(PRINTED), f"{PRINTED_ACCURACY:.3f}"],
-        ["ours", *cells(ours), f"{values['accuracy']:.3f}"],
-    ]
-    proved = "proved to be the best nine" if values["certified"] else f"at most {values['gap']:.3g} nats from the best"
-    return f"{markdown(['', *words, 'accuracy'], rows)}\n\nalpha = {values['alpha']:g}; {proved}"
+    ways = {f"{way}, {name}": found[way] for name, found in values.items() for way in ("bisection", "ours")}
+    printed = {"printed": {"weights": PRINTED, "accuracy": PRINTED_ACCURACY}}
+    of = {word: weight for way in (printed | ways).values() for word, weight in way["weights"].items()}
+    words = sorted(of, key=lambda word: -of[word])
+    rows = []
+    for way, found in (printed | ways).items():
+        weights = [f"{found['weights'][word]:.2f}" if word in found["weights"] else "" for word in words]
+        gain, gap = (f"{found[key]:.1f}" if key in found else "" for key in ("gain", "gap"))
+        rows.append([way, *weights, f"{found['accuracy']:.3f}", gain, gap])
+    return markdown(["", *words, "accuracy", "gain", "at most less than the best"], rows)

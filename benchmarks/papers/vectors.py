@@ -42,7 +42,7 @@ class Vectors:
 @lru_cache(maxsize=1)
 def vectors(data: Path, name: str, kind: str, capped: bool, most_rows: int | None, seed: int) -> Vectors:
     found = texts(data, SETS[name])
-    rows = some(len(found), most_rows, seed)
+    rows = some_of_both(found.train, most_rows, seed)
     limit = MOST if capped and kind != "counts" else None
     vectorizer = TextVectorizer(max_features=limit, **KINDS[kind])
     X = vectorizer.fit_transform(found.texts[rows])
@@ -54,6 +54,12 @@ def some(n: int, most: int | None, seed: int) -> np.ndarray:
     if most is None or most >= n:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
+
+
+def some_of_both(train: np.ndarray, most: int | None, seed: int) -> np.ndarray:
+    """Row numbers of at most so many texts that train, and of half as many that judge."""
+    parts = [(np.flatnonzero(train), most), (np.flatnonzero(~train), most and most // 2)]
+    return np.concatenate([rows[some(len(rows), limit, seed)] for rows, limit in parts])
 
 
 def of(settings: Settings, name: str, kind: str, capped: bool, most_rows: int | None = None) -> Vectors:

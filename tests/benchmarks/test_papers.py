@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,10 @@ import pytest
 from benchmarks.papers import __main__ as command
 from benchmarks.papers import experiment, figures
 from benchmarks.papers.experiment import Missing, Settings, experiments, left_out, there
+from benchmarks.papers.page import filled
+
+ROOT = Path(__file__).parents[2]
+PAGE, RESULTS = ROOT / "docs" / "papers.md", ROOT / "benchmarks" / "results" / "papers"
 
 
 def square(settings: Settings) -> dict[str, Any]:
@@ -78,6 +83,26 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(toy, tmp_path):
     assert command.main(["--results", str(tmp_path)]) == 0
     assert asked == ["2", "3", "3"]
     assert json.loads((tmp_path / "toy.json").read_text())["values"] == {"2": {"square": 4}, "3": {"square": 9}}
+
+
+def test_a_page_is_filled_from_results(toy, tmp_path):
+    command.main(["--results", str(tmp_path)])
+    page = tmp_path / "page.md"
+    page.write_text("Before\n<!-- toy -->\nold\n<!-- end of toy -->\nafter\n<!-- other -->\n<!-- end of other -->\n")
+    for _ in range(2):  # the second time changes nothing
+        command.main(["--page", str(page), "--results", str(tmp_path)])
+        text = page.read_text()
+        assert "`python -m benchmarks.papers toy`\n\n| 2 | 4.0 |" in text and "old" not in text
+        assert "![Squares](figures/toy.svg)" in text and text.startswith("Before") and "after\n<!-- other -->" in text
+    assert (tmp_path / "figures" / "toy.svg").exists()
+
+
+def test_the_page_about_the_papers_says_what_results_say():
+    text = PAGE.read_text()
+    assert all(f"<!-- {name} -->" in text and (RESULTS / f"{name}.json").exists() for name in experiments())
+    assert filled(text, experiments(), RESULTS) == text
+    for name, module in experiments().items():
+        assert not hasattr(module, "draw") or (PAGE.parent / "figures" / f"{name}.svg").exists()
 
 
 def test_unknown_names_are_refused(toy, capsys):
