@@ -14,6 +14,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from benchmarks.papers import sc_figure_1, sc_figure_2
+from benchmarks.papers.choosers import warm_up
 from benchmarks.papers.experiment import Settings, there
 from benchmarks.papers.figures import panels, styles
 from benchmarks.papers.tables import markdown
@@ -53,6 +54,7 @@ def of_genes(settings: Settings) -> dict[str, Any]:
 
 def timed(ways: dict[str, Way], forms: dict[str, Any], y: np.ndarray, shares: Sequence[float]) -> dict[str, Any]:
     """Seconds of each choice, and of all fits of its search, by way and share."""
+    warm_up()
     found = {}
     for name, way in ways.items():
         X = forms[way.form]
@@ -85,12 +87,12 @@ def _cell(cell: dict[str, float]) -> str:
 
 
 def draw(values: dict[str, Any]) -> Any:
-    figure, (row,) = panels(1, 2, width=4, height=2.8)
+    figure, (row,) = panels(1, 2, width=4, height=3.4)
     for axes, found in zip(row, there(values).values(), strict=True):
         for way, look in styles(found["ways"]).items():
             cells = found["ways"][way]
             axes.plot([100 * float(share) for share in cells], [cells[share]["seconds"] for share in cells], **look)
         title = f"{found['n']:,} x {found['m']:,}"
         axes.set(title=title, xscale="log", yscale="log", xlabel="features, %", ylabel="seconds of the choice")
-        axes.legend(fontsize="x-small")
+        axes.legend(loc="upper left", bbox_to_anchor=(-0.1, -0.22), ncols=2)
     return figure
