@@ -87,12 +87,12 @@ def _cell(cell: dict[str, float]) -> str:
 
 
 def draw(values: dict[str, Any]) -> Any:
-    figure, (row,) = panels(1, 2, width=4, height=3.4)
+    figure, (row,) = panels(1, 2, width=4.4, height=3.4)
     for axes, found in zip(row, there(values).values(), strict=True):
         for way, look in styles(found["ways"]).items():
             cells = found["ways"][way]
             axes.plot([100 * float(share) for share in cells], [cells[share]["seconds"] for share in cells], **look)
         title = f"{found['n']:,} x {found['m']:,}"
         axes.set(title=title, xscale="log", yscale="log", xlabel="features, %", ylabel="seconds of the choice")
-        axes.legend(loc="upper left", bbox_to_anchor=(-0.1, -0.22), ncols=2)
+        axes.legend(loc="upper left", bbox_to_anchor=(-0.15, -0.22), ncols=2, fontsize="small")
     return figure
