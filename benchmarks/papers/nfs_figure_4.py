@@ -81,9 +81,16 @@ def table(values: dict[str, Any]) -> str:
     return markdown(head, rows)
 
 
+def thinned(found: dict[str, Any], every: int = 50) -> dict[str, Any]:
+    """All small k, and of the others as many as a picture can show."""
+    shown = [i for i, k in enumerate(found["k"]) if k <= every or k % every == 0]
+    return {key: [column[i] for i in shown] for key, column in found.items()}
+
+
 def draw(values: dict[str, Any]) -> Any:
     figure, axes = panels(2, 2, height=2.4)
-    for (above, below), (m, found) in zip(axes, values.items(), strict=True):
+    for (above, below), (m, all_k) in zip(axes, values.items(), strict=True):
+        found = thinned(all_k)
         looks = styles(("bound", "four fewer", "paper's point", "ours"))
         for way, look in looks.items():
             smooth = {**look, "marker": ""}
