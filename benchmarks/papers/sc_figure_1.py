@@ -137,5 +137,9 @@ def table(values: dict[str, Any]) -> str:
     return two_stages.tables(values, "accuracy")
 
 
+def summary(values: dict[str, Any]) -> str:
+    return two_stages.short_tables(values, "accuracy")
+
+
 def draw(values: dict[str, Any]) -> Any:
     return two_stages.picture(values, "accuracy")

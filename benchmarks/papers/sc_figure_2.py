@@ -115,5 +115,9 @@ def table(values: dict[str, Any]) -> str:
     return two_stages.tables(values, "balanced accuracy")
 
 
+def summary(values: dict[str, Any]) -> str:
+    return two_stages.short_tables(values, "balanced accuracy")
+
+
 def draw(values: dict[str, Any]) -> Any:
     return two_stages.picture(values, "balanced accuracy")

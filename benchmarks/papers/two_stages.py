@@ -27,6 +27,7 @@ from nfs_dask.methods.number_of_features import number_to_keep
 ALPHA = 1.0  # smoothing of what smooths
 STEP = 0.3  # share of the features that recursive elimination drops at once
 SPLIT = ", split "  # between the parts of a name
+ALONE = " alone"  # ends the name of a way that classifies by itself
 
 Choices = Callable[[Any, np.ndarray, Sequence[int]], list[Choice]]  # for each of several k, of rows and labels
 
@@ -93,7 +94,7 @@ class Experiment:
             found[name] = {str(share): self._judge(rows, one) for share, one in zip(shares, choices, strict=True)}
             if way.alone is not None:
                 alone = [self._alone(way.alone(k), X, rows) for k in ks]
-                found[f"{name} alone"] = dict(zip(map(str, shares), alone, strict=True))
+                found[f"{name}{ALONE}"] = dict(zip(map(str, shares), alone, strict=True))
         return found
 
     def _alone(self, model: Any, X: Any, rows: Split) -> dict[str, float]:
@@ -168,11 +169,24 @@ def tables(values: dict[str, Any], measure: str) -> str:
     """Of each set: accuracies, milliseconds, and how many features were chosen where these are not those wanted."""
     parts = []
     for name, found in there(values).items():
-        ways = found["ways"]
-        parts.append(_table(f"{name}, {found['splits']} splits: {measure}", ways, _accuracy))
-        parts.append(_table("milliseconds: the choice (with the search); the SVM", ways, _milliseconds))
-        parts.append(_table("features, where they are searched for", dict(_searched(ways)), _features))
+        parts += _two_tables(name, found, measure)
+        parts.append(_table("features, where they are searched for", dict(_searched(found["ways"])), _features))
     return "\n\n".join(parts) + "\n" + left_out(values)
+
+
+def short_tables(values: dict[str, Any], measure: str) -> str:
+    """Of each set: accuracies and milliseconds."""
+    parts = [one for name, found in there(values).items() for one in _two_tables(name, found, measure)]
+    return "\n\n".join(parts) + "\n" + left_out(values)
+
+
+def _two_tables(name: str, found: dict[str, Any], measure: str) -> list[str]:
+    ways = found["ways"]
+    choosers = {way: cells for way, cells in ways.items() if not way.endswith(ALONE)}
+    return [
+        _table(f"{name}, {found['splits']} splits: {measure}", ways, _accuracy),
+        _table(f"{name}, milliseconds: the choice (with the search); the SVM", choosers, _milliseconds),
+    ]
 
 
 def _table(title: str, ways: Cells, text: Callable[[Cell], str]) -> str:
