@@ -73,7 +73,7 @@ class WordTally:
     def count(self, slices: Slices) -> None:
         """Add some words to the last row, and to rows after it."""
         n_words, n_tokens, n_rows, _ = self._state.tolist()
-        check_numbers(n_words, n_tokens, slices.n)
+        check_numbers(n_words, MOST_WORDS * n_tokens, MOST_WORDS * slices.n)
         self._table.reserve(n_words, slices.n, slices.nbytes)
         self._indptr = grown(self._indptr, n_rows + slices.n + 1)
         self._ids = grown(self._ids, n_tokens + slices.n)

@@ -22,16 +22,20 @@ class Ladders:
     @classmethod
     def of(cls, edges: Array) -> Ladders:
         """Of edges (C + 1, B, U) that ascend along B and may repeat: those of each class, and last the pooled ones."""
-        own = edges[:-1].transpose(0, 2, 1)
-        every = np.concatenate((own, np.broadcast_to(edges[-1].T, own.shape)), axis=2)
-        order = np.argsort(every, axis=2, kind="stable")
-        ordered = np.take_along_axis(every, order, axis=2)
-        is_new = np.ones(ordered.shape, bool)
-        is_new[:, :, 1:] = ordered[:, :, 1:] != ordered[:, :, :-1]
-        numbers = np.cumsum(is_new, axis=2) - 1
-        shape = (*own.shape[:2], every.shape[2] + 1)
-        steps = np.full(shape, np.inf)
-        np.put_along_axis(steps, numbers, ordered, axis=2)
-        places = np.full(shape, every.shape[2])
-        np.put_along_axis(places, order, numbers, axis=2)
-        return cls(steps, places[:, :, own.shape[2] :])
+        every = [_steps(own.T, edges[-1].T) for own in edges[:-1]]
+        return cls(np.stack([steps for steps, _ in every]), np.stack([pooled for _, pooled in every]))
+
+
+def _steps(own: Array, pooled: Array) -> tuple[Array, Array]:
+    """Steps (U, E + 1) of two kinds of edges (U, B), and which ones the second kind are (U, B + 1)."""
+    every = np.concatenate((own, pooled), axis=1)
+    order = np.argsort(every, axis=1, kind="stable")
+    ordered = np.take_along_axis(every, order, axis=1)
+    is_new = np.ones(ordered.shape, bool)
+    is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    numbers = np.cumsum(is_new, axis=1) - 1
+    steps = np.full((len(every), every.shape[1] + 1), np.inf)
+    np.put_along_axis(steps, numbers, ordered, axis=1)
+    places = np.full(steps.shape, every.shape[1])
+    np.put_along_axis(places, order, numbers, axis=1)
+    return steps, places[:, own.shape[1] :]

@@ -70,7 +70,9 @@ class ClassCells(Statistic):
     def _steps(self) -> Array:
         """The steps (C, columns, 2B + AHEAD) of each ladder, infinities behind the last."""
         steps = Ladders.of(self.edges).steps
-        return np.concatenate((steps, np.full((*steps.shape[:2], AHEAD - 1), np.inf)), axis=2)
+        padded = np.full((*steps.shape[:2], steps.shape[2] + AHEAD - 1), np.inf)
+        padded[:, :, : steps.shape[2]] = steps
+        return padded
 
     @cached_property
     def _hull(self) -> Array:
@@ -129,12 +131,15 @@ class ClassCells(Statistic):
         return (3 if weighted else 1) * int(np.prod(self._shape[:-1])) * n_features * 8
 
     def working_nbytes(self, n_features: int) -> int:
-        """Ladders, where a search in them begins, and lists of values."""
-        ladder = 8 * (2 * self.edges.shape[1] + AHEAD) + 2 * STRETCHES + 12 + 8 * 2
-        return int(self.n_classes * n_features * ladder + LISTS_NBYTES)
+        """Ladders with the pooled edges in them, what it takes to make one, tables, and lists of values."""
+        n_edges = self.edges.shape[1]
+        ladder = 8 * (3 * n_edges + AHEAD + 1) + 2 * STRETCHES + 12 + 16
+        making = 8 * 10 * n_edges
+        return int(n_features * (self.n_classes * ladder + making) + LISTS_NBYTES)
 
     def describe(self) -> dict[str, Any]:
-        return {"statistic": self.name, "n_classes": self.n_classes, "edges": digest(self.edges)}
+        cells = "of ladders"  # those of states that were kept before are others
+        return {"statistic": self.name, "n_classes": self.n_classes, "cells": cells, "edges": digest(self.edges)}
 
 
 def digest(array: Array) -> str:
