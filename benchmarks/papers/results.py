@@ -6,12 +6,14 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+_NUMBERS = re.compile(r"\[[-+.,\s\d\w]*\]")  # a list of them, which takes one line
 LIBRARIES = ("nfs-dask", "numpy", "scipy", "scikit-learn", "numba", "dask", "matplotlib")
 
 
@@ -30,7 +32,8 @@ def write(file: Path, value: Any) -> None:
     """All or nothing, so that an interrupted run leaves no half of a file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_suffix(".part")
-    beside.write_text(json.dumps(plain(value), indent=1, allow_nan=False) + "\n")
+    text = json.dumps(plain(value), indent=1, allow_nan=False)
+    beside.write_text(_NUMBERS.sub(lambda found: " ".join(found[0].split()), text) + "\n")
     beside.replace(file)
 
 
