@@ -1,7 +1,7 @@
 """The four kinds of feature vectors of the papers about naive feature selection, and their text sets.
 
 Sizes that the papers print tell what they do not say: vocabularies are those of all texts, not of the training texts
-alone, and what they call bigrams are n-grams of one to three words or characters (see `nfs_table_2`).
+alone, and what they call bigrams are n-grams of one to three words or characters (see `nfs_tables_1_2`).
 """
 
 from __future__ import annotations
