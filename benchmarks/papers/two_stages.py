@@ -181,12 +181,14 @@ def short_tables(values: dict[str, Any], measure: str) -> str:
 
 
 def _two_tables(name: str, found: dict[str, Any], measure: str) -> list[str]:
-    ways = found["ways"]
-    choosers = {way: cells for way, cells in ways.items() if not way.endswith(ALONE)}
     return [
-        _table(f"{name}, {found['splits']} splits: {measure}", ways, _accuracy),
-        _table(f"{name}, milliseconds: the choice (with the search); the SVM", choosers, _milliseconds),
+        _table(f"{name}, {found['splits']} splits: {measure}", found["ways"], _accuracy),
+        _table(f"{name}, milliseconds: the choice (with the search); the SVM", _choosers(found), _milliseconds),
     ]
+
+
+def _choosers(found: dict[str, Any]) -> Cells:
+    return {way: cells for way, cells in found["ways"].items() if not way.endswith(ALONE)}
 
 
 def _table(title: str, ways: Cells, text: Callable[[Cell], str]) -> str:
@@ -227,7 +229,7 @@ def picture(values: dict[str, Any], measure: str) -> Any:
     sets = there(values)
     figure, axes = panels(len(sets) or 1, 2, width=4, height=2.7)
     for (left, right), (name, found) in zip(axes, sets.items(), strict=False):
-        for way, look in styles(found["ways"]).items():
+        for way, look in styles(_choosers(found)).items():
             cells = found["ways"][way]
             percent = [100 * float(share) for share in cells]
             left.plot(percent, [np.mean(cell["accuracy"]) for cell in cells.values()], **look)
