@@ -1,10 +1,10 @@
 """Run times of the choice at large scale: NFS Table 3, NFS20 Table 3.
 
-Seconds to choose from the rows in memory, all terms, averages over the shares of Figure 2 left. For Twitter, which is
-not to be had, there are 100,000 real tweets, and a generated set of its size (1.6 million texts, 12.08 million
-features, 40.5 million entries) for the time alone, which lies in, or is written to, the folder that --generated names.
-Bisection is the paper's algorithm in numpy, on class totals that are counted already. Quick: 2,000 texts a set, and
-100,000 generated ones of 200,000 features.
+Seconds to choose from the rows in memory, all terms, averages over the shares of Figure 2 left, alpha = 1. For
+Twitter, which is not to be had, there are 100,000 real tweets, and a generated set of its size (1.6 million texts,
+12.08 million features, 40.5 million entries) for the time alone, which lies in, or is written to, the folder that
+--generated names. Bisection is the paper's algorithm in numpy, on class totals that are counted already. Quick: 2,000
+texts a set, and 100,000 generated ones of 200,000 features.
 """
 
 from __future__ import annotations
