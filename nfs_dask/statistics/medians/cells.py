@@ -151,7 +151,8 @@ def digest(array: Array) -> str:
 @numba.njit(nogil=True, inline="always")
 def _cell(steps: Any, x: Any) -> Any:
     """The cell of a value."""
-    first, n = np.int64(0), len(steps) - AHEAD
+    first: Any = np.int64(0)
+    n = len(steps) - AHEAD
     while n > NEAR:
         half = n >> 1
         first += half * np.int64(steps[first + half - 1] < x)
