@@ -25,7 +25,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
 import nfs_dask as nfs
-from nfs_dask.estimators.loading import make_estimator
+from nfs_dask.registry import METHODS
 
 ALPHAS = (0.1, 0.3, 1.0)
 PARAMETERS: dict[str, dict[str, Any]] = {"bernoulli": {"binarize": 0.0}, "mahalanobis": {"variance_floor": 1e-6}}
@@ -65,7 +65,8 @@ def compare(method: str, X: Any, y: np.ndarray, ks: list[int], folds: Stratified
     nfs.cross_validate(X[::50], y[::50], ks=[5, 9], folds=2, **given)  # compiles
     table, took = timed(ours)
     grid: dict[str, Any] = {"k": ks} | ({"alpha": list(alphas)} if smooths else {})
-    search = GridSearchCV(make_estimator(method, **parameters), grid, cv=folds, refit=False, error_score="raise")
+    estimator = METHODS[method].estimator_class()(**METHODS[method].fixed, **parameters)
+    search = GridSearchCV(estimator, grid, cv=folds, refit=False, error_score="raise")
     found, refitted = timed(partial(search.fit, X, y))
     largest = 0.0
     for number, cell in enumerate(found.cv_results_["params"]):

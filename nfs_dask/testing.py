@@ -23,6 +23,7 @@ def check_statistic(statistic: Statistic, blocks: Sequence[Block], *, exact: boo
         _any_tree_gives_the_whole,
         _order_of_rows_is_nothing,
         _splitting_rows_is_nothing,
+        _settling_ends_nothing,
         _panels_side_by_side_are_the_whole,
     ):
         for state in law(statistic, blocks, rng):
@@ -37,6 +38,7 @@ def fold(statistic: Statistic, blocks: Sequence[Block]) -> State:
     state = statistic.zero()
     for block in blocks:
         statistic.update(state, block)
+    statistic.settle(state)
     return state
 
 
@@ -118,6 +120,14 @@ def _splitting_rows_is_nothing(statistic: Statistic, blocks: Sequence[Block], _:
     yield fold(
         statistic, [rows_of(b, np.arange(i, min(i + 3, b.n_rows))) for b in blocks for i in range(0, b.n_rows, 3)]
     )
+
+
+def _settling_ends_nothing(statistic: Statistic, blocks: Sequence[Block], _: Any) -> Iterator[State]:
+    state = statistic.zero()
+    for block in blocks:
+        statistic.update(state, block)
+        statistic.settle(state)
+    yield state
 
 
 def _panels_side_by_side_are_the_whole(statistic: Statistic, blocks: Sequence[Block], rng: Any) -> Iterator[State]:

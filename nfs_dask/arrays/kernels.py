@@ -1,69 +1,18 @@
 """Loops over CSR entries, compiled by numba, that run without the interpreter's lock.
 
-None of them is parallel: threads and processes come from Dask. Compiled code is cached on disk where a place is
-writable and kept in memory where none is, so a read-only root file system works.
+None of them is parallel: threads and processes come from Dask.
 """
 
 from __future__ import annotations
 
-import functools
-import logging
-import os
-import pickle
-import struct
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
-from numba.core import cgutils, event
+from numba.core import cgutils
 from numba.extending import intrinsic
 
-from nfs_dask.progress import PATIENCE, say
-
-logger = logging.getLogger("nfs_dask")
-
-# What reading a file of the cache may raise; numba's own errors, such as those of types, are none of these.
-_UNREADABLE = (
-    pickle.UnpicklingError,
-    struct.error,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    ImportError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-
-
-class _Compiling(event.Listener):
-    """Says once what takes so long where nothing is in the cache yet."""
-
-    def __init__(self) -> None:
-        self._started: list[float] = []  # of kernels that are being compiled, one for another
-        self._seconds = 0.0
-        self._said = False
-
-    def on_start(self, event: Any) -> None:
-        self._started.append(time.monotonic())
-        if self._seconds > PATIENCE and not self._said:
-            self._said = True
-            say("compiling for this machine, which takes a minute at most; what is compiled is kept for later runs")
-
-    def on_end(self, event: Any) -> None:
-        seconds = time.monotonic() - self._started.pop() if self._started else 0.0
-        if not self._started:
-            self._seconds += seconds
-
-
-event.register("numba:compile", _Compiling())
+from nfs_dask.arrays.compiling import kernel
 
 
 def _multiply_add(_typing: Any, _x: Any, _y: Any, _z: Any) -> Any:
@@ -89,47 +38,11 @@ def _count_trailing_zeros(_typing: Any, _x: Any) -> Any:
 trailing_zeros: Any = intrinsic(_count_trailing_zeros)
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function`` on first use for the types it meets; survive an unwritable or a damaged cache."""
-    try:
-        compiled = _compiled(function, cache=True)
-    except RuntimeError:  # numba: no locator available, that is, no writable place for a cache
-        compiled = _compiled(function)
-
-    @functools.wraps(function)
-    def call(*args: Any) -> Any:
-        nonlocal compiled
-        try:
-            return compiled(*args)
-        except _UNREADABLE as error:
-            # A kernel itself raises nothing: whatever comes out is numba failing to read or write its cache.
-            logger.warning("the cache of compiled code is unusable (%s); compiling in memory", error)
-            _clear_cache(compiled)
-            compiled = _compiled(function)
-            return compiled(*args)
-
-    return call
-
-
-def _compiled(function: Callable[..., Any], *, cache: bool = False) -> Any:
-    """By numba, without the wrapper for callers in C, of which there are none: it takes part of the time to compile."""
-    options: dict[str, Any] = {"nogil": True, "cache": cache, "no_cfunc_wrapper": True}
-    return numba.njit(**options)(function)
-
-
 def read_only(array: Any) -> Any:
     """A view that cannot be written, so that a kernel is compiled for one kind of the arrays that it only reads."""
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _clear_cache(compiled: Any) -> None:
-    """Delete the damaged cache files of one kernel, so that the next process starts clean."""
-    path = Path(compiled.stats.cache_path or os.devnull)
-    if path.is_dir():
-        for file in path.glob(f"*.{compiled.py_func.__name__}-*.nb[ic]"):
-            file.unlink(missing_ok=True)
 
 
 @kernel

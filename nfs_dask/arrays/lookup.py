@@ -8,7 +8,8 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, column_type
-from nfs_dask.arrays.kernels import kernel, read_only
+from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.kernels import read_only
 
 MANY = 1 << 15  # stretches; their starts still fit the cache of a core
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +21,7 @@ class Packed:
 
     narrow: Array
     shape: tuple[int, ...]
+    order: Literal["C", "F"]  # in which its numbers lie in memory
     places: Array
     beyond: Array
 
@@ -27,14 +29,15 @@ class Packed:
         """The array, in memory of its own."""
         flat = self.narrow.astype(np.int64)
         flat[self.places] = self.beyond
-        return flat.reshape(self.shape)
+        return flat.reshape(self.shape, order=self.order)
 
 
 def packed(array: Array) -> Array | Packed:
     """The array in fewer bytes; as it is where that saves nothing."""
-    if array.dtype != np.int64 or array.size < LEAST or not array.flags.c_contiguous:
+    flags = array.flags
+    if array.dtype != np.int64 or array.size < LEAST or not (flags.c_contiguous or flags.f_contiguous):
         return array
-    flat = array.reshape(-1)
+    flat = array.ravel(order="K")
     kind = _narrowest(flat)
     if kind is None:
         return array
@@ -45,7 +48,7 @@ def packed(array: Array) -> Array | Packed:
         narrow[first : first + AT_ONCE] = part
         places.append(np.flatnonzero(_beyond(part, kind)) + first)
     where = np.concatenate(places)
-    return Packed(narrow, array.shape, where, flat[where])
+    return Packed(narrow, array.shape, "C" if flags.c_contiguous else "F", where, flat[where])
 
 
 def unpacked(array: Array | Packed) -> Array:

@@ -53,7 +53,7 @@ def demo(
         raise click.UsageError("workers elsewhere do not reach a temporary folder; name one they do with --keep DIR")
     from nfs_dask.cli.corpus import GeneratedCorpus
     from nfs_dask.dataset import Dataset
-    from nfs_dask.estimators.multinomial import SparseMultinomialNB
+    from nfs_dask.estimators.multinomial import MultinomialClassifier
     from nfs_dask.ingestion.ingest import ingest
     from nfs_dask.prediction.evaluation import evaluate
 
@@ -66,7 +66,7 @@ def demo(
         clock = _Clock()
         dataset = ingest(corpus, f"{folder}/demo.zarr", overwrite=overwrite, engine=engine)
         clock.lap("write")
-        model = SparseMultinomialNB(words, engine=engine).fit(dataset)
+        model = MultinomialClassifier(words, engine=engine).fit(dataset)
         clock.lap("fit")
         verdict = evaluate(model.model_, Dataset(others), engine)
         clock.lap("evaluate")

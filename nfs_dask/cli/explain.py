@@ -109,9 +109,9 @@ def _check_usage(
 
 
 def _of_texts(place: str, texts: tuple[str, ...]) -> tuple[Any, Explanation]:
-    from nfs_dask.estimators.loading import load_model
+    from nfs_dask.estimators.loading import load_plain
 
-    estimator = load_model(place)
+    estimator = load_plain(place)
     text = estimator.model_.text
     if text is None:
         raise InputError(f"{place} was fitted to a matrix and reads no text; name rows of one with --file SOURCE")

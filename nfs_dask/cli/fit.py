@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 def fit(
     store: str,
     model: str,
-    estimator: SparseClassifier,
+    estimator: Any,
     label_column: str | None,
     where: dict[str, list[str]] | None,
     page: str | None,
@@ -121,7 +121,8 @@ def fit(
     with told_how_to_go_on(command), driving(folder, command):
         dataset = _opened(estimator, store, label_column, where, no_cache)
         with cluster.engine(dataset.source, folder) as engine:
-            estimator.set_params(engine=engine).fit(dataset)
+            estimator.engine = engine
+            estimator.fit(dataset)
             estimator.save(model)
             if page is not None:
                 _write_report(estimator, dataset, page, with_path=not no_cache)

@@ -350,14 +350,14 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def estimator_of(method: str, **parameters: Any) -> Any:
-    """An estimator of a method; options of other methods are wrong usage."""
+    """A plain estimator of a method; options of other methods are wrong usage."""
     made = METHODS[method]
     for option in options_of_all():
         if option.parameter in parameters and option.parameter not in made.parameters:
             raise click.UsageError(
                 f"{option.name} is for --method {takers(option.parameter)}; {method} has no such parameter"
             )
-    return made.estimator_class()(**made.fixed, **parameters)
+    return made.plain_class()(**made.fixed, **parameters)
 
 
 def _plain(value: Any) -> Any:

@@ -75,20 +75,20 @@ def report(
     check_output_file(place, overwrite)
     keeps("no report was written")
     from nfs_dask.cli.predict import engine_for, opened
-    from nfs_dask.estimators.loading import load_model
+    from nfs_dask.estimators.loading import load_plain
     from nfs_dask.prediction.evaluation import evaluate
     from nfs_dask.reports.make_report import check_ranks, report_of
 
     check_libraries()
     found: Evaluation | None = None
     if store is not None:
-        check_ranks(load_model(model))
+        check_ranks(load_plain(model))
     if sources:
         estimator, asked = opened(model, sources, columns, labels=True)
         with engine_for(asked, cluster) as engine:
             found = evaluate(estimator.model_, asked, engine, documents)
     else:
-        estimator = load_model(model)
+        estimator = load_plain(model)
     path, table = _path(estimator, store, columns.label_column, folds, cluster)
     made = report_of(estimator, found, path, table, title)
     with output_file(place) as file:

@@ -47,10 +47,10 @@ def sql(
     nfs-dask sql spam.model --texts mail --text-column body --document-column id | duckdb mail.duckdb
     nfs-dask sql spam.model --dialect postgres --table words | psql
     """
-    from nfs_dask.estimators.loading import load_model
+    from nfs_dask.estimators.loading import load_plain
 
     columns = {"document": document_column, "term": term_column, "n": count_column, "text": text_column}
-    said = load_model(model).to_sql(dialect, table, texts=texts, **columns)
+    said = load_plain(model).to_sql(dialect, table, texts=texts, **columns)
     values = {"dialect": dialect, "sql": said}
     # A terminal would obey what names of features may hold; files and pipes get the statement as it is
     answer(values, lambda console: click.echo((printable(said) if console.is_terminal else said) + ";"))

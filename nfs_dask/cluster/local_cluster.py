@@ -9,10 +9,15 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
+from nfs_dask.cluster.worker_settings import PROFILES
 from nfs_dask.errors import ClusterError, PlanError
 from nfs_dask.units import MiB, format_bytes
 
 LEAST_WORKER = 256 * MiB  # Dask ends and restarts a smaller one before it has loaded what it needs
+SETTINGS: dict[str, Any] = {
+    "distributed.scheduler.contact-address": None,  # workers would join that one
+    PROFILES: False,  # nobody looks at them, and they grow for a quarter of an hour
+}
 
 
 @contextmanager
@@ -49,7 +54,7 @@ def _cluster(workers: int | None, threads: int | None, memory_limit: int | None,
     from nfs_dask.cluster.loopback_worker import LoopbackWorker
 
     try:
-        with dask.config.set({"distributed.scheduler.contact-address": None}):  # workers would join that one
+        with dask.config.set(SETTINGS):
             return distributed.LocalCluster(
                 n_workers=(workers or max(1, CPU_COUNT // (threads or 1))) if processes else 1,
                 threads_per_worker=threads or (1 if processes else CPU_COUNT),

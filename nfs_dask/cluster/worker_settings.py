@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from nfs_dask.units import format_bytes
 
 TRIM = "MALLOC_TRIM_THRESHOLD_"
+PROFILES = "distributed.worker.profile.enabled"
 LINEAR_ALGEBRA = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -27,10 +28,12 @@ class ProcessSettings:
     compiles_for: str  # the processor, and which of its features, that numba compiles for
     trims: bool  # whether free memory is given back at once
     bounded_algebra: bool  # whether somebody said how many threads linear algebra takes
+    profiles: bool  # whether Dask keeps where each second of its tasks went
 
 
 def settings_of_process() -> ProcessSettings:
     """Those of the process that calls it."""
+    import dask
     from dask.system import CPU_COUNT
     from distributed.system import MEMORY_LIMIT
     from numba.core.registry import cpu_target
@@ -45,6 +48,7 @@ def settings_of_process() -> ProcessSettings:
         compiles_for=f"{processor}, features {digest}" if features else processor,
         trims=TRIM in os.environ or sys.platform != "linux",
         bounded_algebra=any(name in os.environ for name in LINEAR_ALGEBRA),
+        profiles=bool(dask.config.get(PROFILES, default=True)),
     )
 
 
@@ -74,6 +78,12 @@ def _missing(workers: Mapping[str, ProcessSettings]) -> list[str]:
         notes.append(
             f"on {_some(keeping)} memory that is free is kept, and counts against the limit; set {TRIM}=65536 before "
             "they start, as Dask's nannies do"
+        )
+    if profiling := [name for name, one in workers.items() if one.profiles]:
+        notes.append(
+            f"{_some(profiling)} keep profiles of their tasks, which grow to some 80 MiB in a quarter of an hour and "
+            f"count against the limit; set {PROFILES} to False before they start, or "
+            "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False"
         )
     if unbounded := [name for name, one in workers.items() if not one.bounded_algebra and one.cores > 1]:
         notes.append(

@@ -14,7 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 
 LF, CR, QUOTE, BACKSLASH = 10, 13, ord('"'), ord("\\")
 COMMA, COLON, BRACE, BRACKET = ord(","), ord(":"), ord("{"), ord("[")

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.documents.decoding import BOM
 from nfs_dask.documents.document_source import BATCH_NBYTES
 from nfs_dask.files.data_files import open_binary

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel, read_only
+from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.kernels import read_only
 from nfs_dask.text.strings import Strings
 
 

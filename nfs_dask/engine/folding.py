@@ -75,6 +75,7 @@ def fold_blocks(statistic: Statistic, blocks: Iterable[Block], into: Fold, trust
         ready, mended = prepare(block, statistic, trusted)
         statistic.update(into.state, ready)
         into.mended += mended
+        del block, ready  # so that the next one may take their memory
     return into
 
 
@@ -91,4 +92,5 @@ def fold_in_place(statistic: Statistic, source: Source) -> Reduction:
     fold = Fold(statistic.zero(), Coverage.of(0, source.n_blocks))
     trusted = source.trusted_for(statistic.accepts)
     fold_blocks(statistic, source.blocks(0, source.n_blocks), fold, trusted).check(source.n_blocks)
+    statistic.settle(fold.state)
     return Reduction(MemoryPanels(fold.state, source.n_features), None, time.perf_counter() - started)

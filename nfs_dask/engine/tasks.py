@@ -69,6 +69,7 @@ def _blocks(job: Job, start: int, stop: int, shipped: Block | None) -> Iterable[
     for block in blocks:
         count(blocks=1, rows=block.n_rows, entries=block.nnz, read_bytes=block.nbytes)
         yield block
+        del block  # so that the next one may take its memory
 
 
 def fold_run(job: Job, run: int, tick: Tick, shipped: Block | None = None) -> Fold:
@@ -90,6 +91,7 @@ def fold_run(job: Job, run: int, tick: Tick, shipped: Block | None = None) -> Fo
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
             _save(job, run, fold)
             saved = time.monotonic()
+    job.statistic.settle(fold.state)
     _save(job, run, fold)
     return fold
 

@@ -25,7 +25,7 @@ from nfs_dask.statistics.counts import ClassCounts, documents
 from nfs_dask.statistics.panels import Panels
 
 
-class SparseBernoulliNB(RankedNaiveBayes):
+class BernoulliClassifier(RankedNaiveBayes):
     """Bernoulli naive Bayes over the k features that make the data most likely. The choice is exactly optimal.
 
     maximise sum_c log P(documents of c | theta_c), where theta_c[i] differs between classes for at most k features i.

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
@@ -16,6 +15,7 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.reduction import Reduction
 from nfs_dask.errors import InputError
+from nfs_dask.estimators.available import available_if
 from nfs_dask.estimators.classifier import (
     provenance,
     provenance_of,
@@ -67,27 +67,27 @@ from nfs_dask.statistics.panels import MemoryPanels, Panels
 from nfs_dask.statistics.statistic import State, Statistic
 
 
-def _of_sums(estimator: SparseCentroid) -> bool:
+def _of_sums(estimator: CentersClassifier) -> bool:
     """Whether centers come from sums, which documents can be added to."""
     return bool(estimator.metric != "manhattan")
 
 
-def _of_moments(estimator: SparseCentroid) -> bool:
+def _of_moments(estimator: CentersClassifier) -> bool:
     """Whether the sums are such that documents can be taken from them again."""
     return _of_sums(estimator) and _of_columns(estimator)
 
 
-def _of_columns(estimator: SparseCentroid | CenterSettings) -> bool:
+def _of_columns(estimator: CentersClassifier | CenterSettings) -> bool:
     """Whether features are columns of the data, rather than whitened."""
     return bool(estimator.metric != "mahalanobis" or estimator.covariance != "full")
 
 
-def _has_probabilities(estimator: SparseCentroid) -> bool:
+def _has_probabilities(estimator: CentersClassifier) -> bool:
     """Whether distances stand for normal classes that share their variances."""
     return bool(estimator.metric == "mahalanobis" and estimator.covariance == "within")
 
 
-class SparseCentroid(AddingClassifier):
+class CentersClassifier(AddingClassifier):
     """Nearest center, where the centers of the classes differ in k features only. The choice is exactly optimal.
 
     minimise sum_c (1 / n_c) sum_{documents x of c} d(x, theta_c), where theta_c[i] differs between classes for at most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import platform
 from abc import ABC, abstractmethod
@@ -10,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
 from nfs_dask._version import __version__
 from nfs_dask.arrays.block import Array
@@ -46,16 +46,17 @@ class SparseClassifier(
     SelectingMixin,
     ExportingMixin,
     NotebookMixin,
-    ClassifierMixin,
-    TransformerMixin,
-    BaseEstimator,
     ABC,
 ):
-    """A classifier over k features that are chosen together with its parameters."""
+    """A classifier over k features that are chosen together with its parameters.
+
+    It is as scikit-learn's classifiers are, without being one: `estimators.scikit_learn` makes it one.
+    """
 
     k: Any
     always: Any
     engine: Any
+    classes_: Any
     objective_: float
     upper_bound_: float
     dual_gap_: float
@@ -128,7 +129,7 @@ class SparseClassifier(
 
     def _parameters(self) -> dict[str, Any]:
         """What a model file keeps of the parameters, as JSON values."""
-        parameters = self.get_params(deep=False)
+        parameters = parameters_of(self)
         del parameters["engine"]
         return {name: _plain(value) for name, value in parameters.items()}
 
@@ -182,7 +183,7 @@ class SparseClassifier(
 
     def __getstate__(self) -> dict[str, Any]:
         """Plain values, so that any format takes them; what the model says is said again by it."""
-        state = dict(super().__getstate__())
+        state = dict(vars(self))
         if "model_" in state:
             for name in self._said_by(state["model_"]):
                 state.pop(name, None)
@@ -192,7 +193,7 @@ class SparseClassifier(
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = {name: restored(value) for name, value in state.items()}
         model, tokenizer = state.pop("model_", None), state.pop("reader_", None)
-        super().__setstate__(state)
+        vars(self).update(state)
         if model is not None:
             self.take_over(model, None if model.text is None else Reader(model, tokenizer))
 
@@ -200,9 +201,14 @@ class SparseClassifier(
         return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of scikit-learn, which asks
         tags.input_tags.sparse = True
         return tags
+
+
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """What an estimator was made with, by the names of its parameters in order: scikit-learn's `get_params`."""
+    return {name: getattr(estimator, name) for name in sorted(inspect.signature(type(estimator)).parameters)}
 
 
 def too_wide(panels: Panels, n_classes: int) -> bool:

@@ -32,7 +32,7 @@ from nfs_dask.sources.class_weighted import ClassWeighted
 from nfs_dask.statistics.counts import ClassCounts
 
 
-class HybridNB(SparseClassifier):
+class HybridClassifier(SparseClassifier):
     """Naive Bayes of documents with regions, with a few parameters that make its posteriors calibrated.
 
     Word probabilities P(w|c) are counted, smoothed by ``alpha``. Then each document becomes one number per region, its

@@ -64,10 +64,10 @@ def numeric(X: Any) -> Any:
 
 def one_column(y: Any) -> Any:
     """A column of a matrix as labels, with scikit-learn's warning."""
-    from sklearn.utils import column_or_1d
-
     y = unwrapped(y, "y")
     if not is_collection(y) and len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
+        from sklearn.utils import column_or_1d
+
         return column_or_1d(np.asarray(y), warn=True)
     return y
 
@@ -83,12 +83,12 @@ def check_fitted(estimator: Any) -> None:
 
 def note_features(estimator: Any, X: Any, source: Source, *, reset: bool) -> None:
     """Remember how many features there are and what they are called, or compare with what is remembered."""
-    from sklearn.utils.validation import validate_data
-
     if isinstance(X, Dataset):
         if reset:
             vars(estimator).pop("feature_names_in_", None)
     else:
+        from sklearn.utils.validation import validate_data
+
         validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
     if reset:
         estimator.n_features_in_ = source.n_features
@@ -101,11 +101,11 @@ def note_features(estimator: Any, X: Any, source: Source, *, reset: bool) -> Non
 
 def check_features(estimator: Any, X: Any) -> None:
     """Refuse rows of other features than those of the fit."""
-    from sklearn.utils.validation import validate_data
-
     if isinstance(X, Dataset):
         note_features(estimator, X, X.source, reset=False)
         return
+    from sklearn.utils.validation import validate_data
+
     if not is_collection(X):
         as_rows(X)  # says what is wrong with things that have no rows and columns
     model = estimator.model_

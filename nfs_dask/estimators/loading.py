@@ -16,7 +16,7 @@ from nfs_dask.store.model_files import read_model
 
 
 def make_estimator(method: str, **parameters: Any) -> SparseClassifier:
-    """An estimator that is not fitted, of a method by its name in commands and models.
+    """A plain estimator that is not fitted, of a method by its name in commands and models.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def make_estimator(method: str, **parameters: Any) -> SparseClassifier:
     for name, value in parameters.items():
         if name not in made.parameters:
             raise InputError(f"{name}={value!r} is for {takers(name)}, and the method is {method}; leave it out")
-    return made.estimator_class()(**made.fixed, **parameters)
+    return made.plain_class()(**made.fixed, **parameters)
 
 
 def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> SparseClassifier:
@@ -65,11 +65,27 @@ def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> Sparse
     ...     nfs.load_model(f"{folder}/drinks.model").predict([[3, 0, 1]]).tolist()
     ['tea']
     """
-    return estimator_of(*read_model(path), path, tokenizer)
+    model, parameters = read_model(path)
+    return estimator_of(model, parameters, path, tokenizer, METHODS[model.method].estimator_class())
+
+
+def load_plain(path: str | os.PathLike[str]) -> SparseClassifier:
+    """As `load_model`, for those who have no use for scikit-learn.
+
+    Parameters
+    ----------
+    path
+        The folder, or its URL.
+    """
+    return estimator_of(*read_model(path), path)
 
 
 def estimator_of(
-    model: Model, parameters: Mapping[str, Any], path: str | os.PathLike[str], tokenizer: Any = None
+    model: Model,
+    parameters: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    tokenizer: Any = None,
+    made: type[SparseClassifier] | None = None,
 ) -> SparseClassifier:
     """The estimator of a model that was read from a path, beside the parameters it was fitted with.
 
@@ -81,13 +97,15 @@ def estimator_of(
         Where; for messages.
     tokenizer
         As of `load_model`.
+    made
+        Its class; None: the one that scikit-learn is not needed for.
     """
     reader = reader_for(model, tokenizer)
-    made = METHODS[model.method].estimator_class()
+    made = made or METHODS[model.method].plain_class()
     unknown = set(parameters) - set(inspect.signature(made).parameters)
     if unknown:
         raise StoreError(f"{os.fspath(path)} has parameters that {made.__name__} does not know: {sorted(unknown)}")
-    estimator: SparseClassifier = made(**parameters)
+    estimator = made(**parameters)
     estimator.take_over(model, reader)
     estimator.n_features_in_ = model.n_features
     return estimator

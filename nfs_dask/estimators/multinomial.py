@@ -26,7 +26,7 @@ from nfs_dask.statistics.lengths import lengths_in
 from nfs_dask.statistics.panels import Panels
 
 
-class SparseMultinomialNB(RankedNaiveBayes):
+class MultinomialClassifier(RankedNaiveBayes):
     """Multinomial naive Bayes over k features, with a certificate of how near the choice is to the best one.
 
     maximise sum_c f_c . log theta_c over distributions theta_c that differ between classes for at most k features.

@@ -29,7 +29,7 @@ TRAINING = "training"
 BELIEVED = 0.9  # predicted errors below this share of what is sure to be wrong are warned of
 
 
-class ErrorRateSelector(SparseNaiveBayes):
+class PredictedErrorClassifier(SparseNaiveBayes):
     """The k features with which a multinomial naive Bayes classifier is predicted to be wrong least.
 
     The classifier counts all features that are not selected as one more. How often it is wrong is predicted from the

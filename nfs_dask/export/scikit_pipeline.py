@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
@@ -180,6 +179,7 @@ def _shares(model: HybridModel) -> Steps:
 
     Rows are made sparse before they are cut into regions: a ColumnTransformer that saw sparse rows joins no others.
     """
+    from scipy import sparse
     from sklearn.compose import ColumnTransformer
     from sklearn.preprocessing import FunctionTransformer, Normalizer
 

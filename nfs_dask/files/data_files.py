@@ -12,6 +12,7 @@ from typing import IO, Any, TypeAlias
 
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.remote import file_system_of, is_on_the_web, is_url, remote_errors
+from nfs_dask.files.signed_urls import unsigned
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -81,7 +82,7 @@ def _missing(path: str) -> StoreError:
 
 
 def stamps(paths: Iterable[str]) -> list[list[Any]]:
-    """Name, bytes and version of each file; of those far away several are asked for at a time."""
+    """Name, bytes and version of each file, however its URL is signed; several far away are asked for at a time."""
     paths = list(paths)
     if not any(map(is_url, paths)):
         return [_stamp(path) for path in paths]
@@ -102,4 +103,4 @@ def _stamp(path: str) -> list[Any]:
     version = [
         info.get(key) for key in ("ETag", "etag", "LastModified", "Last-Modified", "mtime", "created") if info.get(key)
     ]
-    return [path, info["size"], version]
+    return [unsigned(path), info["size"], version]

@@ -23,7 +23,6 @@ from nfs_dask.ingestion.kept_columns import KeptTexts
 from nfs_dask.ingestion.segments import Segment, read_manifest, write_segment
 from nfs_dask.sources.labels import encode, merge_classes, sample_weights
 from nfs_dask.text.counting import TermCounter
-from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings, Tokenizer
 from nfs_dask.text.stemming import other_version
 
@@ -82,7 +81,7 @@ def _count(task: CountTask, batches: Iterable[Batch]) -> CountedPieces:
     if told := other_version(task.settings):  # of the client: its settings are what the store will say
         raise InputError(f"on a worker, {told}")
     piece = CountedPieces()
-    counter = TermCounter(task.settings, tokenizer=find_tokenizer(task.tokenizer))
+    counter = TermCounter(task.settings, tokenizer=find_tokenizer(task.tokenizer), in_order=True)
     held = _Held(task, counter)
     skipped, rejects = [], io.StringIO()
     for batch in batches:
@@ -153,7 +152,7 @@ class _Held:
         weights = np.concatenate(self._weights) if self._weights else None
         name = f"task-{self._task.number:08d}-{number:04d}.terms"
         regions = self._task.documents.columns.n_regions
-        counted = order(self._counter.finish())
+        counted = self._counter.finish()
         self.collisions += counted.collisions
         settings = self._task.settings
         segment = write_segment(folder, name, counted, settings, regions, codes, weights, classes, kept=self._kept)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block, Kind
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.files.arrayfile import ArrayFile
 from nfs_dask.files.folder import Folder

@@ -202,7 +202,7 @@ def _frequent_enough(cf: Array, allowed: Array, task: MergeTask) -> Array:
 
 def _arrays(groups: TermGroups, starts: Array, places: Array, with_df: bool) -> dict[str, Array]:
     """What the file of a range holds, of the groups at some places."""
-    names = take(groups.names, places)
+    names = groups.names if len(places) == len(groups.df) else take(groups.names, places)
     arrays = {"offsets": names.offsets, "text": names.text, "df": groups.df[places], "cf": groups.cf[places]}
     numbers = np.arange(len(places))
     if groups.columns is not None:

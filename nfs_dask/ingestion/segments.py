@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, smallest_integer
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.files.arrayfile import intact, write_arrays
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.kept_columns import KeptTexts, columns_of
@@ -141,7 +141,7 @@ def _arrays(counted: TermCounts, settings: TextSettings, n_regions: int) -> tupl
     """What a segment holds of terms, and of rows."""
     names, extra = counted.terms, {}
     indptr, ids, counts = counted.indptr, counted.ids, counted.counts
-    cf, df = _tally(indptr, ids, counts, len(names), n_regions, settings.binary)
+    cf, df = _totals(counted, settings.binary, n_regions)
     if settings.hashed is not None:
         hashed = by_column(counted, settings.hashed)
         names, extra, cf = hashed.terms, {"columns": hashed.columns}, cf[hashed.places]
@@ -152,13 +152,20 @@ def _arrays(counted: TermCounts, settings: TextSettings, n_regions: int) -> tupl
     start, stop = int(names.offsets[0]), int(names.offsets[-1])
     offsets = narrow(names.offsets - start)
     terms = {"offsets": offsets, "text": names.text[start:stop], "cf": narrow(cf), **extra, "df": narrow(df)}
-    counts = narrow(counts)
-    return terms, {"indptr": indptr.astype(np.int64), "ids": ids.astype(np.int32), "counts": counts}
+    return terms, {"indptr": np.asarray(indptr, np.int64), "ids": np.asarray(ids, np.int32), "counts": narrow(counts)}
 
 
 def narrow(numbers: Array) -> Array:
     """Whole numbers of zero or more in the smallest type that holds them: a segment takes half."""
     return numbers.astype(smallest_integer(0, int(numbers.max(initial=0))))
+
+
+def _totals(counted: TermCounts, binary: bool, n_regions: int) -> tuple[Array, Array]:
+    """How often each term occurs, and in how many documents, which are rows where there is one region."""
+    if counted.totals is None or n_regions > 1:
+        return _tally(counted.indptr, counted.ids, counted.counts, len(counted.terms), n_regions, binary)
+    occurrences, documents = counted.totals
+    return documents if binary else occurrences, documents
 
 
 def _tally(indptr: Array, ids: Array, counts: Array, n_ids: int, n_regions: int, binary: bool) -> tuple[Array, Array]:

@@ -9,14 +9,15 @@ from itertools import pairwise
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.files.arrayfile import ArrayFile
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.ranges import read_range
 from nfs_dask.store.layout import Numbers
 from nfs_dask.store.shards import ShardReader
 from nfs_dask.text.hashed_columns import columns_of, without_columns
-from nfs_dask.text.ordering import find, sort_strings, take
+from nfs_dask.text.ordering import find, take
+from nfs_dask.text.sorted_runs import merge_runs
 from nfs_dask.text.strings import Strings
 
 _WINDOW = 1 << 18  # columns whose frequencies are read together
@@ -26,7 +27,8 @@ _WINDOW = 1 << 18  # columns whose frequencies are read together
 class SegmentTerms:
     """A range of the terms of all segments, one segment after another."""
 
-    names: Strings
+    names: Strings  # ascending within a segment
+    runs: Array  # (n_segments + 1,) int64, first term of each segment
     cf: Array  # (n_terms,) int64
     ids: Array | None  # (n_terms,) which id each term has, with hashed columns; None: its own number
     df: Array  # (n_ids,) documents of the segment that have the id
@@ -69,12 +71,13 @@ class StoredFrequencies:
 def read_terms(folder: Folder, segments: Sequence[str], low: bytes, high: bytes | None) -> SegmentTerms:
     """The terms of segments from ``low`` to before ``high``."""
     names, cf, ids, df = [], [], [], []
-    starts = np.zeros(len(segments) + 1, np.int64)
+    starts, runs = np.zeros(len(segments) + 1, np.int64), np.zeros(len(segments) + 1, np.int64)
     for number, name in enumerate(segments):
         file = ArrayFile.open(folder, name)
         first, part = read_range(file, low, high)
         stop = first + len(part)
         names.append(part)
+        runs[number + 1] = runs[number] + len(part)
         cf.append(file.read("cf", first, stop))
         if "columns" in file:
             columns = file.read("columns", first, stop)
@@ -85,7 +88,7 @@ def read_terms(folder: Folder, segments: Sequence[str], low: bytes, high: bytes 
         df.append(file.read("df", first, stop))
         starts[number + 1] = starts[number] + stop - first
     local = _joined(ids, np.int64) if ids else None
-    return SegmentTerms(Strings.joined(names), _joined(cf, np.int64), local, _joined(df, np.int32), starts)
+    return SegmentTerms(Strings.joined(names), runs, _joined(cf, np.int64), local, _joined(df, np.int32), starts)
 
 
 def _joined(arrays: list[Array], dtype: type) -> Array:
@@ -136,10 +139,8 @@ def group_fixed(terms: SegmentTerms, names: Strings, columns: Array, fitted_df: 
 
 def _distinct(terms: SegmentTerms) -> tuple[Array, Strings, Array]:
     """For each term which distinct one it is; those, ascending; how often they occur."""
-    places = sort_strings(terms.names)
-    of_term = np.empty(len(places), np.int32)
-    n = _number(terms.names.offsets, terms.names.text, places, of_term)
-    return of_term, take(terms.names, places[:n]), _added(of_term, terms.cf, n)
+    of_term, places = merge_runs(terms.names, terms.runs)
+    return of_term, take(terms.names, places), _added(of_term, terms.cf, len(places))
 
 
 def _added(groups: Array, values: Array, n_groups: int) -> Array:
@@ -147,28 +148,6 @@ def _added(groups: Array, values: Array, n_groups: int) -> Array:
     sums = np.zeros(n_groups, np.int64)
     _add(groups, values, sums)
     return sums
-
-
-@kernel
-def _number(offsets, text, places, numbers):
-    """Number the distinct strings, given sorted places; how many. ``places`` then begins with one of each."""
-    n = 0
-    for k in range(len(places)):
-        i = places[k]
-        start, length = offsets[i], offsets[i + 1] - offsets[i]
-        same = False
-        if n > 0:
-            last = offsets[places[n - 1]]
-            same = offsets[places[n - 1] + 1] - last == length
-            j = 0
-            while same and j < length:
-                same = text[start + j] == text[last + j]
-                j += 1
-        if not same:
-            places[n] = i
-            n += 1
-        numbers[i] = n - 1
-    return n
 
 
 @kernel

@@ -10,7 +10,6 @@ References: docs/mathematics.md 8.4, after ERR (31) to (33).
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
@@ -66,6 +65,8 @@ def overall_error(means: Array, variances: Array, log_prior: Array) -> float:
     ``means`` and ``variances`` [i, k, j] are of the log odds of i over k where j is true. Comparisons with several
     other classes are taken for independent. Equal classes go to the first of them.
     """
+    from scipy.special import ndtr  # here, as most fits predict no errors
+
     prior = np.exp(log_prior - np.logaddexp.reduce(log_prior))
     right = np.ones(len(prior))
     for j in range(len(prior)):

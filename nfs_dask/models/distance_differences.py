@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 
 
 class CsrEntries(NamedTuple):

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values
-from nfs_dask.arrays.kernels import kernel, read_only
+from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.kernels import read_only
 from nfs_dask.errors import InputError
 from nfs_dask.models.contributions import Contributions, SelectedEntries
 from nfs_dask.models.model import Model, of_others

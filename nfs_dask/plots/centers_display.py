@@ -10,7 +10,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.centers import SparseCentroid
+from nfs_dask.estimators.centers import CentersClassifier
 from nfs_dask.estimators.inputs import check_fitted
 from nfs_dask.plots.asked_of_models import names_of
 from nfs_dask.plots.display import Display, numbers
@@ -78,7 +78,7 @@ class CentersDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, model: SparseCentroid, n: int = 40, *, sort: bool = True, ax: Any = None, **kwargs: Any
+        cls, model: CentersClassifier, n: int = 40, *, sort: bool = True, ax: Any = None, **kwargs: Any
     ) -> Self:
         """Draw the centers of a fitted `SparseCentroid`.
 
@@ -95,7 +95,7 @@ class CentersDisplay(Display):
             As of `plot`.
         """
         check_matplotlib()
-        if not isinstance(model, SparseCentroid):
+        if not isinstance(model, CentersClassifier):
             raise InputError(f"the model is {a_type(model)} and has no centers; give a fitted SparseCentroid")
         check_fitted(model)
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:

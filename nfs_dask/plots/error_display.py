@@ -8,7 +8,7 @@ import numpy as np
 
 from nfs_dask.containers import a_type
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.predicted_error import ErrorRateSelector
+from nfs_dask.estimators.predicted_error import PredictedErrorClassifier
 from nfs_dask.plots.choice_mark import checked_choice, mark_choice
 from nfs_dask.plots.display import Display, numbers, sizes
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels
@@ -115,7 +115,7 @@ class ErrorDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        model: ErrorRateSelector,
+        model: PredictedErrorClassifier,
         table: CrossValidation | None = None,
         *,
         by: str | None = None,
@@ -140,7 +140,7 @@ class ErrorDisplay(Display):
             As of `plot`.
         """
         check_matplotlib()
-        if not isinstance(model, ErrorRateSelector):
+        if not isinstance(model, PredictedErrorClassifier):
             raise InputError(f"the model is {a_type(model)}; give a fitted ErrorRateSelector")
         errors = getattr(model, "errors_", None)
         if not errors:

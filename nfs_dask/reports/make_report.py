@@ -15,6 +15,7 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.documents.parameters import DocumentParameters, OnError
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError, StoreError
+from nfs_dask.estimators.classifier import parameters_of
 from nfs_dask.estimators.evaluating import check_model, evaluate_closely, explain_hardest
 from nfs_dask.estimators.exporting import gains_of
 from nfs_dask.files.outputs import check_writable, parent_of
@@ -192,7 +193,7 @@ def path_for(
     k, n = len(model.model_.support), data.n_features
     ks = np.geomspace(min(2, n), min(n, max(LEAST, AROUND * k)), POINTS)
     wanted = np.unique([*np.rint(ks).astype(np.int64).tolist(), max(1, min(k, n))]).tolist()
-    given = model.get_params(deep=False)
+    given = parameters_of(model)
     names = ("alpha", "binarize", "covariance", "variance_floor")
     method = model.model_.method
     takes = {name: given[name] for name in names if given.get(name) is not None}
@@ -214,7 +215,7 @@ def report_of(
     engine: Engine | None = None,
 ) -> ModelReport:
     """The page of what is known by now."""
-    fitted, alpha = model.model_, model.get_params(deep=False).get("alpha")
+    fitted, alpha = model.model_, parameters_of(model).get("alpha")
     check_same(model, path, cross_validation)
     slider = None if path is None else slider_of(path, len(fitted.support), cross_validation, alpha, engine)
     judged = None if found is None else judged_section(found, explain_hardest(model, found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nfs_dask.estimators.classifier import parameters_of
 from nfs_dask.markup import shortened_name
 from nfs_dask.units import format_bytes, format_seconds
 
@@ -38,7 +39,7 @@ def _facts(model: Any) -> Iterator[tuple[str, str]]:
     for what, column in (provenance.get("columns") or {}).items():
         if column:
             yield f"column of the {what}", str(column)
-    for name, value in sorted(model.get_params(deep=False).items()):
+    for name, value in parameters_of(model).items():
         if name != "engine" and value is not None:
             yield f"setting {name}", str(value)
     for name, version in (provenance.get("versions") or {}).items():

@@ -8,7 +8,7 @@ from typing import Any
 from nfs_dask.containers import is_frame, split_off, unwrapped
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.classifier import SparseClassifier
+from nfs_dask.estimators.classifier import SparseClassifier, parameters_of
 from nfs_dask.estimators.inputs import check_alpha, open_labelled
 from nfs_dask.estimators.loading import METHODS, make_estimator
 from nfs_dask.methods.number_of_features import numbers_to_keep
@@ -110,8 +110,8 @@ def _alphas(alphas: Any, method: str) -> tuple[float | None, ...]:
 def _shown(estimator: SparseClassifier) -> dict[str, Any]:
     """The parameters of an estimator that differ from its defaults, as JSON values."""
     hidden = ("k", "alpha", "engine", "metric")
-    default = type(estimator)().get_params()
-    given = {name: _plain(value) for name, value in estimator.get_params().items() if name not in hidden}
+    default = parameters_of(type(estimator)())
+    given = {name: _plain(value) for name, value in parameters_of(estimator).items() if name not in hidden}
     return {name: value for name, value in given.items() if value != _plain(default[name])}
 
 

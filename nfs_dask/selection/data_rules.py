@@ -9,7 +9,7 @@ from typing import Any
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.classifier import SparseClassifier
+from nfs_dask.estimators.classifier import SparseClassifier, parameters_of
 from nfs_dask.methods.number_of_features import numbers_to_keep
 from nfs_dask.registry import RULES, rule_named
 from nfs_dask.selection.chosen import Chosen
@@ -93,7 +93,7 @@ def _validated(data: PathData, path: Path, options: Mapping[str, Any]) -> Any:
     parameters = {**path.parameters}
     alpha = parameters.pop("alpha", 1.0)
     for name in ("binarize", "always"):
-        value = data.estimator.get_params().get(name)
+        value = parameters_of(data.estimator).get(name)
         parameters |= {} if value is None else {name: value}
     return cross_validate(
         X,

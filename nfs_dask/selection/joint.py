@@ -84,6 +84,11 @@ class Joint(Statistic):
                 member.statistic.update(part, seen)
                 _put(state, number, part)
 
+    def settle(self, state: State) -> None:
+        for number, (member, part) in enumerate(zip(self.members, self.parts(state), strict=True)):
+            member.statistic.settle(part)
+            _put(state, number, part)
+
     def merge(self, left: State, right: State) -> State:
         sides = zip(self.members, self.parts(left), self.parts(right), strict=True)
         return _together([member.statistic.merge(a, b) for member, a, b in sides])

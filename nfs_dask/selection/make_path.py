@@ -13,6 +13,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
+from nfs_dask.estimators.classifier import parameters_of
 from nfs_dask.estimators.inputs import numeric, open_labelled
 from nfs_dask.estimators.loading import make_estimator
 from nfs_dask.methods.number_of_features import numbers_to_keep
@@ -101,7 +102,7 @@ def path(
     options = {"binarize": binarize, "covariance": covariance, "variance_floor": variance_floor}
     options |= {"alpha": None if alpha == 1.0 else alpha}
     named = {name: value for name, value in options.items() if value is not None}
-    estimator = make_estimator(method, k="all", engine=engine, **named)
+    estimator: Any = make_estimator(method, k="all", engine=engine, **named)
     dataset = open_labelled(estimator, X, y, sample_weight)
     classes = dataset.known_classes()
     wanted = _wanted(ks, estimator.solves_each_k(len(classes)), dataset.n_features)
@@ -137,7 +138,7 @@ def _in_order(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, str, 
 
 def _shown(estimator: Any) -> dict[str, Any]:
     """The parameters of the method that gains depend on, as JSON values."""
-    parameters = estimator.get_params()
+    parameters = parameters_of(estimator)
     if parameters.get("metric", "mahalanobis") != "mahalanobis":
         return {}
     names = [name for name in ("alpha", "covariance", "variance_floor") if name in parameters]

@@ -25,6 +25,7 @@ ACCEPTED = (
     "Table, an xarray DataArray"
 )
 
+_PIECE = 1 << 16  # values looked at together, which a cache holds
 POINTER_NBYTES = 8  # of where a row begins
 MOST_COLUMNS = 1 << 32  # what a file says of its width costs it nothing; each column would cost here
 
@@ -257,12 +258,22 @@ def compress(values: Array) -> Csr:
 
     NaN is kept, to be refused where its place can be named.
     """
-    mask = values != 0
-    if 2 * np.count_nonzero(mask) >= mask.size:
+    if _is_mostly_filled(values):
         return full_rows(countable(values))
+    mask = values != 0
     indptr = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.count_nonzero(mask, axis=1), out=indptr[1:])
     return Csr(indptr, all_columns(*values.shape)[mask.reshape(-1)], countable(values[mask]))
+
+
+def _is_mostly_filled(values: Array) -> bool:
+    """Whether at least half is not zero: a few rows at a time, until that is known."""
+    step, missing = max(1, _PIECE // max(1, values.shape[1])), -(-values.size // 2)
+    for first in range(0, len(values), step):
+        missing -= np.count_nonzero(values[first : first + step] != 0)
+        if missing <= 0:
+            return True
+    return missing <= 0
 
 
 def as_numbers(objects: Array) -> Array:

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block, check_structure, full_rows, some_rows
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_value
 from nfs_dask.sources.source import Sizes, Source

@@ -13,13 +13,16 @@ from nfs_dask.sources.anndata_tables import Categorical, Nullable, TableColumn, 
 from nfs_dask.store.foreign_arrays import ForeignArray
 from nfs_dask.store.header import find_header
 from nfs_dask.store.hierarchy import Hierarchy, ZarrNode
+from nfs_dask.units import MiB
+
+MOST_KEPT = MiB  # of a chunk of numbers that is kept for the next block
 
 
 @dataclass
 class ZarrValues:
-    """An array of numbers or text. Remembers the chunk of text it read last.
+    """An array of numbers or text. Remembers the chunk it read last, but for large ones of numbers.
 
-    Blocks are read in order, and unpacking a chunk of strings for each of them would take longer than their entries.
+    Blocks are read in order, and unpacking a chunk for each of them may take longer than their entries.
     """
 
     array: ForeignArray
@@ -31,7 +34,8 @@ class ZarrValues:
         return self.array.length
 
     def read(self, start: int, stop: int) -> Array:
-        if self.array.dtype.kind != "O" or not start < stop <= self.length:
+        is_large = self.array.dtype.kind != "O" and self.array.chunk_nbytes > MOST_KEPT
+        if is_large or not 0 <= start < stop <= self.length:
             return self.array.read(start, stop)
         size = self.array.chunks[0]
         parts = [
@@ -44,7 +48,7 @@ class ZarrValues:
         if self._last is None or self._last[0] != number:
             size = self.array.chunks[0]
             whole = self.array.read(number * size, min((number + 1) * size, self.length))
-            self._last = (number, as_text(whole, self.where))
+            self._last = (number, as_text(whole, self.where) if self.array.dtype.kind == "O" else whole)
         return self._last[1]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nfs_dask.arrays.block import Array, Block
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import Statistic

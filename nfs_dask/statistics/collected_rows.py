@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.statistics.statistic import State, Statistic
 

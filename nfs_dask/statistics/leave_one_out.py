@@ -35,7 +35,8 @@ from nfs_dask.arrays.block import (
     check_values,
     integers_as_integers,
 )
-from nfs_dask.arrays.kernels import kernel, read_only
+from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.kernels import read_only
 from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.errors import InputError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 
 EXACT = 4096  # lengths below this, in whole numbers, have a bin each
 STEPS = 256  # bins of each doubling above: lengths in a bin differ by less than 0.4 %

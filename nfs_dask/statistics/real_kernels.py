@@ -12,9 +12,9 @@ import numpy as np
 from numba.extending import register_jitable
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.doubles import two_sum
 from nfs_dask.arrays.exact_kernels import pair_plus, triple_plus, triple_plus_product, two_product
-from nfs_dask.arrays.kernels import kernel
 
 SMALL = 1 << 16  # a whole number below this has a square below 2^32
 SMALL_SQUARE = 1 << 32  # squares below this, under their weight, add up in int64

@@ -5,8 +5,9 @@ numbers, so it makes cache keys, checkpoints and messages easy; a `State` is arr
 
 Laws, checked for every statistic by `nfs_dask.testing.check_statistic`: ``zero`` is neutral; ``merge`` is associative
 and commutative; any split of the rows gives the whole, to the bit for integers; permuting rows changes nothing;
-``update`` keeps no view of the block; what ``merge`` returns shares nothing with its arguments; a state's size does not
-depend on rows; arrays round-trip; a statistic fed panel by panel equals one fed whole.
+``update`` keeps no view of the block; a settled state takes further blocks; what ``merge`` returns shares nothing with
+its arguments; a state's size does not depend on rows; arrays round-trip; a statistic fed panel by panel equals one fed
+whole.
 """
 
 from __future__ import annotations
@@ -73,6 +74,9 @@ class Statistic(ABC):
     @abstractmethod
     def update(self, state: State, block: Block) -> None:
         """Add a block to a state that the caller made itself."""
+
+    def settle(self, state: State) -> None:  # noqa: B027 - most have nothing to do
+        """Give a state that blocks were added to its lasting form, in place: before it is merged, compared or used."""
 
     @abstractmethod
     def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:

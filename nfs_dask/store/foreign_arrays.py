@@ -16,10 +16,12 @@ import zarr
 from zarr.storage import FsspecStore, LocalStore, StorePath, WrapperStore
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.hierarchy import Hierarchy
 from nfs_dask.store.layout import MAX_CHUNK_NBYTES, Json
+from nfs_dask.store.plain_rows import has_plain_rows
 from nfs_dask.units import format_bytes
 
 _NUMBERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {"bool"}
@@ -48,6 +50,7 @@ class ForeignArray:
             self.chunks = _checked_chunks(self._document, self._version)
             self.dtype = _checked_dtype(self._document, self._version, text)
             _check_codecs(self._document, self._version)
+            self._plain = not self.folder.remote and has_plain_rows(self._document, self._version, self.dtype)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, StoreError):
                 raise
@@ -74,15 +77,32 @@ class ForeignArray:
             raise StoreError(
                 f"{self.folder.path(self.path)} has {self.length} values, {stop} were asked for; it is damaged"
             )
+        values = self._read_plain(start, stop) if self._plain else None
+        if values is None:
+            values = self._unpacked(start, stop)
+        return values if values.dtype.kind not in "biuf" else values.astype(values.dtype.newbyteorder("="), copy=False)
+
+    def _read_plain(self, start: int, stop: int) -> Array | None:
+        """The rows as they lie in their chunks, without a copy between; None where these are not as they should be."""
+        values = spare((stop - start, *self.shape[1:]), self.dtype)
+        flat, row_nbytes = values.reshape(-1).view(np.uint8), math.prod(self.shape[1:]) * self.dtype.itemsize
+        for number, low, high in self._pieces(start, stop, self.chunks[0]):
+            out = flat[(low - start) * row_nbytes : (high - start) * row_nbytes]
+            offset = (low - number * self.chunks[0]) * row_nbytes
+            if not self.folder.read_into(self._name_of(number), offset, out, self.chunk_nbytes):
+                return None
+        return values
+
+    def _unpacked(self, start: int, stop: int) -> Array:
+        """The rows as Zarr finds them."""
         array = self._open()
         try:
-            values = np.asarray(array[start:stop])
+            return np.asarray(array[start:stop])
         except (StoreError, OSError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a codec makes of damaged bytes
             name = self._first_damaged(start, stop)
             raise StoreError(f"{self.folder.path(name)} is damaged: {error}; restore it from a copy") from None
-        return values if values.dtype.kind not in "biuf" else values.astype(values.dtype.newbyteorder("="), copy=False)
 
     def __getstate__(self) -> Json:
         return {**self.__dict__, "_opened": None}
@@ -102,15 +122,22 @@ class ForeignArray:
     def _first_damaged(self, start: int, stop: int) -> str:
         """Name of the first object along the rows that cannot be read."""
         array = self._open()
-        grid = array.shards or array.chunks
-        for number in range(start // grid[0], -(-stop // grid[0])):
-            low, high = max(start, number * grid[0]), min(stop, (number + 1) * grid[0])
+        for number, low, high in self._pieces(start, stop, (array.shards or array.chunks)[0]):
             try:
                 array[low:high]
             except Exception:  # noqa: BLE001 - which one it was is known already
-                key = array.metadata.encode_chunk_key((number, *([0] * (len(self.shape) - 1))))
-                return f"{self.path}/{key}"
+                return self._name_of(number)
         return self.path
+
+    @staticmethod
+    def _pieces(start: int, stop: int, height: int) -> Iterator[tuple[int, int, int]]:
+        """Objects of that many rows that have some of these: their number along the rows, and which ones."""
+        for number in range(start // height, -(-stop // height)):
+            yield number, max(start, number * height), min(stop, (number + 1) * height)
+
+    def _name_of(self, number: int) -> str:
+        """Name of the first object at that place along the rows."""
+        return f"{self.path}/{self._open().metadata.encode_chunk_key((number, *([0] * (len(self.shape) - 1))))}"
 
 
 class _Strict(WrapperStore[Any]):

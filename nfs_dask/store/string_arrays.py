@@ -9,7 +9,8 @@ from numcodecs import blosc
 from numcodecs.vlen import VLenUTF8
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel, read_only
+from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.kernels import read_only
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.layout import Texts

@@ -25,7 +25,7 @@ from nfs_dask.arrays.block import (
     smallest_integer,
     without_zeros,
 )
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.row_columns import Annotations

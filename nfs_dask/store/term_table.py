@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.header import Header
 from nfs_dask.store.shards import ShardReader

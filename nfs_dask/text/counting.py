@@ -11,10 +11,12 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Analysis, Slices, frozen, runs_of, spared
+from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings, Tokenizer
 from nfs_dask.text.strings import Strings, TermCounts
 from nfs_dask.text.tally import Tally
 from nfs_dask.text.unicode import utf8_states
+from nfs_dask.text.word_tally import WordTally, counts_by_sorting
 
 __all__ = ["TermCounter", "TermCounts", "hash_strings"]
 
@@ -39,8 +41,9 @@ def hash_strings(strings: Strings) -> Array:
 class TermCounter:
     """Counts the terms of texts, a row for each, until `finish`. For one thread at a time.
 
-    With ``known`` these terms, which must be distinct, are counted and no others. ``hash_bits``, ``capacity``: how much
-    of a hash is used and what there is room for at first, for tests of what follows from little.
+    With ``known`` these terms, which must be distinct, are counted and no others. With ``in_order`` terms come out
+    ascending, and the entries of each row. ``hash_bits``, ``capacity``: how much of a hash is used and what there is
+    room for at first, for tests of what follows from little.
     """
 
     def __init__(
@@ -49,19 +52,24 @@ class TermCounter:
         *,
         known: Strings | None = None,
         tokenizer: Tokenizer | None = None,
+        in_order: bool = False,
         hash_bits: int = 64,
         capacity: int = CAPACITY,
     ) -> None:
         if known is not None and tokenizer is None:
             settings = _no_longer_than(known, settings)
-        self._analysis = Analysis(settings, tokenizer, hash_bits=hash_bits, n_slices=min(SLICES, 8 * capacity))
-        self._tally = Tally(capacity)
+        self._in_order = in_order
+        by_sorting = in_order and known is None and counts_by_sorting(settings)
+        sliced = replace(settings, ngrams=(1, 1)) if by_sorting else settings
+        self._analysis = Analysis(sliced, tokenizer, hash_bits=hash_bits, n_slices=min(SLICES, 8 * capacity))
+        self._tally = WordTally(settings.ngrams, capacity) if by_sorting else Tally(capacity)
         if known is not None:
+            self._tally = Tally(capacity)
             self._tally.fix(_as_slices(known, hash_bits))
 
     @property
     def nbytes(self) -> int:
-        """Memory held now. Tables of characters, one set for all of a process, are not counted."""
+        """Memory held now, or half of what `finish` takes if that is more. Tables of characters are not counted."""
         return self._analysis.nbytes + self._tally.nbytes
 
     @property
@@ -86,7 +94,8 @@ class TermCounter:
     def finish(self) -> TermCounts:
         """What was counted; the counter starts afresh, with the known terms if there are any."""
         self._analysis.clear()
-        return self._tally.take()
+        counted = self._tally.take()
+        return order(counted) if self._in_order and isinstance(self._tally, Tally) else counted
 
 
 def _checked(texts: Strings) -> tuple[Array, Array, Array]:

@@ -12,7 +12,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.text.counting import hash_strings
 from nfs_dask.text.ordering import sort_rows
 from nfs_dask.text.strings import Strings, TermCounts

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic, register_jitable
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.text.strings import Strings, TermCounts
 
 _FEW = 24  # so many are sorted by insertion
@@ -214,7 +214,10 @@ def _sort_part(offsets, text, places, keys, first, last, lows, highs, depths, si
         for part in range(3):
             sizes[part] = three[part, 1] - three[part, 0]
         for _ in range(3):
-            most = np.argmax(sizes)
+            most = 0
+            for part in range(1, 3):
+                if sizes[part] > sizes[most]:
+                    most = part
             if sizes[most] > 1:
                 lows[waiting], highs[waiting], depths[waiting] = three[most, 0], three[most, 1], three[most, 2]
                 waiting += 1
@@ -243,7 +246,7 @@ def _move_eight(typing_context, text, p, out, q):  # noqa: ARG001 - numba hands 
     return types.void(text, p, out, q), move
 
 
-_eight: Any = intrinsic(_move_eight)
+move_eight: Any = intrinsic(_move_eight)
 
 
 @kernel
@@ -257,7 +260,7 @@ def _copy(offsets, text, positions, out_offsets, out):
         n = out_offsets[i + 1] - to
         if start + n + 8 <= len(text):
             for j in range(0, n, 8):
-                _eight(text, start + j, out, to + j)
+                move_eight(text, start + j, out, to + j)
         else:
             for j in range(n):
                 out[to + j] = text[start + j]
@@ -286,9 +289,29 @@ def _find(offsets, text, wanted_offsets, wanted_text, found):
                 high = middle
 
 
+@register_jitable
+def _widest_gap(n):
+    """Where to begin with n numbers; a few are sorted by insertion alone."""
+    gap = 1
+    if n > _FEW_ENTRIES:
+        while gap < n // 3:
+            gap = (9 * gap) // 4 + 1
+    return gap
+
+
+@register_jitable
+def _next_gap(gap):
+    """The gap before one of 1, 3, 7, 16, 37 and so on; 0 after the last."""
+    return 0 if gap == 1 else (4 * gap - 1) // 9
+
+
 @kernel
 def _sort_rows(indptr, ids, counts, room):
-    """Entries are packed into numbers, with the id in their upper half, and sorted in ``room``."""
+    """Entries are packed into numbers, with the id in their upper half, and sorted in ``room``.
+
+    By insertion over ever narrower gaps: as fast for rows of texts as numba's quicksort, which takes most of a second
+    to compile.
+    """
     for row in range(len(indptr) - 1):
         start, n = indptr[row], indptr[row + 1] - indptr[row]
         in_order = True
@@ -298,15 +321,15 @@ def _sort_rows(indptr, ids, counts, room):
             in_order &= i == 0 or room[i - 1] < one
         if in_order:
             continue
-        if n <= _FEW_ENTRIES:
-            for i in range(1, n):
+        gap = _widest_gap(n)
+        while gap:
+            for i in range(gap, n):
                 one, j = room[i], i
-                while j > 0 and room[j - 1] > one:
-                    room[j] = room[j - 1]
-                    j -= 1
+                while j >= gap and room[j - gap] > one:
+                    room[j] = room[j - gap]
+                    j -= gap
                 room[j] = one
-        else:
-            room[:n].sort()
+            gap = _next_gap(gap)
         for i in range(n):
             ids[start + i] = room[i] >> np.uint64(32)
             counts[start + i] = room[i] & np.uint64(0xFFFFFFFF)

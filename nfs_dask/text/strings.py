@@ -75,6 +75,7 @@ class TermCounts:
     ids: Array  # (nnz,) int32, positions in `terms`
     counts: Array  # (nnz,) int32
     collisions: int = 0  # terms whose 64-bit hash was another's; told apart by their bytes
+    totals: tuple[Array, Array] | None = None  # where known, of each term: occurrences, rows that have it
 
     @property
     def n_rows(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Slices, grown
@@ -12,11 +13,44 @@ from nfs_dask.text.strings import Strings, TermCounts
 MOST = (1 << 31) - 1  # terms, and entries: they are numbered in 32 bits
 
 
-class Tally:
-    """An open-addressing table of terms, and rows of entries.
+class TermIndex:
+    """An open-addressing table of distinct terms, which are numbered as they come.
 
     A slice whose hash is in the table is compared with the name there, byte by byte: terms are told apart exactly.
     """
+
+    def __init__(self, capacity: int) -> None:
+        self._slots = np.zeros(kernels.n_slots(capacity), np.uint64)
+        self._hashes = np.empty(capacity, np.uint64)
+        self._offsets = np.zeros(capacity + 1, np.int64)
+        self._names = np.empty(capacity + kernels.SPARE, np.uint8)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """As kernels take them."""
+        return self._slots, self._hashes, self._offsets, self._names
+
+    def terms(self, n: int) -> Strings:
+        """The first ``n`` terms; shares memory."""
+        offsets = self._offsets[: n + 1]
+        return Strings(offsets, self._names[: offsets[-1]])
+
+    def reserve(self, n_terms: int, n: int, nbytes: int) -> None:
+        """Room for ``n`` terms of so many bytes beside the ``n_terms`` that are there."""
+        self._names = grown(self._names, int(self._offsets[n_terms]) + nbytes + kernels.SPARE)
+        self._hashes = grown(self._hashes, n_terms + n)
+        self._offsets = grown(self._offsets, n_terms + n + 1)
+        if kernels.n_slots(n_terms + n) > len(self._slots):
+            self._slots = np.zeros(kernels.n_slots(n_terms + n), np.uint64)
+            kernels.fill_slots(self._slots, self._hashes, 0, n_terms)
+
+
+class Tally:
+    """A table of terms, and rows of entries."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -26,8 +60,8 @@ class Tally:
     @property
     def nbytes(self) -> int:
         """Of all arrays, whether filled or not."""
-        table = (self._slots, self._hashes, self._offsets, self._names, self._places)
-        return sum(array.nbytes for array in (*table, self._indptr, self._ids, self._counts, self._state))
+        arrays = (self._places, self._indptr, self._ids, self._counts, self._state)
+        return self._table.nbytes + sum(array.nbytes for array in arrays)
 
     @property
     def n_rows(self) -> int:
@@ -43,8 +77,7 @@ class Tally:
         self._reserve(slices.n, slices.nbytes)
         kernels.count_slices(
             slices.text, slices.starts, slices.stops, slices.keys, slices.n,
-            self._slots, self._hashes, self._offsets, self._names, self._places,
-            self._indptr, self._ids, self._counts, self._state, self._fixed,
+            *self._table.arrays, self._places, self._indptr, self._ids, self._counts, self._state, self._fixed,
         )  # fmt: skip
 
     def fix(self, terms: Slices) -> None:
@@ -71,15 +104,11 @@ class Tally:
         return counted
 
     def _terms(self) -> Strings:
-        offsets = self._offsets[: self._state[0] + 1]
-        return Strings(offsets, self._names[: offsets[-1]])
+        return self._table.terms(int(self._state[0]))
 
     def _start(self) -> None:
         self._state = np.zeros(4, np.int64)  # terms, entries, rows, collisions
-        self._slots = np.zeros(kernels.n_slots(self._capacity), np.uint64)
-        self._hashes = np.empty(self._capacity, np.uint64)
-        self._offsets = np.zeros(self._capacity + 1, np.int64)
-        self._names = np.empty(self._capacity + kernels.SPARE, np.uint8)
+        self._table = TermIndex(self._capacity)
         self._places = np.empty(self._capacity, np.int32)
         self._start_rows()
 
@@ -92,17 +121,16 @@ class Tally:
     def _reserve(self, n: int, nbytes: int) -> None:
         """Room for ``n`` more slices of so many bytes."""
         n_terms, n_entries, n_rows, _ = self._state.tolist()
-        if max(n_terms, n_entries) + n > MOST:
-            raise InputError(f"{n_entries:,} entries of {n_terms:,} terms; finish before either reaches 2**31")
+        check_numbers(n_terms, n_entries, n)
         self._indptr = grown(self._indptr, n_rows + n + 1)
         self._ids = grown(self._ids, n_entries + n)
         self._counts = grown(self._counts, n_entries + n)
-        if self._fixed:
-            return
-        self._names = grown(self._names, int(self._offsets[n_terms]) + nbytes + kernels.SPARE)
-        self._hashes = grown(self._hashes, n_terms + n)
-        self._offsets = grown(self._offsets, n_terms + n + 1)
-        self._places = grown(self._places, n_terms + n)
-        if kernels.n_slots(n_terms + n) > len(self._slots):
-            self._slots = np.zeros(kernels.n_slots(n_terms + n), np.uint64)
-            kernels.fill_slots(self._slots, self._hashes, 0, n_terms)
+        if not self._fixed:
+            self._table.reserve(n_terms, n, nbytes)
+            self._places = grown(self._places, n_terms + n)
+
+
+def check_numbers(n_terms: int, n_entries: int, n: int) -> None:
+    """Refuse ``n`` more where they could not be numbered."""
+    if max(n_terms, n_entries) + n > MOST:
+        raise InputError(f"{n_entries:,} entries of {n_terms:,} terms; finish before either reaches 2**31")

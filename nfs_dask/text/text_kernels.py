@@ -29,7 +29,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 
 BASE = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xFF51AFD7ED558CCD)
@@ -214,7 +214,7 @@ def _load_eight(typing_context, text, p):  # noqa: ARG001 - numba hands it in
     return types.uint64(text, p), load
 
 
-_eight: Any = intrinsic(_load_eight)
+load_eight: Any = intrinsic(_load_eight)
 
 
 @kernel
@@ -225,7 +225,7 @@ def offsets_of_bytes(text, offsets):
         missing = offsets[i] - before
         before = offsets[i]
         while missing:
-            if missing >= 8 and at + 8 <= len(text) and _eight(text, at) & HIGH_BITS == 0:
+            if missing >= 8 and at + 8 <= len(text) and load_eight(text, at) & HIGH_BITS == 0:
                 at += 8
                 missing -= 8
             else:
@@ -243,12 +243,12 @@ def offsets_of_bytes(text, offsets):
 def _same(a, start, b, other, length):
     """Whether two stretches of as many bytes are equal."""
     while length > 8:
-        if _eight(a, start) != _eight(b, other):
+        if load_eight(a, start) != load_eight(b, other):
             return False
         start += 8
         other += 8
         length -= 8
-    differ = _eight(a, start) ^ _eight(b, other)
+    differ = load_eight(a, start) ^ load_eight(b, other)
     beyond = np.uint64(64 - 8 * length)
     return length == 0 or (differ << beyond if LITTLE else differ >> beyond) == 0
 
@@ -272,6 +272,18 @@ def _find(slots, hashes, offsets, names, h, text, start, stop):
                 return term, slot, others
             others += hashes[term] == h
         slot = (slot + 1) & mask
+
+
+@numba.njit(nogil=True, inline="always")
+def _add(slots, hashes, offsets, names, h, slot, term, text, start, stop):
+    """Put a new term into the slot that `_find` found; the number of terms then."""
+    slots[slot] = (h & ~LOW) | np.uint64(term + 1)
+    hashes[term] = h
+    name = offsets[term]
+    for k in range(stop - start):
+        names[name + k] = text[start + k]
+    offsets[term + 1] = name + stop - start
+    return term + 1
 
 
 @kernel
@@ -315,13 +327,7 @@ def count_slices(
                 if term < 0 and not fixed:
                     collisions += others > 0
                     term = n_terms
-                    n_terms += 1
-                    slots[slot] = (keys[j] & ~LOW) | np.uint64(n_terms)
-                    hashes[term] = keys[j]
-                    name = offsets[term]
-                    for k in range(stop - start):
-                        names[name + k] = text[start + k]
-                    offsets[n_terms] = name + stop - start
+                    n_terms = _add(slots, hashes, offsets, names, keys[j], slot, term, text, start, stop)
                     places[term] = -1
                 if term >= 0:
                     place = places[term]
@@ -333,6 +339,35 @@ def count_slices(
                         counts[n_entries] = 1
                         n_entries += 1
     state[0], state[1], state[2], state[3] = n_terms, n_entries, n_rows, collisions
+    return touched
+
+
+@kernel
+def number_slices(text, starts, stops, keys, n, slots, hashes, offsets, names, indptr, ids, state):
+    """The number of the term of each of the first ``n`` slices, in order; there is room for all of them.
+
+    ``state`` holds the numbers of terms, of slices so far, of rows and of collisions. What is returned means nothing.
+    """
+    n_terms, n_slices, n_rows, collisions = state[0], state[1], state[2], state[3]
+    mask = np.int64(len(slots) - 1)
+    touched = np.uint64(0)
+    for first in range(0, n, AHEAD):
+        for j in range(min(first + AHEAD, n), min(first + 2 * AHEAD, n)):
+            touched |= slots[np.int64(keys[j]) & mask]
+        for j in range(first, min(first + AHEAD, n)):
+            start, stop = starts[j], stops[j]
+            if start == ROW_END:
+                n_rows += 1
+                indptr[n_rows] = n_slices
+            else:
+                term, slot, others = _find(slots, hashes, offsets, names, keys[j], text, start, stop)
+                if term < 0:
+                    collisions += others > 0
+                    term = n_terms
+                    n_terms = _add(slots, hashes, offsets, names, keys[j], slot, term, text, start, stop)
+                ids[n_slices] = term
+                n_slices += 1
+    state[0], state[1], state[2], state[3] = n_terms, n_slices, n_rows, collisions
     return touched
 
 

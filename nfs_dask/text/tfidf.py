@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.text.settings import TextSettings
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import nfs_dask
-from nfs_dask.arrays import kernels
+from nfs_dask.arrays import compiling, kernels
 
 N_CLASSES, N_FEATURES = 3, 40
 VALUES = ["bool", "uint8", "int16", "uint32", "int64", "float32", "float64"]
@@ -318,6 +319,52 @@ def test_racing_first_compilations(tmp_path: Path, calls: str) -> None:
     for errors in [finish(p) for p in [start(tmp_path, calls) for _ in range(4)]]:
         assert errors == ""
     assert finish(start(tmp_path, calls)) == ""
+
+
+COUNTING = """
+import atexit
+from numba.core import event
+class Seen(event.Listener):
+    names = []
+    def on_start(self, event): pass
+    def on_end(self, event): self.names.append(event.data["dispatcher"].py_func.__name__)
+event.register("numba:compile", Seen())
+atexit.register(lambda: print(sum(name in ("_first_refused", "about_sum") for name in Seen.names)))
+"""
+
+
+def test_of_several_processes_one_compiles_and_others_load(tmp_path: Path) -> None:
+    together = [start(tmp_path, TWO_KERNELS, between=COUNTING) for _ in range(3)]
+    told = [process.communicate(timeout=120) for process in together]
+    assert [errors for _, errors in told] == [""] * 3
+    assert sum(int(compiled) for compiled, _ in told) == 2
+    compiled, _ = start(tmp_path, TWO_KERNELS, between=COUNTING).communicate(timeout=60)
+    assert int(compiled) == 0
+    assert list(tmp_path.rglob("*.lock")) == []
+
+
+def test_a_process_that_does_not_end_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "held"
+    hold = "file = open(sys.argv[1], 'wb'); compiling._lock(file); print('held', flush=True); time.sleep(60)"
+    command = [sys.executable, "-c", f"import sys, time; from nfs_dask.arrays import compiling; {hold}", str(place)]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as other, place.open("wb") as file:
+        assert other.stdout is not None and other.stdout.readline() == "held\n"
+        monkeypatch.setattr(compiling, "MOST_WAITING", 0.2)
+        begun = time.monotonic()
+        compiling._lock(file)
+        other.kill()
+        assert time.monotonic() - begun >= 0.2
+    monkeypatch.setattr(compiling, "MOST_WAITING", 60.0)
+    with place.open("wb") as file:
+        compiling._lock(file)  # the system has let go of what the other had
+        assert time.monotonic() - begun < 60
+
+
+def test_linear_algebra_is_there_for_who_compiles_it(tmp_path: Path) -> None:
+    """Though kernels are loaded without it."""
+    loaded = "assert 'numba.np.arraymath' in sys.modules and 'scipy.linalg' not in sys.modules"
+    dot = "assert numba.njit(lambda a, b: np.dot(a, b))(np.eye(2), np.eye(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]"
+    assert finish(start(tmp_path, f"{TWO_KERNELS}{loaded}\n{dot}\nassert 'scipy.linalg' in sys.modules")) == ""
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])

@@ -20,9 +20,10 @@ def test_any_numbers_come_back(some: list[tuple[int, int]], most: int) -> None:
     numbers = np.full((2, LEAST), most, np.int64)
     for place, number in some:
         numbers.reshape(-1)[place] = number
-    back = unpacked(packed(numbers))
-    assert back.dtype == numbers.dtype
-    np.testing.assert_array_equal(back, numbers)
+    for array in (numbers, numbers.T):
+        back = unpacked(packed(array))
+        assert (back.dtype, back.strides) == (array.dtype, array.strides)
+        np.testing.assert_array_equal(back, array)
 
 
 @pytest.mark.parametrize(("most", "itemsize"), [(255, 1), (256, 2), (65535, 2), (65536, 4), (2**32 - 1, 4), (2**32, 8)])
@@ -38,7 +39,7 @@ def test_most_numbers_decide_how_many_bytes_each_takes(most: int, itemsize: int)
     [
         np.zeros(2 * LEAST),  # not whole
         np.zeros(LEAST - 1, np.int64),  # few
-        np.zeros((LEAST, 2), np.int64).T,  # not in its order of memory
+        np.zeros((2 * LEAST, 2), np.int64)[::2],  # with others between
         np.full(LEAST, -1),  # of other signs
         np.zeros(2 * LEAST, np.int32),
     ],

@@ -18,7 +18,7 @@ from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.dataset import open_dataset
 from nfs_dask.errors import DataWarning, InputError
 from nfs_dask.estimators.loading import load_model
-from nfs_dask.estimators.multinomial import SparseMultinomialNB
+from nfs_dask.estimators.scikit_learn import SparseMultinomialNB
 from nfs_dask.ingestion.ingest import ingest
 from nfs_dask.prediction.evaluation import evaluate
 from tests.helpers.commands import as_json, run

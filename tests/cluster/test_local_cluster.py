@@ -61,6 +61,13 @@ def test_nothing_listens_beyond_loopback(processes: bool, settings: dict[str, ob
     assert encrypted is bool(settings.get("distributed.comm.require-encryption"))
 
 
+def test_workers_keep_no_profiles_that_nobody_looks_at() -> None:
+    with start_cluster(1, memory_limit=700 * MiB) as client:
+        (watched,) = client.run(lambda dask_worker: sorted(dask_worker.periodic_callbacks)).values()
+    assert "heartbeat" in watched
+    assert not {"profile", "profile-cycle"} & set(watched)
+
+
 def test_the_look_at_sockets_finds_what_is_open() -> None:
     """The test above would notice: this is what Dask does unless it is told otherwise."""
     before = listening(os.getpid())

@@ -78,6 +78,22 @@ def test_a_command_reaches_the_cluster_of_its_user_by_name(alice, cluster):
     assert alice.value("cluster.status") == "running"
 
 
+def test_a_command_leaves_its_fit_to_the_cluster_it_finds_by_name(alice, cluster):
+    alice.run("import json, subprocess, numpy as np, scipy.sparse as sp, nfs_dask as nfs")
+    alice.run("from nfs_dask.engine.run_status import read_status; cluster.scale(2)")
+    alice.run("cluster.get_client().wait_for_workers(2)")
+    alice.run("X = sp.csr_array(np.random.default_rng(1).poisson(0.2, (4000, 300))); y = np.arange(4000) % 2")
+    alice.run("nfs.ingest(X, 'others.zarr', labels=y)")
+    words = ["fit", "others.zarr", "others.model", "-k", "7", "--no-cache", "--run", "others", "--scheduler", "gateway"]
+    command = ["nfs-dask", *words, "--detach", "--on-cluster", "--json"]
+    alice.run(f"said = json.loads(subprocess.run({command}, check=True, capture_output=True).stdout)")
+    wait_until(lambda: not alice.value("read_status('others').live"))
+    assert alice.value("read_status('others').state") == "finished"
+    assert alice.value("read_status('others').driver.pid") == alice.value("said['pid']")
+    alice.run("there = nfs.load_model('others.model'); here = nfs.SparseMultinomialNB(k=7).fit(X, y)")
+    assert alice.value("int((there.coef_ != here.coef_).sum())") == 0
+
+
 def test_passes_are_planned_for_the_maximum_of_an_adaptive_cluster(alice, cluster):
     planned = "nfs.plan(rows, nfs.SparseMultinomialNB(k=2), engine=nfs.DaskEngine(client)).resources.workers"
     alice.run("import numpy as np, nfs_dask as nfs; client = cluster.get_client(); client.wait_for_workers(1)")

@@ -19,6 +19,8 @@ import nfs_dask as nfs
 from nfs_dask.cli.texts import Location
 from nfs_dask.documents import line_pieces
 from nfs_dask.errors import NfsDaskError
+from nfs_dask.files.data_files import fingerprint
+from nfs_dask.files.signed_urls import unsigned
 from tests.helpers.stored import assert_same_matrix, labels, matrix, names
 from tests.helpers.web_server import signed_server
 
@@ -115,3 +117,13 @@ def test_a_url_whose_signature_has_expired_is_refused_without_it(web: Any, tmp_p
 def test_what_ends_in_nothing_known_is_refused_whatever_its_query(web: Any, tmp_path: Path) -> None:
     with pytest.raises(NfsDaskError, match=r"/mail.docx\?\*\*\* is of no known format"):
         nfs.ingest(f"{web[0]}/mail.docx?{QUERY}", tmp_path / "none.zarr")
+
+
+def test_the_same_documents_signed_anew_are_the_same_data(folder: Path) -> None:
+    """So that an ingest goes on where it was, with a URL that has not expired."""
+    queries = [f"{more}X-Amz-Date=2026{day}&X-Amz-Signature={day}" for more in ("", "versionId=2&") for day in (1, 2)]
+    with signed_server(folder, *queries) as (host, _):
+        found = [fingerprint([f"http://{host}/mail.csv?{query}"]) for query in queries]
+    assert found[0] == found[1] != found[2] == found[3]
+    assert unsigned("https://host/mail.csv?sv=2026&sp=r&sig=x%3D") == "https://host/mail.csv"
+    assert unsigned("https://host/mail?sp=3&st=4") == "https://host/mail?sp=3&st=4"

@@ -131,8 +131,14 @@ class Slurm:
         return self.facts(job)["JobState"]
 
     def release(self, job: str) -> None:
-        """Let a job that was put back into the queue start now; SLURM would wait for two minutes."""
+        """Let a job that was put back into the queue start now; SLURM would wait for two minutes.
+
+        What is left of its last start has to be gone by then, or SLURM takes that one's exit code for the new one's.
+        """
         wait_for(lambda: self.state(job) == "PENDING", 60, f"{job} is not queued again")
+        steps = rf"slurmstepd: \[{self.facts(job)['JobId']}\."
+        wait_for(lambda: subprocess.run(["pgrep", "-f", steps], check=False).returncode, 60, f"{job} has not ended yet")
+        time.sleep(1)  # its end is told to the controller
         self("scontrol", "update", f"JobId={job}", "StartTime=now")
 
 

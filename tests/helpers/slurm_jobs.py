@@ -62,7 +62,7 @@ def log_of(project: Path) -> str:
 def ended(slurm: Slurm, job: str, state: str, project: Path, seconds: float = 300) -> None:
     over = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
     got = wait_for(lambda: (found := slurm.state(job)) in over and found, seconds, f"{job} goes on\n{log_of(project)}")
-    assert got == state, log_of(project)
+    assert got == state, f"{job} is {got}\n{slurm.facts(job)}\n{log_of(project)}"
 
 
 def events_of(folder: Path) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.estimators.ranked_naive_bayes import RankedNaiveBayes
+from nfs_dask.estimators.scikit_learn import ScikitLearnClassifier
 from nfs_dask.methods.naive_bayes import Counts, Settings, log_prior
 from nfs_dask.methods.predicted_error import predict_error
 from nfs_dask.models.model import Evidence
@@ -69,7 +70,7 @@ class FrequentSupports:
         return most_frequent(self.totals, k)
 
 
-class FrequentNB(RankedNaiveBayes):
+class FrequentNB(RankedNaiveBayes, ScikitLearnClassifier):
     """Naive Bayes over the features that occur most."""
 
     always = None
@@ -113,6 +114,7 @@ class FrequentNB(RankedNaiveBayes):
 RAREST = Option("rarest", "Frequent: take the rarest features.", True, flag="--rarest")
 FREQUENT = Method(
     "frequent",
+    "tests.helpers.toy_method:FrequentNB",
     "tests.helpers.toy_method:FrequentNB",
     "nfs_dask.models.families:NaiveBayesFamily",
     "counts",

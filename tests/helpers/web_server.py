@@ -20,9 +20,11 @@ def web_server(folder: Path, user: str, password: str) -> Served:
     return _served(folder, lambda asked: 200 if asked.headers.get("Authorization") == expected else 401)
 
 
-def signed_server(folder: Path, query: str) -> Served:
-    """403 without the query, and to HEAD with it: as object stores take URLs that were signed for GET."""
-    return _served(folder, lambda asked: 200 if asked.command == "GET" and urlsplit(asked.path).query == query else 403)
+def signed_server(folder: Path, *queries: str) -> Served:
+    """403 without one of the queries, and to HEAD with it: as object stores take URLs that were signed for GET."""
+    return _served(
+        folder, lambda asked: 200 if asked.command == "GET" and urlsplit(asked.path).query in queries else 403
+    )
 
 
 @contextmanager

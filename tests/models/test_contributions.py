@@ -11,11 +11,13 @@ import pytest
 from scipy import sparse
 
 from nfs_dask.arrays.block import Block, full_rows
-from nfs_dask.estimators.bernoulli import SparseBernoulliNB
-from nfs_dask.estimators.centers import SparseCentroid
-from nfs_dask.estimators.hybrid import HybridNB
-from nfs_dask.estimators.multinomial import SparseMultinomialNB
-from nfs_dask.estimators.predicted_error import ErrorRateSelector
+from nfs_dask.estimators.scikit_learn import (
+    ErrorRateSelector,
+    HybridNB,
+    SparseBernoulliNB,
+    SparseCentroid,
+    SparseMultinomialNB,
+)
 from nfs_dask.models.contributions import Contributions
 from nfs_dask.models.model import Model
 

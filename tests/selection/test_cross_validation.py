@@ -18,9 +18,9 @@ from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleS
 
 import nfs_dask as nfs
 from nfs_dask.errors import DataWarning, InputError, PlanError
-from nfs_dask.estimators.loading import make_estimator
 from nfs_dask.methods.centers import CenterSettings, fit_moments
 from nfs_dask.methods.recipes import MomentsRecipe
+from nfs_dask.registry import method_named
 from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.statistics.moments import ClassMoments
@@ -29,6 +29,13 @@ from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 from nfs_dask.testing import fold
 from tests.helpers.grids import each_once
+
+
+def make_estimator(method: str, **parameters: Any) -> Any:
+    """As users have it, for scikit-learn's tools to fit it anew."""
+    made = method_named(method)
+    return made.estimator_class()(**made.fixed, **parameters)
+
 
 RNG = np.random.default_rng(7)
 ROWS, WIDTH, CLASSES, FOLDS = 200, 60, 2, 4

@@ -16,8 +16,7 @@ from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError, PlanError
-from nfs_dask.estimators.bernoulli import SparseBernoulliNB
-from nfs_dask.estimators.multinomial import SparseMultinomialNB
+from nfs_dask.estimators.scikit_learn import SparseBernoulliNB, SparseMultinomialNB
 from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.solvers.naive_bayes import multinomial

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from nfs_dask.dataset import open_dataset
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.multinomial import SparseMultinomialNB
+from nfs_dask.estimators.scikit_learn import SparseMultinomialNB
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.zarr import ZarrSource
 from nfs_dask.store import header as headers

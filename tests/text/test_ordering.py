@@ -91,7 +91,7 @@ def test_ordering_what_was_counted(rows):
 
 def test_long_rows_are_sorted():
     random = np.random.default_rng(5)
-    lengths = [0, 1, 24, 25, 3000, 2]
+    lengths = [0, 1, 24, 25, 48, 49, 50, 3000, 2]
     indptr = np.cumsum([0, *lengths])
     ids = np.concatenate([random.permutation(2**31 - 1 - np.arange(n)) for n in lengths]).astype(np.int32)
     counts = random.integers(0, 2**31 - 1, len(ids), dtype=np.int32)

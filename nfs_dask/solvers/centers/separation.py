@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba.extending import register_jitable
 
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.doubles import Pair, two_sum
 from nfs_dask.arrays.exact_kernels import pair_plus, settle, two_product
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
 

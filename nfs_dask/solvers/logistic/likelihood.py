@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.errors import InputError
 
 

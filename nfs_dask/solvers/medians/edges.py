@@ -9,7 +9,7 @@ References: docs/mathematics.md 5.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ import numpy as np
 from nfs_dask.arrays.doubles import Pair
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.medians.half_weight import Halves
+from nfs_dask.solvers.medians.ladders import Ladders
 from nfs_dask.solvers.solution import Array
 
 Arrays: TypeAlias = Mapping[str, Array]
@@ -148,89 +149,70 @@ def find_brackets(arrays: Arrays, totals: Arrays, edges: Array) -> Brackets:
     seen = np.flatnonzero(totals["present"])
     if not len(seen):
         return out
-    own = _View.of(arrays, totals, 0, seen, edges[seen])
-    pooled = _View.of(arrays, totals, 1, seen, edges[[n_classes] * len(seen)])
-    found = own.first_half()
-    out.lows[seen], out.highs[seen] = _interval(edges[seen], found)
-    out.capacities[0, seen] = own.entries_in(found)
-    together = pooled.first_half_together()[None]
-    out.lows[-1:], out.highs[-1:] = _interval(edges[-1:], together)
-    out.capacities[1, seen] = pooled.entries_in(np.repeat(together, len(seen), axis=0))
+    ladders, halves = Ladders.of(edges), Halves.of(totals, seen)
+    steps = ladders.steps[seen]
+    climbed = _Climbed.of(arrays, totals, seen, steps)
+    numbers = np.broadcast_to(np.arange(steps.shape[2]), steps.shape)
+    out.lows[seen], out.highs[seen], out.capacities[0, seen] = climbed.bracket(steps, numbers, halves.own)
+    together = np.append(edges[-1].T, np.full((n_columns, 1), np.inf), axis=1)[None]
+    found = climbed.bracket(together, ladders.pooled[seen], lambda weight: halves.together(weight)[None])
+    out.lows[-1:], out.highs[-1:], out.capacities[1, seen] = found
     return out
 
 
-def _interval(edges: Array, cells: Array) -> tuple[Array, Array]:
-    """Ends (T, U) of the given cells between edges (T, B, U); a cell at an edge is that value."""
-    nowhere = np.full_like(edges[:, :1], np.inf)
-    bounds = np.concatenate((-nowhere, edges, nowhere), axis=1)
-    lows = np.take_along_axis(bounds, (cells[:, None] + 1) // 2, axis=1)[:, 0]
-    highs = np.take_along_axis(bounds, cells[:, None] // 2 + 1, axis=1)[:, 0]
-    return lows, highs
-
-
 @dataclass(frozen=True)
-class _View:
-    """The cells of the classes that have documents, as one kind of target sees them."""
+class _Climbed:
+    """What the classes that have documents weigh up to each cell of their ladders, that cell included."""
 
-    halves: Halves
-    entries: Array  # (S, K, U) without the zeros, which nobody stores
-    weights: tuple[Array, Array] | None  # the same as pairs, of weighted rows
-    zeros: Pair  # (S, U)
-    zero_cells: Array  # (S, U)
+    weights: Pair  # (K, S, U) with the zeros, which nobody stores
+    entries: Array  # (K, S, U) without them
 
     @classmethod
-    def of(cls, arrays: Arrays, totals: Arrays, view: int, seen: Array, edges: Array) -> _View:
-        """Of one view of a `ClassCells` state; ``edges`` (S, B, U) are those of each class in it."""
-        weight = Pair(totals["weight"][seen], totals["weight_low"][seen])
-        shape = (len(seen), 2 * edges.shape[1] + 1, edges.shape[2])
-        entries = sum((arrays[n][view, seen] for n in ("cells", "entries") if n in arrays), np.zeros(shape, np.int64))
-        weights = None
+    def of(cls, arrays: Arrays, totals: Arrays, seen: Array, steps: Array) -> _Climbed:
+        """Of a `ClassCells` state, whose classes have these steps (S, U, E + 1)."""
+        shape = (2 * steps.shape[2] - 1, *steps.shape[:2])
+        entries = sum((arrays[n][:, seen] for n in ("cells", "entries") if n in arrays), np.zeros(shape, np.int64))
+        weights = Pair.of(entries)
         if "weights" in arrays:
-            pairs = Pair(arrays["weights"][view, seen], arrays["weights_low"][view, seen])
-            pairs = pairs + arrays["cells"][view, seen] if "cells" in arrays else pairs
-            weights = (pairs.hi, pairs.lo)
-        stored = Pair.of(entries.sum(axis=1)) if weights is None else Pair(*weights).sum(axis=1)
-        absent = totals["present"][seen, None] > entries.sum(axis=1)
-        zeros = Pair(weight.hi[:, None], weight.lo[:, None]) - stored
-        below = (edges < 0).sum(axis=1)
-        return cls(
-            Halves.of(totals, seen),
-            entries,
-            weights,
-            Pair(np.where(absent, zeros.hi, 0.0), np.where(absent, zeros.lo, 0.0)),
-            2 * below + (edges == 0).any(axis=1),
-        )
+            weights = Pair(arrays["weights"][:, seen], arrays["weights_low"][:, seen])
+            weights = weights + arrays["cells"][:, seen] if "cells" in arrays else weights
+        absent = totals["present"][seen, None] > entries.sum(axis=0)
+        zeros = Pair(totals["weight"][seen, None], totals["weight_low"][seen, None]) - weights.sum(axis=0)
+        zero_cells = 2 * (steps < 0).sum(axis=2) + (steps == 0).any(axis=2)
+        below = Pair.of(np.zeros(shape[1:]))
+        high, low = np.empty(shape), np.empty(shape)
+        for k in range(shape[0]):
+            here = absent & (zero_cells == k)
+            below = below + (weights.part(k) + Pair(np.where(here, zeros.hi, 0.0), np.where(here, zeros.lo, 0.0)))
+            high[k], low[k] = below.hi, below.lo
+        return cls(Pair(high, low), np.cumsum(entries, axis=0))
 
-    def _of_cell(self, k: int) -> Pair:
-        """Weights (S, U) in the k-th cells, zeros included."""
-        if self.weights is None:
-            stored = Pair.of(self.entries[:, k])
-        else:
-            stored = Pair(self.weights[0][:, k], self.weights[1][:, k])
-        here = self.zero_cells == k
-        return stored + Pair(np.where(here, self.zeros.hi, 0.0), np.where(here, self.zeros.lo, 0.0))
+    def bracket(self, edges: Array, steps: Array, reached: Callable[[Pair], Array]) -> tuple[Array, Array, Array]:
+        """Where weights reach half: ends (T, U) of a cell between edges, or the edge twice, and entries (S, U) inside.
 
-    def first_half(self) -> Array:
-        """For each class the cell (S, U) at which its weights reach half."""
-        below = self._of_cell(0)
-        found = np.zeros(below.hi.shape, np.int64)
-        for k in range(1, self.entries.shape[1]):
-            found += ~self.halves.own(below)
-            below = below + self._of_cell(k)
-        return found
+        ``edges`` (T, U, n + 1) end with an infinity, and ``steps`` (S, U, n + 1) are their numbers in the ladders. All
+        weight together is known to be enough.
+        """
 
-    def first_half_together(self) -> Array:
-        """The cell (U,) at which the weights of all classes together reach half."""
-        below = self._of_cell(0)
-        found = np.zeros(below.hi.shape[1], np.int64)
-        rest = np.arange(len(found))
-        for k in range(1, self.entries.shape[1]):
-            rest = rest[~self.halves.together(Pair(below.hi[:, rest], below.lo[:, rest]))]
-            found[rest] += 1
-            below = below + self._of_cell(k)
-        return found
+        def cells(places: Array, through: int) -> Array:
+            step = np.take_along_axis(steps, np.broadcast_to(places, steps.shape[:2])[:, :, None], axis=2)[:, :, 0]
+            return np.minimum(2 * step + through, len(self.entries) - 1)[None]
 
-    def entries_in(self, cells: Array) -> Array:
-        """How many entries (S, U) lie strictly inside of the given cells: none in those that are one value."""
-        inside = np.take_along_axis(self.entries, cells[:, None], axis=1)[:, 0]
-        return np.where(cells % 2 == 0, inside, 0)
+        def enough(places: Array, through: int) -> Array:
+            where = cells(places, through)
+            sides = (np.take_along_axis(side, where, axis=0)[0] for side in (self.weights.hi, self.weights.lo))
+            return reached(Pair(*sides))
+
+        def entries(places: Array, through: int) -> Array:
+            return np.take_along_axis(self.entries, cells(places, through), axis=0)[0]
+
+        first, stop = np.zeros(edges.shape[:2], np.int64), np.full(edges.shape[:2], edges.shape[2] - 1)
+        while (first < stop).any():
+            middle = (first + stop) // 2
+            is_enough = enough(middle, 1)
+            first, stop = np.where(is_enough, first, middle + 1), np.where(is_enough, middle, stop)
+        between, before = enough(first, 0), np.maximum(first - 1, 0)
+        low, high = (np.take_along_axis(edges, places[:, :, None], axis=2)[:, :, 0] for places in (before, first))
+        low = np.where(first > 0, low, -np.inf)
+        inside = entries(first, 0) - np.where(first > 0, entries(before, 1), 0)
+        return np.where(between, low, high), high, np.where(between, inside, 0)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numba.extending import register_jitable
 
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.doubles import two_sum
 from nfs_dask.arrays.exact_kernels import (
     gather,
@@ -20,7 +21,6 @@ from nfs_dask.arrays.exact_kernels import (
     triple_plus_product,
     two_product,
 )
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
 Sums: TypeAlias = tuple[float, float, float]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.naive_bayes.directory import Directory, Listed
 from nfs_dask.solvers.naive_bayes.equal_columns import Cells, group
 from nfs_dask.solvers.naive_bayes.gains import difference, exact_sum, part

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.naive_bayes.cuts import Minimum, point_at
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.shares import ShareTable

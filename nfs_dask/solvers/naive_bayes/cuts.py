@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.naive_bayes.gains import shares
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
@@ -129,7 +129,7 @@ def _next_point(t: float, low: Cut | None, high: Cut | None, poor: int) -> Array
     if low and high and poor >= 3:
         return point_at((low.t + high.t) / 2)
     for end in (low, high):
-        if end and end.masses.all() and abs(t - math.log(end.masses[0]) + math.log(end.masses[1])) <= near(t):
+        if end and end.masses.all() and abs(t - _log_of_ratio(*end.masses)) <= near(t):
             return shares(end.masses, end.masses)  # the same point, to its last digits
     return point_at(t)
 
@@ -165,7 +165,15 @@ def _bottom(end):
         return -np.inf
     if end[3] <= 0:
         return np.inf
-    return math.log(end[2]) - math.log(end[3])
+    return _log_of_ratio(end[2], end[3])
+
+
+@numba.njit(nogil=True)
+def _log_of_ratio(a, b):
+    """Log of a / b, the same for 2 a and 2 b to the last digit."""
+    if 1e-300 * b < a < 1e300 * b:
+        return math.log(a / b)
+    return math.log(a) - math.log(b)
 
 
 @numba.njit(nogil=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.hashes import GOLDEN
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
 _FIRST_CAPACITY = 1 << 12

@@ -24,7 +24,8 @@ import math
 import numba
 import numpy as np
 
-from nfs_dask.arrays.kernels import fused, kernel
+from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.kernels import fused
 from nfs_dask.solvers.solution import Array
 
 ROUNDING = 2.0**-45  # relative: what a sum of gains of two classes may be wrong by

@@ -13,7 +13,7 @@ import math
 import numba
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.naive_bayes.gains import divergence
 from nfs_dask.solvers.solution import Array
 

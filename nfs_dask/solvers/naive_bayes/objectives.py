@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.naive_bayes.directory import Directory
 from nfs_dask.solvers.naive_bayes.equal_columns import Cells
 from nfs_dask.solvers.naive_bayes.gains import exact_sum

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.naive_bayes.cuts import Cut
 from nfs_dask.solvers.naive_bayes.gains import exact_sum, gains
 from nfs_dask.solvers.naive_bayes.objectives import Objective, larger_part, surprise

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.exact_kernels import gather
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
 

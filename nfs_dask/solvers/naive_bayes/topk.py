@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.exact_kernels import gather
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.solvers.solution import Array
 
 _SORTED = 5_000  # values that are sorted at once

@@ -12,7 +12,7 @@ import math
 import numba
 import numpy as np
 
-from nfs_dask.arrays.kernels import kernel
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.predicted_error.error_kernels import error_of_moments, log_ratio, missed_share, put
 
 SAFE = 1e-9  # relative: more than the rounding of any bound here, once moments have their slack

@@ -16,8 +16,8 @@ import math
 import numba
 import numpy as np
 
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.exact_kernels import add_to_pair
-from nfs_dask.arrays.kernels import kernel
 
 ALIKE = 1e-13  # probabilities that differ by this share of them are equal, and rounding is no evidence
 EXACT, UNCORRELATED, COMPENSATED = 0, 1, 2

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import erfc
 
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.predicted_error.error_kernels import ALIKE, COMPENSATED, EXACT, UNCORRELATED, add_up
@@ -259,6 +258,8 @@ def _below(thresholds: Array, mean: Array, variance: Array) -> Array:
 
 def _above(ahead: Array, variance: Array) -> Array:
     """Probability that a normal variable of this mean is above 0."""
+    from scipy.special import erfc  # here, as most fits predict no errors
+
     return np.asarray(0.5 * erfc(-ahead / np.sqrt(2 * np.where(variance > 0, variance, 1.0))))
 
 

@@ -11,9 +11,9 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.doubles import two_sum
 from nfs_dask.arrays.exact_kernels import triple_plus, two_product
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.statistics.medians.full_rows import ROWS, TILE, count_outside, gather_marked
 
 BELOW, AT_LOW, INSIDE, AT_HIGH, ABOVE = range(
@@ -223,11 +223,11 @@ def fold_full(
     sums_above_low: Array,
     following: Array,
     values: Array,
+    lists: Array,
 ) -> bool:
     """As `fold`, for rows that have all columns, class by class."""
     n_columns, n_classes = matrix.shape[1], len(class_starts) - 1
     into = (starts, ends, counts, sums_below, sums_below_low, sums_above, sums_above_low, following, values)
-    lists = np.empty((min(n_columns, TILE), min(len(order), ROWS) + 16), hulls.dtype)
     lengths = np.zeros(TILE, np.int64)
     n_below, n_above = np.zeros(TILE, np.int32), np.zeros(TILE, np.int32)  # all apart, so that loops are vectorised
     below, below_low = np.zeros(TILE), np.zeros(TILE)

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.doubles import Pair, distil, two_sum
 from nfs_dask.arrays.exact_kernels import gather
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.statistic import State
 
@@ -91,6 +91,13 @@ def _merged(left: Mapping[str, Array], right: Mapping[str, Array]) -> dict[str, 
         else:
             out[name] = left[name] + right[name]
     return out
+
+
+def by_column(arrays: dict[str, Array], name: str) -> Array:
+    """An array with what belongs to a column side by side, as it is then laid out in memory: its axes in reverse."""
+    if not arrays[name].T.flags.c_contiguous:
+        arrays[name] = np.asfortranarray(arrays[name])
+    return arrays[name].T
 
 
 def pair_of(arrays: Mapping[str, Array], name: str) -> Pair:

@@ -14,6 +14,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import trailing_zeros
+from nfs_dask.arrays.spare import spare
 
 TILE = 1024  # columns that are walked together: less, and starting each row costs more than its values
 ROWS = 1024  # rows of a class that are walked before lists are emptied
@@ -27,30 +28,25 @@ def by_class(codes: Array, n_classes: int) -> tuple[Array, Array]:
     return order, np.searchsorted(codes[order], np.arange(n_classes + 1))
 
 
-def hulls(bounds: Array, dtype: np.dtype[Any]) -> Array:
-    """What spans the own and the pooled bounds of each class, in a type that values of ``dtype`` fit.
+def hulls(bounds: Array) -> Array:
+    """What spans the own and the pooled bounds of each class: (2, C, columns) of (C + 1, 2, columns)."""
+    return np.stack((np.minimum(bounds[:-1, 0], bounds[-1, 0]), np.maximum(bounds[:-1, 1], bounds[-1, 1])))
 
-    Parameters
-    ----------
-    bounds
-        (C + 1, 2, columns) lowest and highest of each class, and last those of the classes pooled.
-    dtype
-        Of the values.
 
-    Returns
-    -------
-    Array
-        (2, C, columns). Rounded inwards where the type is narrow, so that values compare as with the bounds themselves.
-    """
-    low = np.minimum(bounds[:-1, 0], bounds[-1, 0])
-    high = np.maximum(bounds[:-1, 1], bounds[-1, 1])
+def rounded_inwards(hull: Array, dtype: np.dtype[Any]) -> Array:
+    """Lows and highs in a type that values of ``dtype`` fit, which compare with them as with the bounds themselves."""
     if dtype.itemsize > (4 if dtype.kind == "f" else 2):
-        return np.stack((low, high))
+        return hull
     with np.errstate(over="ignore"):  # beyond the largest float there are no values
-        narrow_low, narrow_high = low.astype(np.float32), high.astype(np.float32)
-    above, below = np.float32(np.inf), np.float32(-np.inf)
-    narrow_low = np.where(narrow_low < low, np.nextafter(narrow_low, above), narrow_low)
-    return np.stack((narrow_low, np.where(narrow_high > high, np.nextafter(narrow_high, below), narrow_high)))
+        low, high = hull.astype(np.float32)
+    low = np.where(low < hull[0], np.nextafter(low, np.float32(np.inf)), low)
+    return np.stack((low, np.where(high > hull[1], np.nextafter(high, np.float32(-np.inf)), high)))
+
+
+def room(matrix: Array, hull: Array) -> Array:
+    """Memory for a list of each column of a tile."""
+    n_rows, n_columns = matrix.shape
+    return spare((min(n_columns, TILE), min(n_rows, ROWS) + 16), hull.dtype)
 
 
 @numba.njit(nogil=True)

@@ -18,13 +18,14 @@ from nfs_dask.statistics.medians.class_weights import (
     LEAST,
     LOW,
     add_rows,
+    by_column,
     check_representable,
     merged,
     no_rows,
     put_pair,
     row_weights,
 )
-from nfs_dask.statistics.medians.full_rows import LISTS_NBYTES, by_class, hulls
+from nfs_dask.statistics.medians.full_rows import LISTS_NBYTES, by_class, hulls, room, rounded_inwards
 from nfs_dask.statistics.medians.signs import add_absolute
 from nfs_dask.statistics.statistic import State, Statistic
 
@@ -67,6 +68,10 @@ class Pinned(Statistic):
         return np.ascontiguousarray(np.stack((self.lows, self.highs), axis=1), np.float64)
 
     @cached_property
+    def _hull(self) -> Array:
+        return hulls(self._bounds)
+
+    @cached_property
     def starts(self) -> Array:
         """Where the values of each view begin, (2, C, columns)."""
         flat = self.capacities.reshape(-1, self.capacities.shape[-1]).astype(np.int64)
@@ -102,22 +107,21 @@ class Pinned(Statistic):
         if not arrays:
             arrays.update(self._nothing(weighted))
         _check_alike(weighted, "weights" in arrays)
-        before = arrays["counts"][:, :, INSIDE].copy()
         into = (self._bounds, self.starts, self._ends, arrays["counts"], *(arrays[name] for name in _PLAIN))
         entries = block.entries
-        values = _by_column(arrays, "values")
+        values = by_column(arrays, "values")
         if weighted:
             least = (arrays["sums_below" + LEAST], arrays["sums_above" + LEAST])
-            weights = (arrays["weights"], arrays["weights" + LOW], _by_column(arrays, "value_weights"))
+            weights = (arrays["weights"], arrays["weights" + LOW], by_column(arrays, "value_weights"))
             fits = bracket_kernels.fold_weighted(*entries, row_weights(block), *into, values, *least, *weights)
         elif block.full:
             matrix = entries.data.reshape(block.n_rows, block.n_features)
             order = by_class(block.codes, self.n_classes)
-            fits = bracket_kernels.fold_full(matrix, *order, hulls(self._bounds, matrix.dtype), *into, values)
+            hull = rounded_inwards(self._hull, matrix.dtype)
+            fits = bracket_kernels.fold_full(matrix, *order, hull, *into, values, room(matrix, hull))
         else:
             fits = bracket_kernels.fold(*entries, *into, values)
         _check_fits(fits)
-        self._sort(arrays, before)
         _settle(arrays)
 
     @cached_property
@@ -137,13 +141,18 @@ class Pinned(Statistic):
             out["value_weights"] = np.zeros((self.height, n), order="F")
         return out
 
+    def settle(self, state: State) -> None:
+        """Sort the values of each view."""
+        if state.arrays:
+            self._sort(state.arrays, np.zeros_like(self.capacities, np.int64))
+
     def _sort(self, arrays: dict[str, Array], before: Array) -> None:
         """Merge what was added to each view into the sorted values that it had before."""
         counts = (self.starts, before, arrays["counts"][:, :, INSIDE].copy())
         if "weights" in arrays:
-            bracket_kernels.sort_weighted(_by_column(arrays, "values"), _by_column(arrays, "value_weights"), *counts)
+            bracket_kernels.sort_weighted(by_column(arrays, "values"), by_column(arrays, "value_weights"), *counts)
         else:
-            bracket_kernels.sort_values(_by_column(arrays, "values"), *counts)
+            bracket_kernels.sort_values(by_column(arrays, "values"), *counts)
 
     def merge(self, left: State, right: State) -> State:
         if not (left.arrays and right.arrays):
@@ -189,13 +198,6 @@ _PLAIN = (
 
 def _without(arrays: dict[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
     return {name: array for name, array in arrays.items() if name not in names}
-
-
-def _by_column(arrays: dict[str, Array], name: str) -> Array:
-    """An array with the places of each column side by side, which it is laid out in memory for."""
-    if not arrays[name].T.flags.c_contiguous:
-        arrays[name] = np.asfortranarray(arrays[name])
-    return arrays[name].T
 
 
 def _settle(arrays: dict[str, Array]) -> None:

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.hashes import GOLDEN, mixed
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.statistics.medians.class_weights import add_rows, check_representable, merged, no_rows, row_weights
 from nfs_dask.statistics.statistic import State, Statistic
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.doubles import Pair, two_sum
 from nfs_dask.arrays.exact_kernels import loose_plus, pair_plus, two_product
-from nfs_dask.arrays.kernels import kernel
 from nfs_dask.statistics.medians.class_weights import LOW, add_rows, merged, no_rows, pair_of, put_pair, row_weights
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.statistic import EntrywiseStatistic, State, array_of

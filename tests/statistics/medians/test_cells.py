@@ -14,14 +14,13 @@ from tests.helpers.medians_by_hand import blocks_of, full_block, sparse_block
 
 
 def by_numpy(X, codes, edges, weights):
-    """Weights in cells (2, C, 2B + 1, U), entry by entry."""
+    """Weights in cells (4B + 1, C, U), entry by entry, between and at the different ones of own and pooled edges."""
     n_classes, n_edges, m = edges.shape[0] - 1, *edges.shape[1:]
-    out = np.zeros((2, n_classes, 2 * n_edges + 1, m))
+    out = np.zeros((4 * n_edges + 1, n_classes, m))
     for i, u in zip(*np.nonzero(X), strict=True):
-        for view, target in ((0, codes[i]), (1, n_classes)):
-            ladder = edges[target, :, u]
-            j = int(np.searchsorted(ladder, X[i, u]))
-            out[view, codes[i], 2 * j + (j < n_edges and ladder[j] == X[i, u]), u] += weights[i]
+        ladder = np.unique(edges[[codes[i], n_classes], :, u])
+        j = int(np.searchsorted(ladder, X[i, u]))
+        out[2 * j + (j < len(ladder) and ladder[j] == X[i, u]), codes[i], u] += weights[i]
     return out
 
 

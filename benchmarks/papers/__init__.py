@@ -1,0 +1,1 @@
+"""The figures and tables of the papers behind the methods, computed anew: ``python -m benchmarks.papers --list``."""

@@ -1,0 +1,181 @@
+"""Compiling by numba: once for all processes, kept on disk where a place is writable, else in memory.
+
+So a read-only root file system works, and so do several workers that begin together: one of them compiles what the
+others load.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import logging
+import os
+import pickle
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numba
+from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
+
+from nfs_dask.progress import PATIENCE, say
+
+MOST_WAITING = 60.0  # seconds for another process, which may have stopped
+LOOK_SECONDS = 0.01
+
+logger = logging.getLogger("nfs_dask")
+
+# What reading a file of the cache may raise; numba's own errors, such as those of types, are none of these.
+_UNREADABLE = (
+    pickle.UnpicklingError,
+    struct.error,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+class _Compiling(event.Listener):
+    """Says once what takes so long where nothing is in the cache yet."""
+
+    def __init__(self) -> None:
+        self._started: list[float] = []  # of kernels that are being compiled, one for another
+        self._seconds = 0.0
+        self._said = False
+
+    def on_start(self, event: Any) -> None:
+        self._started.append(time.monotonic())
+        if self._seconds > PATIENCE and not self._said:
+            self._said = True
+            say("compiling for this machine, which takes a minute at most; what is compiled is kept for later runs")
+
+    def on_end(self, event: Any) -> None:
+        seconds = time.monotonic() - self._started.pop() if self._started else 0.0
+        if not self._started:
+            self._seconds += seconds
+
+
+event.register("numba:compile", _Compiling())
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile ``function`` on first use for the types it meets; survive an unwritable or a damaged cache."""
+    try:
+        compiled = _compiled(function, cache=True)
+    except RuntimeError:  # numba: no locator available, that is, no writable place for a cache
+        compiled = _compiled(function)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        nonlocal compiled
+        try:
+            return compiled(*args)
+        except _UNREADABLE as error:
+            # A kernel itself raises nothing: whatever comes out is numba failing to read or write its cache.
+            logger.warning("the cache of compiled code is unusable (%s); compiling in memory", error)
+            _clear_cache(compiled)
+            compiled = _compiled(function)
+            return compiled(*args)
+
+    return call
+
+
+def _compiled(function: Callable[..., Any], *, cache: bool = False) -> Any:
+    """By numba, without the wrapper for callers in C, of which there are none: it takes part of the time to compile."""
+    options: dict[str, Any] = {"nogil": True, "cache": cache, "no_cfunc_wrapper": True}
+    compiled = numba.njit(**options)(function)
+    compiled.compile = functools.partial(_compile_once, compiled, compiled.compile)
+    return compiled
+
+
+def _compile_once(compiled: Any, compile_here: Callable[[Any], Any], signature: Any) -> Any:
+    """As numba does, unless another process is about it: then load what it has made."""
+    _load_arrays_without_scipy()
+    with _alone_with(compiled):
+        return compile_here(signature)
+
+
+@contextmanager
+def _alone_with(compiled: Any) -> Iterator[None]:
+    """Keep other processes from compiling the same; not once something is there to be loaded."""
+    function, folder = compiled.py_func, compiled.stats.cache_path
+    name = f"{function.__name__}-{function.__code__.co_firstlineno}"
+    if folder is None or any(Path(folder).glob(f"*.{name}.*.nbi")):
+        yield
+        return
+    place = Path(folder, f"{function.__module__}.{name}.lock")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file = place.open("wb")
+    except OSError:  # nothing can be kept there, so that there is nothing to wait for
+        yield
+        return
+    with file:
+        _lock(file)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                place.unlink()
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Wait until no other process has the file; not for ever, and not where the system knows no locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    deadline = time.monotonic() + MOST_WAITING
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOOK_SECONDS)
+        except OSError:
+            return
+        else:
+            return
+
+
+@global_compiler_lock
+def _load_arrays_without_scipy() -> None:
+    """Load numba's functions of arrays, which would load scipy's linear algebra only to see whether it is there.
+
+    That takes 16 MiB, and half of the time. Whatever of numba uses it loads it itself.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+    from numba.np import linalg
+
+    loads = linalg.ensure_blas
+    linalg.ensure_blas = _look_for_scipy
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = loads
+
+
+def _look_for_scipy() -> None:
+    if importlib.util.find_spec("scipy") is None:
+        raise ImportError("there is no scipy")
+
+
+def _clear_cache(compiled: Any) -> None:
+    """Delete the damaged cache files of one kernel, so that the next process starts clean."""
+    path = Path(compiled.stats.cache_path or os.devnull)
+    if path.is_dir():
+        for file in path.glob(f"*.{compiled.py_func.__name__}-*.nb[ic]"):
+            file.unlink(missing_ok=True)
