@@ -270,7 +270,7 @@ def _is_mostly_filled(values: Array) -> bool:
     """Whether at least half is not zero: a few rows at a time, until that is known."""
     step, missing = max(1, _PIECE // max(1, values.shape[1])), -(-values.size // 2)
     for first in range(0, len(values), step):
-        missing -= np.count_nonzero(values[first : first + step] != 0)
+        missing -= int(np.count_nonzero(values[first : first + step] != 0))
         if missing <= 0:
             return True
     return missing <= 0
