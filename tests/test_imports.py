@@ -209,17 +209,21 @@ SCRIPT = """
 import json, sys
 for statement in json.loads(sys.argv[1]):
     exec(statement)
-    print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))
+    print(json.dumps(sorted(sys.modules)))
 """
+
+
+def modules_after(*statements):
+    """What is loaded after each statement, and those before it, in one new interpreter."""
+    command = [sys.executable, "-c", SCRIPT, json.dumps(statements)]
+    lines = subprocess.run(command, capture_output=True, check=True).stdout.splitlines()
+    return {statement: set(json.loads(line)) for statement, line in zip(statements, lines, strict=True)}
 
 
 @pytest.fixture(scope="module")
 def loaded():
-    """What is loaded after each statement, and those before it, in one new interpreter."""
-    statements = [*LIGHT, *WORKERS]
-    command = [sys.executable, "-c", SCRIPT, json.dumps(statements)]
-    lines = subprocess.run(command, capture_output=True, check=True).stdout.splitlines()
-    return {statement: set(json.loads(line)) for statement, line in zip(statements, lines, strict=True)}
+    after = modules_after(*LIGHT, *WORKERS)
+    return {statement: {name.split(".")[0] for name in names} for statement, names in after.items()}
 
 
 @pytest.mark.parametrize("statement", LIGHT)
@@ -242,14 +246,15 @@ for command in ("ingest mail.csv --label-column folder mail.zarr", "fit mail.zar
 
 
 def test_commands_on_little_data_load_no_cluster(tmp_path):
-    """Nor what estimators of users are made of, nor the linear algebra that numba looks for."""
+    """Nor what estimators of users are made of, nor the linear algebra that numba looks for, unless scipy does."""
     (tmp_path / "mail.csv").write_text("folder,text\nspam,win a watch\nham,see you at noon\nspam,win gold\n")
     command = [sys.executable, "-c", f"import json\n{COMMANDS}"]
     done = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path, text=True)
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("[")]
     assert len(lines) == 2
+    (matrices,) = modules_after("import scipy.sparse").values()
     for modules in lines:
         found = {name.split(".")[0] for name in modules}
         assert not found & ({*LEAN, "dask", "tornado"} - {"sparse"})  # which has numba load it before any kernel
         assert "numba.np.arraymath" in modules
-        assert not {"scipy.linalg", "scipy.special", "numpy.f2py"} & set(modules)
+        assert not {"scipy.linalg", "scipy.special", "numpy.f2py"} & (set(modules) - matrices)
