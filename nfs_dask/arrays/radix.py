@@ -8,6 +8,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel
 
 DIGIT = 9  # bits: as many places to write to as a core keeps at hand
+COUNTERS_NBYTES = -(-64 // DIGIT) * 8 << DIGIT  # most that is held besides the numbers and as many others
 
 
 def sort_by_bits(numbers: Array, low: int, high: int) -> Array:

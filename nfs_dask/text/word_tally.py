@@ -16,7 +16,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel
-from nfs_dask.arrays.radix import sort_by_bits
+from nfs_dask.arrays.radix import COUNTERS_NBYTES, sort_by_bits
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Slices, grown, runs_of, spared
 from nfs_dask.text.ordering import move_eight, sort_strings, take
@@ -58,7 +58,7 @@ class WordTally:
         """What is held now, or half of what is held when `take` gives it out, whichever is more."""
         held = self._table.nbytes + self._ids.nbytes + self._indptr.nbytes + self._state.nbytes
         shortest, longest = self._ngrams
-        making = _SORTING * ((longest - shortest + 1) * int(self._state[1]) + int(self._state[0]))
+        making = _SORTING * ((longest - shortest + 1) * int(self._state[1]) + int(self._state[0])) + COUNTERS_NBYTES
         return max(held, (held + making + self._names_nbytes) // 2)
 
     @property
