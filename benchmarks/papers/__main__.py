@@ -1,7 +1,7 @@
 """Compute figures and tables of the papers anew.
 
     python -m benchmarks.papers                      all of them, in full
-    python -m benchmarks.papers --quick              all of them, with fewer splits and capped sets: ten minutes
+    python -m benchmarks.papers --quick              all of them, with fewer splits and capped sets: five minutes
     python -m benchmarks.papers nfs-figure-4 ...     some of them
     python -m benchmarks.papers --list               which there are
     python -m benchmarks.papers --redraw             tables and pictures from the results there are, computing nothing
