@@ -31,6 +31,7 @@ from nfs_dask.statistics.medians.full_rows import (
     by_class,
     count_outside,
     gather_marked,
+    hulls,
     room,
     rounded_inwards,
 )
@@ -77,9 +78,7 @@ class ClassCells(Statistic):
     @cached_property
     def _hull(self) -> Array:
         """First and last step of each ladder, (2, C, columns)."""
-        return np.stack(
-            (np.minimum(self.edges[:-1, 0], self.edges[-1, 0]), np.maximum(self.edges[:-1, -1], self.edges[-1, -1]))
-        )
+        return hulls(self.edges[:, [0, -1]])
 
     @cached_property
     def _table(self) -> tuple[Array, ...]:
