@@ -1,9 +1,9 @@
 """Strings in the order of their bytes, which for UTF-8 is the order of their code points.
 
-Strings are sorted by their first eight bytes, read as one big-endian number: numpy does that with vector instructions,
-eight times as fast as comparing texts. Those whose numbers are equal go on with the next eight bytes, by a quicksort in
-three parts. The numbers are kept beside the order, so that most comparisons touch no text. That takes 24 bytes a
-string.
+Strings are sorted by their first eight bytes, read as one big-endian number: numpy sorts those, with vector
+instructions where the processor has them, much faster than it would compare texts. Those whose numbers are equal go on
+with the next eight bytes, by a quicksort in three parts. The numbers are kept beside the order, so that most
+comparisons touch no text. That takes 24 bytes a string.
 """
 
 from __future__ import annotations
