@@ -242,6 +242,21 @@ def some_rows(block: Block, mask: Array) -> Block:
     return replace(block, indptr=indptr, indices=indices, data=data, codes=block.codes[mask], weights=weights)
 
 
+def row_range(block: Block, first: int, last: int) -> Block:
+    """The rows of a block from ``first`` to before ``last``, as a view."""
+    indptr = block.indptr[first : last + 1]
+    start, stop = int(indptr[0]), int(indptr[-1])
+    return replace(
+        block,
+        indptr=indptr - start,
+        indices=block.indices[start:stop],
+        data=block.data[start:stop],
+        codes=block.codes[first:last],
+        weights=None if block.weights is None else block.weights[first:last],
+        first_row=block.first_row + first,
+    )
+
+
 def without_zeros(block: Block) -> Block:
     """A full block with only the entries that are not zero; another block as it is."""
     if not block.full:
@@ -289,3 +304,8 @@ def smallest_integer(low: int, high: int) -> np.dtype[Any]:
         if np.iinfo(name).min <= low and high <= np.iinfo(name).max:
             return np.dtype(name)
     raise InputError(f"values from {low} to {high} do not fit 64 bits")
+
+
+def narrow(numbers: Array) -> Array:
+    """Whole numbers of zero or more in the smallest type that holds them, for files that are read once or twice."""
+    return numbers.astype(smallest_integer(0, int(numbers.max(initial=0))))

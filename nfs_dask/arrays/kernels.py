@@ -184,11 +184,14 @@ def bucket_rows(indptr, indices, codes, shift, n_classes, ends, rows):
 
 
 @kernel
-def gather_entries(ends, columns, values, shift, n_classes, starts, out_columns, out_values):
-    """Copy each bucket of a piece to where it belongs among its siblings; columns become the panel's own."""
+def gather_entries(ends, columns, values, shift, n_classes, first, starts, out_columns, out_values):
+    """Copy each bucket of a piece to where it belongs among its siblings; columns become the panel's own.
+
+    The first of the buckets' tiles begins at column ``first`` of the panel.
+    """
     p = 0
     for b in range(len(ends)):
-        offset = (b // n_classes) << shift
+        offset = first + ((b // n_classes) << shift)
         q = starts[b]
         for j in range(p, ends[b]):
             out_columns[q] = offset + np.int64(columns[j])

@@ -18,7 +18,9 @@ from nfs_dask.units import MiB
 LEAST = MiB // 8  # smaller arrays are in memory that the allocator has at hand
 MOST_KEPT = 32 * MiB  # in arrays that are waiting for others to take their place
 
-_kept: list[Array] = []  # bytes; an array that is made takes one out, by a step that threads cannot come between
+# Bytes by their ids, the longest waiting first. An array that is made takes one out, by a step that threads cannot come
+# between.
+_kept: dict[int, Array] = {}
 
 
 def spare(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -33,20 +35,30 @@ def spare(shape: tuple[int, ...], dtype: Any) -> Array:
     return lent.reshape(shape)
 
 
+def give_back() -> None:
+    """Leave to the system what is waiting: what comes next takes other sizes, or nothing."""
+    _kept.clear()
+
+
 def _fitting(nbytes: int) -> Array:
-    """Memory of that size or a little more."""
-    for _ in range(len(_kept)):
-        try:
-            memory = _kept.pop(0)
-        except IndexError:  # another thread was faster
-            break
+    """Memory of that size or a little more, as little more as there is."""
+    sizes = {key: len(memory) for key in list(_kept) if (memory := _kept.get(key)) is not None}
+    for key in sorted((key for key, size in sizes.items() if nbytes <= size <= 2 * nbytes), key=sizes.__getitem__):
+        memory = _kept.pop(key, None)
+        if memory is None:  # another thread was faster
+            continue
         if nbytes <= len(memory) <= 2 * nbytes:
             return memory
-        _kept.append(memory)
+        _kept[key] = memory  # that went meanwhile, and a later one has its id
     return np.empty(nbytes, np.uint8)
 
 
 def _keep(memory: Array) -> None:
-    _kept.append(memory)
-    while sum(map(len, list(_kept))) > MOST_KEPT:
-        _kept.pop(0)
+    _kept[id(memory)] = memory
+    waiting = [one for key in list(_kept) if (one := _kept.get(key)) is not None]
+    excess = sum(map(len, waiting)) - MOST_KEPT
+    for one in waiting:
+        if excess <= 0:
+            break
+        excess -= len(one)
+        _kept.pop(id(one), None)

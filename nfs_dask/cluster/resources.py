@@ -15,7 +15,7 @@ from nfs_dask.redaction import PlacesHidden
 from nfs_dask.units import MiB
 
 USABLE = 0.6  # of a worker's memory limit; beyond it Dask writes to disk
-SLACK = 12 * MiB  # of each thread: what the allocator keeps, messages, small objects
+SLACK = 16 * MiB  # of each thread: what the allocator keeps, messages, small objects
 
 
 def budget_of_task(memory_limit: int, threads: int, warm: int) -> float:

@@ -10,15 +10,11 @@ import numpy as np
 import psutil
 
 from nfs_dask.arrays.block import Block, distinct, integers_as_integers
+from nfs_dask.arrays.spare import give_back
+from nfs_dask.cluster.freed_memory import give_back_freed
 from nfs_dask.files.folder import PROBE, Folder
-from nfs_dask.files.spool import SpooledEntries, SpoolWriter, Tiling, as_block
+from nfs_dask.files.spool import SpooledEntries, SpoolWriter, Tiling, as_blocks
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.statistics.gram import Gram
-from nfs_dask.statistics.medians.cells import ClassCells
-from nfs_dask.statistics.medians.pinned import Pinned
-from nfs_dask.statistics.medians.sample import RowSample
-from nfs_dask.statistics.medians.signs import ClassSigns
-from nfs_dask.statistics.moments import ClassMoments
 from nfs_dask.statistics.statistic import EntrywiseStatistic, Statistic
 from nfs_dask.store import states  # noqa: F401  (loads zarr)
 
@@ -61,11 +57,18 @@ def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[
             _scatter(statistic, block)
     if warming.statistic is not None and not warming.statistic.entrywise:
         _fold_dense(warming.statistic)
+    give_back()
+    give_back_freed()
     return {"rss": psutil.Process().memory_info().rss, "reaches": [_reaches(Folder(place), token) for place in places]}
 
 
 def compile_all() -> None:
     """Compile what any pass over rows may need, for images whose cache is filled when they are built."""
+    from nfs_dask.statistics.gram import Gram
+    from nfs_dask.statistics.medians.sample import RowSample
+    from nfs_dask.statistics.medians.signs import ClassSigns
+    from nfs_dask.statistics.moments import ClassMoments
+
     moments = (ClassMoments(2), ClassMoments(2, True))
     medians = (ClassSigns(2), RowSample(2, 2), *_brackets())
     for statistic in (None, *moments, *medians, Gram(2, np.zeros(4))):
@@ -73,6 +76,9 @@ def compile_all() -> None:
 
 
 def _brackets() -> tuple[Statistic, ...]:
+    from nfs_dask.statistics.medians.cells import ClassCells
+    from nfs_dask.statistics.medians.pinned import Pinned
+
     edges, bracket = np.zeros((3, 2, 4)), np.zeros((3, 4))
     return ClassCells(2, edges), Pinned(2, bracket, bracket, np.zeros((2, 2, 4), np.int64))
 
@@ -82,7 +88,8 @@ def _scatter(statistic: EntrywiseStatistic, block: Block) -> None:
     tiling = Tiling(4, 2, 2)
     SpoolWriter(_Nowhere(), "", tiling).add(block)  # type: ignore[arg-type]
     part = SpooledEntries(np.array([2, 3]), np.zeros(3, np.uint16), block.data, None)
-    statistic.update_arrays({}, as_block([part], tiling, 4))
+    for panel in as_blocks([part], tiling, 4):
+        statistic.update_arrays({}, panel)
 
 
 def _fold_dense(statistic: Statistic) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from nfs_dask.documents.document_source import DocumentSource
-from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.folding import SERIAL_ENTRIES
 from nfs_dask.engine.serial import SerialEngine
@@ -29,7 +28,11 @@ def choose_engine(engine: Engine | None, data: Source | DocumentSource | None) -
         return engine
     if data is not None and data.in_memory:
         return SerialEngine()
-    return DaskEngine() if _client_exists() or not _is_small(data) else SerialEngine()
+    if not _client_exists() and _is_small(data):
+        return SerialEngine()
+    from nfs_dask.engine.distributed import DaskEngine
+
+    return DaskEngine()
 
 
 def _is_small(data: Source | DocumentSource | None) -> bool:

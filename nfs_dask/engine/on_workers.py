@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from nfs_dask.cluster.freed_memory import LARGEST_OF_PASSES, freed_memory_kept
 from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.handing_out import WorkerTooSmall
 from nfs_dask.engine.parcel import Parcel, unpacked
@@ -37,7 +38,7 @@ def run_task(
     failures = [one for one in (shipped, *args) if isinstance(one, Failure)]
     if failures:
         return failures[0]
-    with worker_tick(topic) as tick:
+    with freed_memory_kept(LARGEST_OF_PASSES), worker_tick(topic) as tick:
         keywords = {"tick": tick} | ({} if shipped is None else {"shipped": shipped})
         try:
             return function(job, *args, **keywords)
@@ -48,18 +49,20 @@ def run_task(
 
 def run_item(function: Callable[[Any], Any], item: Any) -> Any:
     """Run one item of `Executor.map_items` on a worker."""
-    try:
-        return function(item)
-    except NfsDaskError as error:
-        return Failure(error)
+    with freed_memory_kept():
+        try:
+            return function(item)
+        except NfsDaskError as error:
+            return Failure(error)
 
 
 def run_value(function: Callable[[Any, Any], Any], value: Any, item: Any) -> Any:
     """Run one item of `Executor.map_values` on a worker."""
-    try:
-        return function(value, item)
-    except NfsDaskError as error:
-        return Failure(error)
+    with freed_memory_kept():
+        try:
+            return function(value, item)
+        except NfsDaskError as error:
+            return Failure(error)
 
 
 def merge_task(given: Job | Parcel, folds: Sequence[Fold | Failure]) -> Fold | Failure:
@@ -69,7 +72,8 @@ def merge_task(given: Job | Parcel, folds: Sequence[Fold | Failure]) -> Fold | F
     for fold in folds:
         if isinstance(fold, Failure):
             return fold
-    return merge_folds(job, folds)  # type: ignore[arg-type]
+    with freed_memory_kept(LARGEST_OF_PASSES):
+        return merge_folds(job, folds)  # type: ignore[arg-type]
 
 
 def refuse_small(plan: Plan) -> None:

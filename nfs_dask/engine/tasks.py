@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, empty_block
+from nfs_dask.arrays.spare import give_back
 from nfs_dask.engine.folding import Fold, fold_blocks, prepare
 from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
 from nfs_dask.engine.task_tally import count
@@ -23,7 +24,7 @@ from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.ahead import IN_FLIGHT, ahead
 from nfs_dask.files.arrayfile import ArrayFile, intact, write_arrays
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.spool import SpooledPiece, SpoolFile, SpoolWriter, Tiling, as_block
+from nfs_dask.files.spool import SpooledPiece, SpoolFile, SpoolWriter, Tiling, as_blocks
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Coverage, EntrywiseStatistic, State, Statistic
 from nfs_dask.store import states
@@ -152,6 +153,7 @@ def scatter_run(job: Job, run: int, tick: Tick, shipped: Block | None = None) ->
     for start, stop in job.batches(run):
         parts.append(scatter_batch(job, _blocks(job, start, stop, shipped), start, stop))
         tick(stop - start)
+    give_back()  # panels take other sizes
     return merge_folds(job, parts)
 
 
@@ -171,6 +173,7 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
             job.statistic.update_totals(fold.state.totals, ready)
             writer.add(ready)
             fold.mended += mended
+            del block, ready  # so that the next one may take their memory
         fold.tiles = writer.tiles
         writer.close(_facts_of(fold))
         count(spooled_bytes=file.tell())
@@ -195,22 +198,30 @@ def fold_panel(job: Job, panel: int, tick: Tick) -> states.Checksums:
     first, last = job.bounds[panel : panel + 2]
     in_flight = IN_FLIGHT if job.spool.remote else 1
     arrays: dict[str, Array] = {}
-    for group in _groups(_spooled(job, first, last, in_flight)):
+    for group in _groups(_spooled(job, first, last, in_flight), _most_at_once(last - first)):
         parts = list(ahead(lambda piece: piece.read(job.tiling, last), group, min(in_flight, len(group))))
-        job.statistic.update_arrays(arrays, as_block(parts, job.tiling, last - first))
+        for block in as_blocks(parts, job.tiling, last - first):
+            job.statistic.update_arrays(arrays, block)
+        del parts  # so that the next ones may take their memory
     if not arrays:
         job.statistic.update_arrays(arrays, empty_block(last - first))
+    give_back()
     checksums = states.write_panel(job.out, panel, dict(sorted(arrays.items())))
     count(panels=1)
     tick(1)
     return checksums
 
 
-def _groups(pieces: Iterable[SpooledPiece]) -> Iterator[list[SpooledPiece]]:
-    """Neighbors that may share a block, with no more entries than are planned for; read at once, and then folded."""
+def _most_at_once(width: int) -> int:
+    """Entries to fold together, of those that are planned for: going through fewer columns again costs less."""
+    return min(FOLD_ENTRIES, 2 * width)
+
+
+def _groups(pieces: Iterable[SpooledPiece], most: int) -> Iterator[list[SpooledPiece]]:
+    """Neighbors that may share a block, with no more entries than that; read at once, and then folded."""
     group: list[SpooledPiece] = []
     for piece in pieces:
-        if group and (piece.family != group[0].family or len(piece) + sum(map(len, group)) > FOLD_ENTRIES):
+        if group and (piece.family != group[0].family or len(piece) + sum(map(len, group)) > most):
             yield group
             group = []
         group.append(piece)

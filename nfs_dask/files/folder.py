@@ -16,9 +16,15 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, cast
 
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.kernels import read_only
+from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import InputError, NoRoomError, StoreError
 from nfs_dask.files.remote import file_system_of, is_url
 from nfs_dask.files.remote_objects import Upload, read_object, slice_of
@@ -101,17 +107,38 @@ class Folder(PlacesHidden):
 
     def read(self, name: str, start: int | None = None, stop: int | None = None) -> bytes:
         """Bytes ``start .. stop - 1`` of an object, or all of it. A negative start counts from the end."""
+        if self.remote:
+            return self._read_remote(name, start, stop)
+        with self._at_slice(name, start, stop) as (file, size):
+            return file.read(size)
+
+    def read_array(self, name: str, start: int | None = None, stop: int | None = None) -> Array:
+        """As `read`: bytes that are not to be written to, of a local file in memory that was used before."""
+        if self.remote:
+            return np.frombuffer(self._read_remote(name, start, stop), np.uint8)
+        with self._at_slice(name, start, stop) as (file, size):
+            content = spare((size,), np.uint8)
+            found: Array = read_only(content[: file.readinto(content.data)])
+            return found
+
+    def _read_remote(self, name: str, start: int | None, stop: int | None) -> bytes:
         try:
-            if self.remote:
-                with self._fs() as fs:
-                    return read_object(fs, self.path(name), start, stop)
+            with self._fs() as fs:
+                return read_object(fs, self.path(name), start, stop)
+        except (FileNotFoundError, NotADirectoryError):
+            raise StoreError(f"{self.path(name)} is missing") from None
+
+    @contextmanager
+    def _at_slice(self, name: str, start: int | None, stop: int | None) -> Iterator[tuple[BufferedReader, int]]:
+        """A local file where a slice of it begins, and the bytes of that; what is no file is reported by its name."""
+        try:
             if not stat.S_ISREG(os.stat(self.path(name)).st_mode):  # a pipe, for one, would be waited for
                 raise StoreError(f"{self.path(name)} is not a file, and one must be there; it is damaged")
             with open(self.path(name), "rb") as file:
                 size = os.fstat(file.fileno()).st_size  # of the file that was opened: another may have its name by now
                 first, last = slice_of(start, stop, size)
                 file.seek(first)
-                return file.read(last - first)
+                yield file, last - first
         except (FileNotFoundError, NotADirectoryError):
             raise StoreError(f"{self.path(name)} is missing") from None
         except OSError as error:

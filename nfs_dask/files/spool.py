@@ -24,8 +24,11 @@ import numpy as np
 
 from nfs_dask.arrays import kernels
 from nfs_dask.arrays.block import Array, Block, column_type
+from nfs_dask.arrays.spare import spare
 from nfs_dask.files.arrayfile import ArrayFile, ArrayFileWriter
 from nfs_dask.files.folder import Folder
+
+GATHERED = 1 << 18  # entries of the tiles that are put together at a time, or more where a single tile has more
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ class SpoolWriter:
         self.tiles += sizes.reshape(-1, tiling.n_classes).sum(axis=1)
         starts = np.cumsum(sizes) - sizes
         ends = starts.copy()
-        columns = np.empty(block.nnz, np.uint16 if tiling.shift <= 16 else np.uint32)
-        values = np.empty(block.nnz, block.data.dtype)
+        columns = spare((block.nnz,), np.uint16 if tiling.shift <= 16 else np.uint32)
+        values = spare((block.nnz,), block.data.dtype)
         kernels.bucket_entries(indptr, indices, data, codes, tiling.shift, tiling.n_classes, ends, columns, values)
         piece = {"columns": columns, "values": values, "ends": ends}
         if block.weights is not None:
@@ -162,24 +165,48 @@ class SpooledEntries:
     values: Array
     weights: Array | None
 
+    def of_buckets(self, start: int, stop: int) -> SpooledEntries:
+        """Those of some of the buckets."""
+        begin, end = (int(self.ends[i - 1]) if i else 0 for i in (start, stop))
+        columns, values = (kernels.read_only(array[begin:end]) for array in (self.columns, self.values))
+        weights = None if self.weights is None else self.weights[begin:end]
+        return SpooledEntries(self.ends[start:stop] - begin, columns, values, weights)
 
-def as_block(parts: Sequence[SpooledEntries], tiling: Tiling, width: int) -> Block:
-    """One block over a panel of ``width`` columns, from entries of one family, in the order of the documents.
 
-    Its rows are the panel's (tile, class) pairs: each tile's columns are visited once, while they are in cache.
+def as_blocks(parts: Sequence[SpooledEntries], tiling: Tiling, width: int) -> Iterator[Block]:
+    """Blocks over a panel of ``width`` columns, from entries of one family, in the order of the documents.
+
+    Each is of some tiles, whose entries are put together and used while they are in cache.
     """
     sizes = sum((np.diff(part.ends, prepend=0) for part in parts), np.zeros(len(parts[0].ends), np.int64))
+    of_tiles = np.cumsum(sizes.reshape(-1, tiling.n_classes).sum(axis=1))
+    tile = 0
+    while tile < len(of_tiles):
+        done = int(of_tiles[tile - 1]) if tile else 0
+        beyond = max(tile + 1, int(np.searchsorted(of_tiles, done + GATHERED, side="right")))
+        start, stop = tile * tiling.n_classes, beyond * tiling.n_classes
+        if of_tiles[beyond - 1] > done:
+            some = [part.of_buckets(start, stop) for part in parts]
+            yield _together(some, sizes[start:stop], tiling, tile << tiling.shift, width)
+        tile = beyond
+
+
+def _together(parts: Sequence[SpooledEntries], sizes: Array, tiling: Tiling, first: int, width: int) -> Block:
+    """One block of tiles from column ``first`` of a panel on.
+
+    Its rows are (tile, class) pairs: each tile's columns are visited once, while they are in cache.
+    """
     indptr = np.concatenate(([0], np.cumsum(sizes)))
     total = int(indptr[-1])
-    indices = np.empty(total, column_type(width))
-    values = np.empty(total, np.result_type(*{part.values.dtype for part in parts}))
-    weights = None if parts[0].weights is None else np.empty(total, parts[0].weights.dtype)
+    indices = spare((total,), column_type(width))
+    values = spare((total,), np.result_type(*{part.values.dtype for part in parts}))
+    weights = None if parts[0].weights is None else spare((total,), parts[0].weights.dtype)
     starts = indptr[:-1].copy()
     for part in parts:
         if weights is not None:
             kernels.gather_weights(part.ends, part.weights, starts.copy(), weights)
-        columns, found = map(kernels.read_only, (part.columns, part.values))
-        kernels.gather_entries(part.ends, columns, found, tiling.shift, tiling.n_classes, starts, indices, values)
+        given = part.ends, part.columns, part.values
+        kernels.gather_entries(*given, tiling.shift, tiling.n_classes, first, starts, indices, values)
     codes = np.tile(np.arange(tiling.n_classes, dtype=np.int32), len(sizes) // tiling.n_classes)
     if weights is not None:  # every entry has a weight of its own: a row each
         indptr, codes = np.arange(total + 1), np.repeat(codes, sizes)

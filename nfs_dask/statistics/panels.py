@@ -28,6 +28,10 @@ class Panels(ABC):
     def arrays(self, panel: int) -> dict[str, Array]:
         """The arrays of one panel; their last axis is its columns."""
 
+    def stored(self, panel: int) -> dict[str, Array]:
+        """The same in the types they lie in, which may be narrower."""
+        return self.arrays(panel)
+
     def __iter__(self) -> Iterator[tuple[int, State]]:
         """First column and state of each panel in turn."""
         for panel in range(len(self)):

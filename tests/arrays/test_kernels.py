@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -212,8 +213,8 @@ def test_gathering_puts_pieces_side_by_side_in_each_bucket() -> None:
     columns, values, weights = np.empty(8, np.uint32), np.empty(8, np.int64), np.empty(8)
     for ends, c, v, w in pieces:
         kernels.gather_weights(ends, w, starts.copy(), weights)
-        kernels.gather_entries(ends, c, v, shift, n_classes, starts, columns, values)
-    np.testing.assert_array_equal(columns, [0, 1, 1, 3, 2, 6, 5, 7])
+        kernels.gather_entries(ends, c, v, shift, n_classes, 8, starts, columns, values)
+    np.testing.assert_array_equal(columns, 8 + np.array([0, 1, 1, 3, 2, 6, 5, 7]))
     np.testing.assert_array_equal(values, [10, 20, 21, 11, 12, 22, 13, 23])
     np.testing.assert_array_equal(weights, [0, 4, 5, 1, 2, 6, 3, 7])
     np.testing.assert_array_equal(starts, [3, 5, 6, 8])
@@ -225,6 +226,8 @@ PREFACE = """
 import sys
 import numba
 import numpy as np
+from nfs_dask import progress
+progress.PATIENCE = 600.0  # where others work, too, it would be said that this takes so long
 from nfs_dask.arrays import kernels
 {between}
 """
@@ -314,7 +317,8 @@ DAMAGES: list[Callable[[bytes], bytes]] = [
 ]
 
 
-@some
+@pytest.mark.slow  # of two kernels, the test below tells more
+@pytest.mark.parametrize("calls", [TWO_KERNELS, ALL_KERNELS], ids=["two", "all"])
 def test_racing_first_compilations(tmp_path: Path, calls: str) -> None:
     for errors in [finish(p) for p in [start(tmp_path, calls) for _ in range(4)]]:
         assert errors == ""
@@ -341,6 +345,19 @@ def test_of_several_processes_one_compiles_and_others_load(tmp_path: Path) -> No
     compiled, _ = start(tmp_path, TWO_KERNELS, between=COUNTING).communicate(timeout=60)
     assert int(compiled) == 0
     assert list(tmp_path.rglob("*.lock")) == []
+
+
+KEEPING = """
+assert compiling.will_be_kept(kernels.about_sum) is {before}
+kernels.about_sum(np.array([1, 2]))
+assert not compiling.will_be_kept(kernels.about_sum)
+"""
+
+
+def test_what_will_be_kept_is_known(tmp_path: Path) -> None:
+    imported = "from nfs_dask.arrays import compiling"
+    for before in (True, False):
+        assert finish(start(tmp_path, KEEPING.format(before=before), between=imported)) == ""
 
 
 def test_a_process_that_does_not_end_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,3 +404,15 @@ def test_what_a_product_loses_is_known() -> None:
     rng = np.random.default_rng(0)
     for x, y in (rng.random((200, 2)) * 10.0 ** rng.integers(-99, 99, (200, 2))).tolist():
         assert Fraction(lost(x, y)) == Fraction(x) * Fraction(y) - Fraction(x * y)
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_collecting_goes_on_after_compiling(collects: bool) -> None:
+    (gc.enable if collects else gc.disable)()
+    try:
+        with pytest.raises(ValueError, match="broken"), compiling._without_collecting():
+            assert not gc.isenabled()
+            raise ValueError("broken")
+        assert gc.isenabled() is collects
+    finally:
+        gc.enable()

@@ -7,6 +7,7 @@ import itertools
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,13 +157,16 @@ def test_requests_are_those_that_a_pass_makes(tmp_path: Path, monkeypatch: pytes
     write_store(GeneratedCorpus(400, 9000), tmp_path / "texts.zarr", layout=layout)
     source = nfs.open_dataset(tmp_path / "texts.zarr").source
     reads: Counter[str] = Counter()
-    read = Folder.read
 
-    def counted(self: Folder, name: str, *args: Any, **keywords: Any) -> bytes:
-        reads["spool" if name.endswith(".spool") else "store" if "texts.zarr" in self.location else "other"] += 1
-        return read(self, name, *args, **keywords)
+    def count(read: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(self: Folder, name: str, *args: Any, **keywords: Any) -> Any:
+            reads["spool" if name.endswith(".spool") else "store" if "texts.zarr" in self.location else "other"] += 1
+            return read(self, name, *args, **keywords)
 
-    monkeypatch.setattr(Folder, "read", counted)
+        return counted
+
+    for method in ("read", "read_array"):
+        monkeypatch.setattr(Folder, method, count(getattr(Folder, method)))
     found = SerialEngine(panels=5, spool=str(tmp_path / "spool")).reduce(COUNTS, source)
     assert found.plan is not None and found.plan.strategy == "scatter"
     assert source.n_blocks > 10

@@ -58,8 +58,8 @@ def test_any_range_of_an_array(folder):
 def test_a_range_reads_no_more_than_the_stretches_it_touches(folder, monkeypatch):
     file = ArrayFile.open(folder, "file")
     asked = []
-    read = Folder.read
-    monkeypatch.setattr(Folder, "read", lambda self, *where: asked.append(where) or read(self, *where))
+    read = Folder.read_array
+    monkeypatch.setattr(Folder, "read_array", lambda self, *where: asked.append(where) or read(self, *where))
     file.read("bytes", STRETCH + 3, STRETCH + 4)
     assert asked == [("file", STRETCH, 2 * STRETCH)]
 

@@ -41,6 +41,7 @@ def test_ranges_are_those_of_python(folder: Folder, content: bytes) -> None:
         for stop in (None, 0, 1, 5, 10, 99):
             want = content[start or 0 : stop] if (start or 0) >= 0 else content[max(0, len(content) + start) : stop]  # type: ignore[operator]
             assert folder.read("x", start, stop) == want, (start, stop)
+            assert folder.read_array("x", start, stop).tobytes() == want, (start, stop)
     assert folder.size("x") == len(content)
 
 

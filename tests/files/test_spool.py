@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from nfs_dask.arrays.block import Block, check_structure, empty_block, integers_as_integers
 from nfs_dask.errors import StoreError
+from nfs_dask.files import spool
 from nfs_dask.files.arrayfile import MAGIC, TAIL
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.spool import SpooledEntries, SpoolFile, SpoolWriter, Tiling, as_block
+from nfs_dask.files.spool import SpooledEntries, SpoolFile, SpoolWriter, Tiling, as_blocks
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
 from nfs_dask.testing import assert_same, fold
@@ -49,13 +50,11 @@ def spooled(
         family = None
         for piece in itertools.chain.from_iterable(file.pieces(tiling, first, last) for file in opened):
             if parts and (piece.family != family or len(parts) >= most):
-                panel = as_block(parts, tiling, last - first)
-                check_structure(panel)
-                statistic.update_arrays(arrays, panel)
+                add(parts, arrays, statistic, tiling, last - first)
                 parts = []
             family = piece.family
             parts.append(piece.read(tiling, last))
-        statistic.update_arrays(arrays, as_block(parts, tiling, last - first) if parts else empty_block(last - first))
+        add(parts, arrays, statistic, tiling, last - first)
         panels.append(arrays)
     names = sorted({name for panel in panels for name in panel})
     whole = {}
@@ -64,6 +63,14 @@ def spooled(
         zeros = [np.zeros((statistic.n_classes, b - a), dtype) for a, b in itertools.pairwise(cuts)]
         whole[name] = np.concatenate([panel.get(name, zeros[i]) for i, panel in enumerate(panels)], axis=1)
     return State(whole, {})
+
+
+def add(
+    parts: list[SpooledEntries], arrays: dict[str, Any], statistic: ClassCounts, tiling: Tiling, width: int
+) -> None:
+    for block in as_blocks(parts, tiling, width) if parts else [empty_block(width)]:
+        check_structure(block)
+        statistic.update_arrays(arrays, block)
 
 
 def direct(blocks: list[Block], statistic: ClassCounts) -> State:
@@ -91,14 +98,19 @@ def cases(draw: Any) -> Any:
     return blocks, np.array_split(np.arange(len(blocks)), files), Tiling(n_features, n_classes, shift), cuts
 
 
-@given(case=cases(), most=st.sampled_from([1, 2, 10**9]), documents=st.booleans())
-def test_spooling_is_counting(tmp_path_factory: Any, case: Any, most: int, documents: bool) -> None:
+@given(
+    case=cases(), most=st.sampled_from([1, 2, 10**9]), gathered=st.sampled_from([1, 5, 10**9]), documents=st.booleans()
+)
+def test_spooling_is_counting(tmp_path_factory: Any, case: Any, most: int, gathered: int, documents: bool) -> None:
     """To the bit, real sums too: the entries of a column and class keep the order of the documents."""
     blocks, groups, tiling, cuts = case
     statistic = ClassCounts(tiling.n_classes, True, documents)
     folder = Folder(str(tmp_path_factory.mktemp("spool")))
     files = [[blocks[i] for i in group] for group in groups]
-    assert_same(spooled(folder, tiling, files, cuts, statistic, most), direct(blocks, statistic), exact=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spool, "GATHERED", gathered)
+        got = spooled(folder, tiling, files, cuts, statistic, most)
+    assert_same(got, direct(blocks, statistic), exact=True)
 
 
 def random_block(n_rows: int, n_features: int, n_classes: int, dtype: str, seed: int = 0, **options: Any) -> Block:
@@ -186,7 +198,8 @@ def read_all(folder: Folder, tiling: Tiling) -> list[list[Any]]:
         for piece in SpoolFile.open(folder, "x.spool").pieces(tiling, first, last):
             part = piece.read(tiling, last)
             assert len(piece) == len(part.columns)
-            check_structure(as_block([part], tiling, last - first))
+            for block in as_blocks([part], tiling, last - first):
+                check_structure(block)
             found.append([array.tolist() for array in (part.ends, part.columns, part.values, part.weights)])
     return found
 
