@@ -7,6 +7,7 @@ others load.
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import importlib.util
 import logging
@@ -87,10 +88,22 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             # A kernel itself raises nothing: whatever comes out is numba failing to read or write its cache.
             logger.warning("the cache of compiled code is unusable (%s); compiling in memory", error)
             _clear_cache(compiled)
-            compiled = _compiled(function)
+            call.dispatcher = compiled = _compiled(function)  # type: ignore[attr-defined]
             return compiled(*args)
 
+    call.dispatcher = compiled  # type: ignore[attr-defined]
     return call
+
+
+def will_be_kept(kernel: Any) -> bool:
+    """Whether nothing of a kernel is kept yet, but would be if it were compiled."""
+    return kernel.dispatcher.stats.cache_path is not None and not _is_kept(kernel.dispatcher)
+
+
+def kernel_part(function: Callable[..., Any]) -> Any:
+    """A function that kernels alone call, without wrappers for callers in Python and C: they take part of the time."""
+    options: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(**options)(function)
 
 
 def _compiled(function: Callable[..., Any], *, cache: bool = False) -> Any:
@@ -104,19 +117,30 @@ def _compiled(function: Callable[..., Any], *, cache: bool = False) -> Any:
 def _compile_once(compiled: Any, compile_here: Callable[[Any], Any], signature: Any) -> Any:
     """As numba does, unless another process is about it: then load what it has made."""
     _load_arrays_without_scipy()
-    with _alone_with(compiled):
+    with _alone_with(compiled), _without_collecting():
         return compile_here(signature)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Leave what compiling makes in cycles to the first collection after it: looking for them takes a sixth of it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 @contextmanager
 def _alone_with(compiled: Any) -> Iterator[None]:
     """Keep other processes from compiling the same; not once something is there to be loaded."""
-    function, folder = compiled.py_func, compiled.stats.cache_path
-    name = f"{function.__name__}-{function.__code__.co_firstlineno}"
-    if folder is None or any(Path(folder).glob(f"*.{name}.*.nbi")):
+    folder = compiled.stats.cache_path
+    if folder is None or _is_kept(compiled):
         yield
         return
-    place = Path(folder, f"{function.__module__}.{name}.lock")
+    place = Path(folder, f"{compiled.py_func.__module__}.{_name_in_cache(compiled)}.lock")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         file = place.open("wb")
@@ -130,6 +154,14 @@ def _alone_with(compiled: Any) -> Iterator[None]:
         finally:
             with suppress(OSError):
                 place.unlink()
+
+
+def _is_kept(compiled: Any) -> bool:
+    return any(Path(compiled.stats.cache_path).glob(f"*.{_name_in_cache(compiled)}.*.nbi"))
+
+
+def _name_in_cache(compiled: Any) -> str:
+    return f"{compiled.py_func.__name__}-{compiled.py_func.__code__.co_firstlineno}"
 
 
 def _lock(file: IO[bytes]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -94,6 +95,7 @@ def ingest(
         columns = replace(columns, on_error="skip")
         _check_rejects(source, columns, rejects, overwrite)
     from nfs_dask.dataset import open_dataset
+    from nfs_dask.ingestion.compiling_ahead import compiling_ahead
     from nfs_dask.ingestion.ingest import open_ingest
     from nfs_dask.ingestion.text_ingest import TextIngest
     from nfs_dask.store import publish as places
@@ -128,7 +130,11 @@ def ingest(
         return
     from nfs_dask.engine.driver import driving
 
-    with driving(run, None if run is None else typed_command(False)), cluster.engine(asked.data) as engine:
+    with (
+        compiling_ahead(asked.terms) if isinstance(asked, TextIngest) and cluster.scheduler is None else nullcontext(),
+        driving(run, None if run is None else typed_command(False)),
+        cluster.engine(asked.data) as engine,
+    ):
         asked.write(engine)
     dataset = open_dataset(asked.store.location)
     seconds = time.perf_counter() - started

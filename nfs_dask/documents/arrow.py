@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -196,6 +196,15 @@ def strings_in_arrow(column: Any) -> Iterator[Strings] | None:
         return None
     array = in_arrow(column)
     return None if array.null_count else (texts_of(part, "utf-8").values for part in getattr(array, "chunks", [array]))
+
+
+def strings_by_arrow(texts: Sequence[str]) -> Strings:
+    """Python's strings, encoded by Arrow; a surrogate raises UnicodeEncodeError."""
+    import pyarrow as pa
+
+    strings = texts_of(pa.array(texts, pa.large_string()), "utf-8").values
+    strings.text.flags.writeable = False  # as bytes of Python are: kernels are compiled for these
+    return strings
 
 
 def in_arrow(column: Any) -> Any:

@@ -6,6 +6,7 @@ document, its regions, are the columns of a DataFrame, or tuples or dicts, one f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -24,7 +25,7 @@ from nfs_dask.containers import (
     iterated,
     type_of,
 )
-from nfs_dask.documents.arrow import are_strings, strings_in_arrow
+from nfs_dask.documents.arrow import are_strings, strings_by_arrow, strings_in_arrow
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.document_source import BATCH_NBYTES
 from nfs_dask.errors import InputError
@@ -235,8 +236,9 @@ def _no_text(value: Any, name: str, regions: Sequence[str], region: int) -> Inpu
 
 
 def _encoded(texts: Sequence[str], where: str, first: int, n_regions: int) -> Strings:
+    encode = strings_by_arrow if "pyarrow" in sys.modules else Strings.encoded  # which takes three times as long
     try:
-        return Strings.encoded(texts)
+        return encode(texts)
     except UnicodeEncodeError:
         bad = next(number for number, text in enumerate(texts, first) if not _is_encodable(text))
         raise InputError(

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.compiling import kernel, kernel_part
 
 LF, CR, QUOTE, BACKSLASH = 10, 13, ord('"'), ord("\\")
 COMMA, COLON, BRACE, BRACKET = ord(","), ord(":"), ord("{"), ord("[")
@@ -42,7 +41,7 @@ def find_rows(text, at, complete, delimiter, slots, longest, spans, lines):
     -------
     rows, position and line ends where the next begins, and why no more were found
     """
-    rows, passed = 0, 0
+    rows, passed = 0, np.int64(0)
     while at < len(text) and rows < len(spans):
         if text[at] == LF or text[at] == CR:
             at, passed = _after_line_end(text, at), passed + 1
@@ -83,12 +82,12 @@ def find_rows(text, at, complete, delimiter, slots, longest, spans, lines):
     return rows, at, passed, DONE
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _after_line_end(text, at):
     return at + 2 if text[at] == CR and at + 1 < len(text) and text[at + 1] == LF else at + 1
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _end_of_quoted(text, at, passed):
     """The quote that ends a field, or the end of the text; line ends up to there; and whether quotes are doubled."""
     doubled = False
@@ -108,7 +107,7 @@ def _end_of_quoted(text, at, passed):
 @kernel
 def copy_fields(text, spans, slot, out, offsets):
     """The fields of a slot one after another, doubled quotes as one."""
-    p = 0
+    p = np.int64(0)
     for i in range(len(offsets) - 1):
         start, stop = spans[i, slot, 0], spans[i, slot, 1]
         if start >= 0:
@@ -122,7 +121,7 @@ def copy_fields(text, spans, slot, out, offsets):
         offsets[i + 1] = p
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _copy(text, start, stop, out, p):
     for q in range(stop - start):
         out[p + q] = text[start + q]
@@ -159,7 +158,7 @@ def find_objects(text, at, names, name_offsets, roles, spans, lines):
     return rows, min(at, len(text)), passed, DONE
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _after_object(text, at, names, name_offsets, roles, spans):
     """The position after an object whose fields are as they have to be; -1 where that is not sure."""
     if text[at] != BRACE:
@@ -198,7 +197,7 @@ def _after_object(text, at, names, name_offsets, roles, spans):
     return at + 1 if at < len(text) and text[at] == BRACE + CLOSE else -1
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _slot(text, start, stop, names, name_offsets):
     """Which of the names these bytes are; -1: none."""
     for slot in range(len(name_offsets) - 1):
@@ -212,7 +211,7 @@ def _slot(text, start, stop, names, name_offsets):
     return -1
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _after_spaces(text, at):
     """White space of JSON, within a line."""
     while at < len(text) and (text[at] == 32 or text[at] == 9 or text[at] == CR):
@@ -220,13 +219,13 @@ def _after_spaces(text, at):
     return at
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _after_colon(text, at):
     at = _after_spaces(text, at)
     return _after_spaces(text, at + 1) if at < len(text) and text[at] == COLON else -1
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _after_value(text, at):
     """The position after any value, or -1; and of a string, whether it has escapes, and is sure to be whole characters.
 
@@ -274,7 +273,7 @@ def _after_value(text, at):
     return -1, False, False
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _after_key(text, at):
     """The position of the value that a key is before."""
     if at == len(text) or text[at] != QUOTE:
@@ -283,7 +282,7 @@ def _after_key(text, at):
     return _after_colon(text, at) if at >= 0 else -1
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _after_string(text, at):
     """The position after a string, or -1; whether it has escapes; whether no escape is half of a character alone."""
     marked, sound = False, True
@@ -315,12 +314,12 @@ def _after_string(text, at):
     return -1, False, False
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _is_escape(c):
     return c in (QUOTE, BACKSLASH, ord("/")) or _control(c) > 0
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _control(c):
     """The control character that a letter after a backslash stands for; 0: none."""
     if c == ord("n"):
@@ -334,7 +333,7 @@ def _control(c):
     return 12 if c == ord("f") else 0
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _follows(text, at):
     """Whether the escaped second half of a character is here."""
     if at + 6 > len(text) or text[at] != BACKSLASH or text[at + 1] != ord("u"):
@@ -342,7 +341,7 @@ def _follows(text, at):
     return 0xDC00 <= _hexadecimal(text, at + 2) < 0xE000
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _hexadecimal(text, at):
     """The number of four digits; -1: they are none."""
     if at + 4 > len(text):
@@ -360,7 +359,7 @@ def _hexadecimal(text, at):
     return code
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _after_plain(text, at):
     """The position after true, false, null or a number; -1: none of these."""
     for word in WORDS:
@@ -384,7 +383,7 @@ def _after_plain(text, at):
     return at if at - start <= LONGEST_NUMBER else -1
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _after_digits(text, at):
     """The position after one digit or more; -1: there is none."""
     start = at
@@ -437,7 +436,7 @@ def copy_strings(text, spans, slot, out, offsets):
         offsets[i + 1] = p
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _encode(code, out, p):
     """Write a code point as UTF-8; the position after it."""
     if code < 0x80:

@@ -21,11 +21,13 @@ from nfs_dask.documents.decoding import check_encoding, to_utf8
 from nfs_dask.documents.document_source import PIECE_NBYTES, Batch, ListedPieces, TextColumns
 from nfs_dask.documents.listing import DOCUMENT_NBYTES, FOLDER, LeftOut, documents_in, label_of, printable, too_large
 from nfs_dask.errors import DataWarning, InputError, warn
-from nfs_dask.files.remote import is_url
+from nfs_dask.files.ahead import ahead
+from nfs_dask.files.remote import file_system_of, is_url
+from nfs_dask.files.remote_objects import read_object
 
 PIECE_FILES = 2_000
-READ_NBYTES = 8 << 20  # of remote files asked for at once
-READ_FILES = 64
+READ_FILES = 64  # remote ones asked for at once, of the few MB of a piece
+RUNS_IN_FLIGHT = 2  # of such: one is counted while the next one comes
 TABLES = (".parquet", ".pq", ".csv", ".tsv", ".xlsx", ".xlsm", ".jsonl", ".ndjson")
 
 File: TypeAlias = tuple[str, int]  # path or URL, and bytes
@@ -114,8 +116,8 @@ def _read(files: Iterable[File]) -> Iterator[tuple[str, bytes | str]]:
         if protocol is None:
             yield from ((path, _read_local(path)) for path, _ in group)
         else:
-            for run in _runs(group, READ_FILES, READ_NBYTES):
-                yield from _read_remote(run)
+            for run in ahead(_read_remote, _runs(group, READ_FILES, PIECE_NBYTES), RUNS_IN_FLIGHT):
+                yield from run
 
 
 def _read_local(path: str) -> bytes | str:
@@ -127,23 +129,35 @@ def _read_local(path: str) -> bytes | str:
         return _unreadable(error)
 
 
-def _read_remote(files: Sequence[File]) -> Iterator[tuple[str, bytes | str]]:
-    """Some files at once, as each of them takes long to arrive and little to read."""
-    import fsspec
+def _read_remote(files: Sequence[File]) -> list[tuple[str, bytes | str]]:
+    """Some files at once, as each of them takes long to arrive and little to read.
 
-    wanted = [path for path, nbytes in files if nbytes <= DOCUMENT_NBYTES]
-    fs = fsspec.core.url_to_fs(files[0][0])[0]
-    contents = dict(zip(wanted, fs.cat_ranges(wanted, None, None, on_error="return") if wanted else (), strict=True))
-    for path, nbytes in files:
-        content = contents.get(path, b"")
-        if path not in contents:
-            yield path, too_large(nbytes)
-        elif isinstance(content, (FileNotFoundError, PermissionError)):
-            yield path, _unreadable(content)
-        elif isinstance(content, BaseException):
-            raise content
-        else:
-            yield path, bytes(content)
+    They are asked for as ranges, a byte longer than listed: libraries look how large an object is before they read all
+    of it, which is as long a way again. What does not come, or not in the listed size, is read whole.
+    """
+    wanted = {path: nbytes for path, nbytes in files if 0 < nbytes <= DOCUMENT_NBYTES}
+    with file_system_of(files[0][0]) as (fs, _):
+        ends = [nbytes + 1 for nbytes in wanted.values()]
+        found = fs.cat_ranges(list(wanted), [0] * len(ends), ends, on_error="return") if wanted else ()
+        came = {
+            path: bytes(content)
+            for path, content in zip(wanted, found, strict=True)
+            if _is_whole(content, wanted[path])
+        }
+        return [(path, came[path] if path in came else _one(fs, path, nbytes)) for path, nbytes in files]
+
+
+def _is_whole(content: Any, nbytes: int) -> bool:
+    return not isinstance(content, BaseException) and len(content) == nbytes
+
+
+def _one(fs: Any, path: str, nbytes: int) -> bytes | str:
+    if nbytes > DOCUMENT_NBYTES:
+        return too_large(nbytes)
+    try:
+        return read_object(fs, path, None, None)
+    except (FileNotFoundError, PermissionError) as error:
+        return _unreadable(error)
 
 
 def _unreadable(error: OSError) -> str:

@@ -22,10 +22,11 @@ from nfs_dask.files.data_files import open_binary
 from nfs_dask.text.strings import Strings
 from nfs_dask.units import MiB
 
-# Measured: what importing pyarrow.parquet and reading a first batch takes, from 30 MiB on, by how much of a library
-# the system maps at once.
-PARQUET_NBYTES = 76 * MiB
+# What reading keeps besides batches: measured as 4 MiB. The libraries, up to 76 MiB by how much of one the system maps
+# at once, are there when a worker is warm.
+PARQUET_NBYTES = 16 * MiB
 MOST_ROWS = 4096  # read together: texts that repeat are small in the file, and nothing tells how long they are
+JOINED_NBYTES = 2 * MiB  # what was read is put together up to here: a batch costs a millisecond, however small it is
 STREAM_NBYTES = MiB  # of a compressed column held while it is read
 
 
@@ -86,7 +87,7 @@ class ParquetDocuments(FileDocuments):
                     return  # older releases of Arrow take no groups for damage
                 row = sum(file.metadata.row_group(group).num_rows for group in range(part.start))
                 rows = _rows_at_a_time(file.metadata, groups, columns)
-                for found in file.iter_batches(rows, list(groups), list(wanted), use_threads=False):
+                for found in _joined(file.iter_batches(rows, list(groups), list(wanted), use_threads=False)):
                     yield from self._batches(found, part.path, row)
                     row += found.num_rows
         finally:
@@ -104,6 +105,27 @@ class ParquetDocuments(FileDocuments):
             some = [TextColumn(values.part(start, stop), _part(present, start, stop)) for values, present in texts]
             side = {name: values[start:stop] for name, values in others.items()}
             yield checker.batch(some, _some(labels, start, stop), _some(weights, start, stop), where, others=side)
+
+
+def _joined(read: Iterator[Any]) -> Iterator[Any]:
+    """The same rows, in RecordBatches of about so many bytes where those that were read are small."""
+    held: list[Any] = []
+    nbytes = 0
+    for found in read:
+        held.append(found)
+        nbytes += found.get_total_buffer_size()
+        if nbytes >= JOINED_NBYTES:
+            yield from _concatenated(held, nbytes)
+            held, nbytes = [], 0
+    yield from _concatenated(held, nbytes)
+
+
+def _concatenated(batches: list[Any], nbytes: int) -> list[Any]:
+    """One of several; a large one that came last stays as it is, rather than be held twice."""
+    if len(batches) < 2 or nbytes > 2 * JOINED_NBYTES:
+        return batches
+    joined: list[Any] = _import_pyarrow().Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
 
 
 def _row(path: str, first: int, i: int) -> str:

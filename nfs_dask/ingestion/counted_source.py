@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -105,6 +106,8 @@ class CountedTexts(Source):
         self.n_documents = self.n_rows if n_documents is None else n_documents
         self._sizes = self._measured([segment for _, segment in filled])
         self._kept = self._columns_kept(kept, [segment for _, segment in filled])
+        plain = self.columns.numbered and len(regions) == 1 and not settings.tfidf
+        self._whole = plain and all(merged.n_kept == merged.n_distinct for merged in ranges)
 
     @property
     def annotations(self) -> KeptColumns | None:
@@ -131,13 +134,23 @@ class CountedTexts(Source):
         return Sizes(own + raw + table, entries, read)
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        for reader, number in self._read(start, stop):
+            yield reader.block(number)
+
+    def outlines(self, start: int, stop: int) -> Iterator[Block]:
+        """Where no term was left out, rows have the entries of their segments, and columns are not read: all are 0."""
+        for reader, number in self._read(start, stop):
+            yield reader.outline(number) if self._whole else reader.block(number)
+
+    def _read(self, start: int, stop: int) -> Iterator[tuple[_Reader, int]]:
+        """For each block the reader of its segment, and its number there."""
         for part in self._parts:
             first = max(start - part.first_block, 0)
             last = min(stop - part.first_block, len(part.cuts))
             if first < last:
                 reader = _Reader(self, part)
                 for number in range(first, last):
-                    yield reader.block(number)
+                    yield reader, number
 
     def names(self, columns: Array) -> list[str]:
         columns = checked_columns(columns, self.n_features)
@@ -183,43 +196,72 @@ class _Reader:
     def __init__(self, source: CountedTexts, part: _Part) -> None:
         self._source, self._part = source, part
         self._file = ArrayFile.open(source.folder, part.name)
+
+    @cached_property
+    def _columns(self) -> tuple[Array, Array | None]:
+        """Of each id, and the inverse document frequencies for tf-idf."""
+        source, part = self._source, self._part
         dtype = np.dtype(np.int32 if source.n_features <= _WIDE else np.int64)
-        tfidf = source.settings.tfidf
-        self._columns, df = source.columns.of_segment(part.number, part.n_ids, dtype, with_df=tfidf)
-        self._idf = None if df is None else inverse_document_frequencies(df, source.n_documents)
+        columns, df = source.columns.of_segment(part.number, part.n_ids, dtype, with_df=source.settings.tfidf)
+        return columns, None if df is None else inverse_document_frequencies(df, source.n_documents)
 
     def block(self, number: int) -> Block:
-        source, part, file = self._source, self._part, self._file
-        first, last = (*part.cuts, part.n_documents)[number : number + 2]
-        rows, ids, counts = self._entries(first * len(source.regions), last * len(source.regions))
+        source, (columns, idf) = self._source, self._columns
+        first, last = self._documents(number)
+        pointers = self._pointers(number)
+        rows, ids = pointers - pointers[0], self._ids(pointers)
         indptr = np.zeros(last - first + 1, np.int64)
-        indices = np.empty(len(ids), self._columns.dtype)
+        indices = np.empty(len(ids), columns.dtype)
         places = np.empty(len(ids), np.int32)
-        nnz = _map(rows, ids, self._columns, len(source.regions), source.n_terms, indptr, indices, places)
+        nnz = _map(rows, ids, columns, len(source.regions), source.n_terms, indptr, indices, places)
         indices, places = indices[:nnz], places[:nnz]
         if not source.columns.ascending:
             order = np.lexsort((indices, np.repeat(np.arange(last - first), np.diff(indptr))))
             indices, places = indices[order], places[order]
-        terms = indices if self._idf is None else ids[places]
-        values = weigh(indptr, terms, counts[places], source.settings, self._idf)
+        terms = indices if idf is None else ids[places]
+        values = weigh(indptr, terms, self._counts(pointers)[places], source.settings, idf)
+        return self._block(number, indptr, indices, values)
+
+    def outline(self, number: int) -> Block:
+        """With all entries, in column 0."""
+        pointers = self._pointers(number)
+        indptr, counts = pointers - pointers[0], self._counts(pointers).copy()
+        indices = np.zeros(len(counts), np.int32)
+        return self._block(number, indptr, indices, weigh(indptr, indices, counts, self._source.settings))
+
+    def _block(self, number: int, indptr: Array, indices: Array, values: Array) -> Block:
+        source, part = self._source, self._part
+        first, last = self._documents(number)
         codes = np.full(last - first, UNLABELLED, np.int32)
         if part.codes is not None:
             codes = self._codes(first, last, part.codes)
-        weights = file.read("weights", first, last) if source.weighted else None
+        weights = self._file.read("weights", first, last) if source.weighted else None
         first_row, block = part.first_row + first, part.first_block + number
         return Block(indptr, indices, values, codes, source.n_features, weights, first_row, block)
 
-    def _entries(self, start: int, stop: int) -> tuple[Array, Array, Array]:
-        """Row pointers, ids and counts of rows ``start .. stop - 1``; kernels index without bounds checks."""
-        file = self._file
-        indptr = file.read("indptr", start, stop + 1)
-        first, last = int(indptr[0]), int(indptr[-1])
-        if np.any(indptr[1:] < indptr[:-1]) or not 0 <= last - first <= self._source.block_entries:
-            raise file.damaged()
-        ids, counts = file.read("ids", first, last), file.read("counts", first, last)
+    def _documents(self, number: int) -> tuple[int, int]:
+        """The first document of a block, and the first one after it."""
+        first, last = (*self._part.cuts, self._part.n_documents)[number : number + 2]
+        return first, last
+
+    def _pointers(self, number: int) -> Array:
+        """Where the rows of a block begin in the file, and the last one ends; kernels index without bounds checks."""
+        first, last = self._documents(number)
+        n_regions = len(self._source.regions)
+        pointers = self._file.read("indptr", first * n_regions, last * n_regions + 1)
+        n_entries = int(pointers[-1]) - int(pointers[0])
+        if np.any(pointers[1:] < pointers[:-1]) or not 0 <= n_entries <= self._source.block_entries:
+            raise self._file.damaged()
+        return pointers
+
+    def _ids(self, pointers: Array) -> Array:
+        ids = self._file.read("ids", int(pointers[0]), int(pointers[-1]))
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < self._part.n_ids:
-            raise file.damaged()
-        return indptr - first, ids, counts
+            raise self._file.damaged()
+        return ids
+
+    def _counts(self, pointers: Array) -> Array:
+        return self._file.read("counts", int(pointers[0]), int(pointers[-1]))
 
     def _codes(self, start: int, stop: int, table: Array) -> Array:
         codes = self._file.read("codes", start, stop)

@@ -22,7 +22,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, smallest_integer
+from nfs_dask.arrays.block import Array, narrow, smallest_integer
 from nfs_dask.files.arrayfile import ArrayFile, write_arrays
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.ranges import Sample, read_range
@@ -203,7 +203,8 @@ def _frequent_enough(cf: Array, allowed: Array, task: MergeTask) -> Array:
 def _arrays(groups: TermGroups, starts: Array, places: Array, with_df: bool) -> dict[str, Array]:
     """What the file of a range holds, of the groups at some places."""
     names = groups.names if len(places) == len(groups.df) else take(groups.names, places)
-    arrays = {"offsets": names.offsets, "text": names.text, "df": groups.df[places], "cf": groups.cf[places]}
+    df, cf = narrow(groups.df[places]), narrow(groups.cf[places])
+    arrays = {"offsets": narrow(names.offsets), "text": names.text, "df": df, "cf": cf}
     numbers = np.arange(len(places))
     if groups.columns is not None:
         numbers = arrays["columns"] = groups.columns[places]

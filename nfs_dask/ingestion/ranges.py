@@ -76,7 +76,9 @@ def read_strings(file: ArrayFile, start: int, stop: int, key: str = "") -> Strin
     offsets = file.read(f"{key}offsets", start, stop + 1).astype(np.int64)
     if offsets[0] < 0 or offsets[-1] > file.length(f"{key}text") or np.any(offsets[1:] < offsets[:-1]):
         raise file.damaged()
-    return Strings(offsets - offsets[0], file.read(f"{key}text", int(offsets[0]), int(offsets[-1])))
+    first, last = int(offsets[0]), int(offsets[-1])
+    offsets -= first
+    return Strings(offsets, file.read(f"{key}text", first, last))
 
 
 def read_range(file: ArrayFile, low: bytes, high: bytes | None) -> tuple[int, Strings]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, smallest_integer
+from nfs_dask.arrays.block import Array, narrow
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.files.arrayfile import intact, write_arrays
 from nfs_dask.files.folder import Folder
@@ -153,11 +153,6 @@ def _arrays(counted: TermCounts, settings: TextSettings, n_regions: int) -> tupl
     offsets = narrow(names.offsets - start)
     terms = {"offsets": offsets, "text": names.text[start:stop], "cf": narrow(cf), **extra, "df": narrow(df)}
     return terms, {"indptr": np.asarray(indptr, np.int64), "ids": np.asarray(ids, np.int32), "counts": narrow(counts)}
-
-
-def narrow(numbers: Array) -> Array:
-    """Whole numbers of zero or more in the smallest type that holds them: a segment takes half."""
-    return numbers.astype(smallest_integer(0, int(numbers.max(initial=0))))
 
 
 def _totals(counted: TermCounts, binary: bool, n_regions: int) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ Every step is a map over small tasks that leave files; the driver sees numbers, 
 from __future__ import annotations
 
 import functools
+import io
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Set
@@ -119,8 +120,21 @@ class TextIngest:
             _merge_and_write(self, folder, executor, plan, pieces)
 
 
-# A document in each format whose reader has compiled code of its own, with all that is odd in a good one.
-_TINY = {"csv": b'text,label\n"one, ""two""",a\n', "jsonl": b'{"text": "one\\n", "label": "a"}\n'}
+def _tiny_parquet() -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = io.BytesIO()
+    pq.write_table(pa.table({"text": ["one"], "label": ["a"]}), content)
+    return content.getvalue()
+
+
+# A document in each format whose reader has compiled code or large libraries, with all that is odd in a good one.
+_TINY: dict[str, Callable[[], bytes]] = {
+    "csv": lambda: b'text,label\n"one, ""two""",a\n',
+    "jsonl": lambda: b'{"text": "one\\n", "label": "a"}\n',
+    "parquet": _tiny_parquet,
+}
 
 
 @functools.cache
@@ -130,7 +144,7 @@ def rehearse(kind: str | None = None) -> None:
     ``kind`` is the format of the documents, of which some have code of their own.
     """
     if kind in _TINY:
-        _rehearse_reading(kind, _TINY[kind])
+        _rehearse_reading(kind, _TINY[kind]())
     texts = ["one two", "d\u00e9j\u00e0 vu", ""]  # of ASCII, of other alphabets, and none
     place = Folder.of(f"memory://nfs-rehearsal-{uuid.uuid4().hex}")
     terms = make_terms(TermParameters(ngrams=(1, 2)))

@@ -66,7 +66,13 @@ class Labelled(Source):
         return digest.hexdigest()
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        for block in self._source.blocks(start, stop):
+        return self._labelled(self._source.blocks(start, stop))
+
+    def outlines(self, start: int, stop: int) -> Iterator[Block]:
+        return self._labelled(self._source.outlines(start, stop))
+
+    def _labelled(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        for block in blocks:
             rows = slice(block.first_row, block.first_row + block.n_rows)
             codes = block.codes if self._codes is None else self._codes[rows]
             yield replace(block, codes=codes, weights=block.weights if self._weights is None else self._weights[rows])

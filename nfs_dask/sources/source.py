@@ -111,6 +111,10 @@ class Source(ABC):
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """The rows of blocks ``start .. stop - 1`` in order; a large block may come in several pieces."""
 
+    def outlines(self, start: int, stop: int) -> Iterator[Block]:
+        """The same rows for who only asks how long they are and what values they have: columns may be any."""
+        return self.blocks(start, stop)
+
     def names(self, columns: Array) -> list[str] | None:
         """Names of the given columns, read without loading the rest; None where the data have no names."""
         return None

@@ -138,7 +138,7 @@ def write_entries(task: EntriesTask) -> tuple[list[Receipt], list[Receipt]]:
         indices.add(kept[1])
         left -= len(kept[0])
         skip = task.skip
-        blocks = checked_blocks(task.source, task.block, task.source.n_blocks)
+        blocks = checked_blocks(task.source, task.source.blocks(task.block, task.source.n_blocks))
         while left:
             block, _ = next(blocks, (None, False))
             if block is None:

@@ -20,6 +20,7 @@ import numpy as np
 from numcodecs import blosc
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.layout import Numbers
@@ -186,7 +187,7 @@ class ShardReader:
         shards = range(start // self.numbers.shard, -(-stop // self.numbers.shard)) if stop > start else range(0)
         for shard in shards:
             self._named(shard, self._table)  # sizes that metadata claim are believed when the objects are there
-        out = np.empty(stop - start, self._wanted)
+        out = spare((stop - start,), self._wanted)
         for shard in shards:
             first = shard * self.numbers.shard
             low, high = max(start, first), min(stop, first + self.numbers.shard)
@@ -214,24 +215,24 @@ class ShardReader:
         in_order = np.all(table >= 0) and np.all(table[1:, 0] == table[:-1].sum(axis=1))
         if not in_order or end - begin > len(table) * self._most():
             raise _Damage("its table of chunks is not in order")
-        content = np.frombuffer(self.folder.read(self.numbers.object_name(shard), begin, end), np.uint8)
+        content = self.folder.read_array(self.numbers.object_name(shard), begin, end)
         if len(content) != end - begin:
             raise _Damage("it is truncated")
-        spare = np.empty(chunk, self._dtype)  # for chunks of which not all is wanted, or not as it is
+        aside = spare((chunk,), self._dtype)  # for chunks of which not all is wanted, or not as it is
         for i, (offset, size) in enumerate(table):
             here = (first + i) * chunk
             packed = content[int(offset) - begin : int(offset) - begin + int(size)]
             a, b = max(low, here), min(high, here + chunk)
-            self._unpack(packed, a - here, b - here, out[a - low : b - low], spare)
+            self._unpack(packed, a - here, b - here, out[a - low : b - low], aside)
 
-    def _unpack(self, packed: Array, start: int, stop: int, out: Array, spare: Array) -> None:
+    def _unpack(self, packed: Array, start: int, stop: int, out: Array, aside: Array) -> None:
         body, crc = packed[:-_CRC_NBYTES], packed[-_CRC_NBYTES:]
         if len(body) < _BLOSC_HEADER or checksum(body) != crc.tobytes():
             raise _Damage("a checksum does not fit its content")
         if int.from_bytes(body[4:8].tobytes(), "little") != self.numbers.chunk * self.numbers.itemsize:
             raise _Damage("a chunk is not of the size the metadata say")
         whole = len(out) == self.numbers.chunk and out.dtype == self._dtype
-        target = out if whole else spare
+        target = out if whole else aside
         try:
             blosc.decompress(body, target)
         except RuntimeError as error:

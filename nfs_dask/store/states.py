@@ -165,10 +165,9 @@ class StoredPanels(Panels):
         return cls(folder) if folder.exists(MANIFEST) else None
 
     def arrays(self, panel: int) -> dict[str, Array]:
-        return {name: _wide(array) for name, array in self._stored(panel).items()}
+        return {name: _wide(array) for name, array in self.stored(panel).items()}
 
-    def _stored(self, panel: int) -> dict[str, Array]:
-        """The arrays in the types they are stored in."""
+    def stored(self, panel: int) -> dict[str, Array]:
         width = self.bounds[panel + 1] - self.bounds[panel]
         folder = _panel(self.folder, panel)
         return {name: read_stored(folder / name, width, check) for name, check in self._names[panel].items()}
@@ -176,13 +175,13 @@ class StoredPanels(Panels):
     def verify(self) -> None:
         """Read all of it."""
         for panel in range(len(self)):
-            self._stored(panel)
+            self.stored(panel)
 
     def state(self) -> State:
         """All panels side by side; several are decoded at a time, each into its place."""
         whole: dict[str, Array] = {}
         with ThreadPoolExecutor(READERS) as pool:
-            for first, stored in zip(self.bounds, pool.map(self._stored, range(len(self))), strict=False):
+            for first, stored in zip(self.bounds, pool.map(self.stored, range(len(self))), strict=False):
                 for name, array in stored.items():
                     if name not in whole:
                         dtype = array.dtype if array.dtype.kind == "f" else np.int64

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.compiling import kernel, kernel_part
 from nfs_dask.text.strings import Strings, TermCounts
 
 _FEW = 24  # so many are sorted by insertion
@@ -28,7 +28,8 @@ def sort_strings(strings: Strings) -> Array:
     keys = np.empty(len(strings), np.uint64)
     _first_keys(strings.offsets, strings.text, keys)
     places = np.argsort(keys)
-    _sort_equal(strings.offsets, strings.text, places, keys[places])
+    waiting, parts = np.empty((_STACK, 3), np.int64), np.empty((3, 3), np.int64)
+    sort_equal(strings.offsets, strings.text, places, keys[places], waiting, parts)
     return places
 
 
@@ -76,7 +77,7 @@ def sort_rows(indptr: Array, ids: Array, counts: Array) -> None:
     _sort_rows(indptr, ids, counts, np.empty(int(np.diff(indptr).max(initial=0)), np.uint64))
 
 
-@register_jitable
+@kernel_part
 def _key(offsets, text, i, depth):
     """Eight bytes of string i from ``depth`` on as a number that compares as they do; NUL beyond its end."""
     start, stop = offsets[i] + depth, offsets[i + 1]
@@ -92,7 +93,7 @@ def _key(offsets, text, i, depth):
     return key
 
 
-@register_jitable
+@kernel_part
 def _less(offsets, text, a, b, depth):
     """Whether string a comes before string b, whose first ``depth`` bytes are the same."""
     i, j = offsets[a] + depth, offsets[b] + depth
@@ -104,7 +105,7 @@ def _less(offsets, text, a, b, depth):
     return i == offsets[a + 1] and j < offsets[b + 1]
 
 
-@register_jitable
+@kernel_part
 def _insert(offsets, text, places, keys, low, high, depth):
     """Sort a few by insertion, looking at their text where the numbers are equal."""
     for i in range(low + 1, high):
@@ -118,12 +119,12 @@ def _insert(offsets, text, places, keys, low, high, depth):
         keys[j], places[j] = key, place
 
 
-@register_jitable
+@kernel_part
 def _median(a, b, c):
     return max(min(a, b), min(max(a, b), c))
 
 
-@register_jitable
+@kernel_part
 def _pivot(keys, low, high):
     """A number near the middle: the median of three medians of three, taken all over the part."""
     step = (high - low) // 9
@@ -134,7 +135,7 @@ def _pivot(keys, low, high):
     )
 
 
-@register_jitable
+@kernel_part
 def _partition(places, keys, low, high, pivot):
     """Put smaller numbers first, equal ones in the middle and larger ones last; where the middle begins and ends."""
     i = low
@@ -154,7 +155,7 @@ def _partition(places, keys, low, high, pivot):
     return low, high
 
 
-@register_jitable
+@kernel_part
 def _put_ended_first(offsets, places, low, high, depth, key):
     """Of strings with equal numbers, put those that end within the eight bytes first, by length; where the rest begins.
 
@@ -172,34 +173,36 @@ def _put_ended_first(offsets, places, low, high, depth, key):
 def _first_keys(offsets, text, keys):
     """The first eight bytes of each string as a number."""
     for i in range(len(keys)):
-        keys[i] = _key(offsets, text, i, 0)
+        keys[i] = _key(offsets, text, i, np.int64(0))
 
 
 @kernel
-def _sort_equal(offsets, text, places, keys):
-    """Sort ``places`` further where ``keys``, the first numbers, which are in order, are equal; both change."""
-    lows, highs, depths = np.empty(_STACK, np.int64), np.empty(_STACK, np.int64), np.empty(_STACK, np.int64)
-    sizes, three = np.empty(3, np.int64), np.empty((3, 3), np.int64)
-    start = 0
+def sort_equal(offsets, text, places, keys, waiting, parts):
+    """Sort ``places`` further where ``keys``, the first numbers, which are in order, are equal; both change.
+
+    ``waiting`` and ``parts`` are room to work in.
+    """
+    start: Any = np.int64(0)  # for literals numba would compile functions again
+    none, eight = np.int64(0), np.int64(8)
     for i in range(1, len(places) + 1):
         if i < len(places) and keys[i] == keys[start]:
             continue
         if i - start > 1:
-            rest = _put_ended_first(offsets, places, start, i, 0, keys[start])
+            rest = _put_ended_first(offsets, places, start, i, none, keys[start])
             for j in range(rest, i):
-                keys[j] = _key(offsets, text, places[j], 8)
-            _sort_part(offsets, text, places, keys, rest, i, lows, highs, depths, sizes, three)
+                keys[j] = _key(offsets, text, places[j], eight)
+            _sort_part(offsets, text, places, keys, rest, i, waiting, parts)
         start = i
 
 
-@register_jitable
-def _sort_part(offsets, text, places, keys, first, last, lows, highs, depths, sizes, three):
-    """Sort strings that agree in their first eight bytes, by the next eight; the last five are room to work in."""
-    lows[0], highs[0], depths[0] = first, last, 8
-    waiting = 1
-    while waiting:
-        waiting -= 1
-        low, high, depth = lows[waiting], highs[waiting], depths[waiting]
+@kernel_part
+def _sort_part(offsets, text, places, keys, first, last, waiting, parts):
+    """Sort strings that agree in their first eight bytes, by the next eight."""
+    waiting[0, 0], waiting[0, 1], waiting[0, 2] = first, last, 8
+    n = 1
+    while n:
+        n -= 1
+        low, high, depth = waiting[n, 0], waiting[n, 1], waiting[n, 2]
         if high - low <= _FEW:
             _insert(offsets, text, places, keys, low, high, depth)
             continue
@@ -208,20 +211,18 @@ def _sort_part(offsets, text, places, keys, first, last, lows, highs, depths, si
         rest = _put_ended_first(offsets, places, start, stop, depth, pivot)
         for i in range(rest, stop):
             keys[i] = _key(offsets, text, places[i], depth + 8)
-        three[0, 0], three[0, 1], three[0, 2] = low, start, depth
-        three[1, 0], three[1, 1], three[1, 2] = rest, stop, depth + 8
-        three[2, 0], three[2, 1], three[2, 2] = stop, high, depth
-        for part in range(3):
-            sizes[part] = three[part, 1] - three[part, 0]
+        parts[0, 0], parts[0, 1], parts[0, 2] = low, start, depth
+        parts[1, 0], parts[1, 1], parts[1, 2] = rest, stop, depth + 8
+        parts[2, 0], parts[2, 1], parts[2, 2] = stop, high, depth
         for _ in range(3):
             most = 0
             for part in range(1, 3):
-                if sizes[part] > sizes[most]:
+                if parts[part, 1] - parts[part, 0] > parts[most, 1] - parts[most, 0]:
                     most = part
-            if sizes[most] > 1:
-                lows[waiting], highs[waiting], depths[waiting] = three[most, 0], three[most, 1], three[most, 2]
-                waiting += 1
-            sizes[most] = -1
+            if parts[most, 1] - parts[most, 0] > 1:
+                waiting[n, 0], waiting[n, 1], waiting[n, 2] = parts[most, 0], parts[most, 1], parts[most, 2]
+                n += 1
+            parts[most, 1] = parts[most, 0] - 1
 
 
 @kernel
@@ -289,7 +290,7 @@ def _find(offsets, text, wanted_offsets, wanted_text, found):
                 high = middle
 
 
-@register_jitable
+@kernel_part
 def _widest_gap(n):
     """Where to begin with n numbers; a few are sorted by insertion alone."""
     gap = 1
@@ -299,7 +300,7 @@ def _widest_gap(n):
     return gap
 
 
-@register_jitable
+@kernel_part
 def _next_gap(gap):
     """The gap before one of 1, 3, 7, 16, 37 and so on; 0 after the last."""
     return 0 if gap == 1 else (4 * gap - 1) // 9

@@ -27,7 +27,9 @@ def merge_runs(strings: Strings, starts: Array) -> tuple[Array, Array]:
     numbers, places = np.empty(len(strings), np.int32), np.empty(len(strings), np.int64)
     width = 1 << max(0, len(starts) - 2).bit_length()
     losers, shared = np.full(width, -1, np.int64), np.zeros(width, np.int64)
-    n = _merge(strings.offsets, strings.text, starts, losers, shared, numbers, places)
+    heads, ends = np.zeros((2, width), np.int64)
+    heads[: len(starts) - 1], ends[: len(starts) - 1] = starts[:-1], starts[1:]
+    n = _merge(strings.offsets, strings.text, heads, ends, losers, shared, numbers, places)
     return numbers, places[:n]
 
 
@@ -61,11 +63,13 @@ def _after(offsets, text, a, b, same):
 
 
 @kernel
-def _merge(offsets, text, starts, losers, shared, numbers, places):
-    """``losers`` has a run for each inner node of the tree, -1 at first, and ``shared`` what its head shares."""
+def _merge(offsets, text, heads, ends, losers, shared, numbers, places):
+    """``losers`` has a run for each inner node of the tree, -1 at first, and ``shared`` what its head shares.
+
+    ``heads`` is where each run begins, and goes on from there; without a check of shapes, whose message is all of
+    numba's strings, which take a third of what a first ingest compiles.
+    """
     width = len(losers)
-    heads, ends = np.zeros(width, np.int64), np.zeros(width, np.int64)
-    heads[: len(starts) - 1], ends[: len(starts) - 1] = starts[:-1], starts[1:]
     n, entered, best, same = 0, 0, 0, 0
     while entered < width or same != _ENDED:
         if entered < width:  # at first all runs climb to where nobody was before, the last one to the top

@@ -40,9 +40,12 @@ class Strings:
     @classmethod
     def joined(cls, parts: Sequence[Strings]) -> Strings:
         """The strings of all parts, in order."""
-        lengths = np.concatenate([np.diff(part.offsets) for part in parts] or [np.zeros(0, np.int64)])
+        offsets, n = np.zeros(1 + sum(map(len, parts)), np.int64), 0
+        for part in parts:
+            np.add(part.offsets, offsets[n] - part.offsets[0], out=offsets[n : n + len(part) + 1])
+            n += len(part)
         text = [part.text[part.offsets[0] : part.offsets[-1]] for part in parts] or [np.zeros(0, np.uint8)]
-        return cls(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), np.concatenate(text))
+        return cls(offsets, np.concatenate(text))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

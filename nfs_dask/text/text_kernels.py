@@ -29,7 +29,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.compiling import kernel, kernel_part
 
 BASE = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xFF51AFD7ED558CCD)
@@ -54,7 +54,7 @@ AHEAD = 16  # slices whose slots are fetched together
 ROW_END = -1  # as the start of a slice: the row is complete
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _decode(text, p):
     """The code point at a position of valid UTF-8, and its bytes."""
     first = np.int64(text[p])
@@ -146,12 +146,12 @@ def fold_texts(text, offsets, verdicts, first, lowercase, codes, piece_offsets, 
 # Hashes
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _push(running, byte):
     return running * BASE + (np.uint64(byte) + ONE)
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _power(powers, length):
     """``BASE**length``, from a table of the small ones."""
     if length < len(powers):
@@ -166,7 +166,7 @@ def _power(powers, length):
     return result
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _mix(h):
     """Murmur3's finaliser: every bit of the outcome depends on all bits, and no two outcomes are equal."""
     h ^= h >> np.uint64(33)
@@ -604,7 +604,7 @@ def slice_characters(text, spans, rows, lead, lowest, highest, powers, shift, cu
     return filled
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _after(text, p, end):
     """Where the next character starts; the end stays where it is."""
     if p < end:

@@ -89,10 +89,11 @@ class WordTally:
         n_words, n_tokens, n_rows, collisions = self._state.tolist()
         words, tokens, indptr = self._table.terms(n_words), self._ids[:n_tokens], self._indptr[: n_rows + 1]
         self._start()
-        return _counted(words, tokens, indptr, self._ngrams, collisions)
+        return counted_words(words, tokens, indptr, self._ngrams, collisions)
 
 
-def _counted(words: Strings, tokens: Array, indptr: Array, ngrams: tuple[int, int], collisions: int) -> TermCounts:
+def counted_words(words: Strings, tokens: Array, indptr: Array, ngrams: tuple[int, int], collisions: int) -> TermCounts:
+    """Terms in order, of words in any order and the numbers of those of each row."""
     places = sort_strings(words)
     ranks = np.empty(len(places), np.uint64)
     ranks[places] = np.arange(len(places), dtype=np.uint64)

@@ -230,6 +230,28 @@ def test_folders_behind_a_url(imdb, memory, monkeypatch):
     assert len(take(source).problems) == 9
 
 
+@pytest.mark.parametrize("now", ["much longer than it was", "a", ""])
+def test_remote_files_of_another_size_than_listed_are_read_whole(memory, now):
+    memory.pipe_file("/corpus/pos/0.txt", b"some words")
+    memory.pipe_file("/corpus/pos/1.txt", b"others")
+    source = FolderDocuments(["memory://corpus"], SKIP)
+    memory.pipe_file("/corpus/pos/0.txt", now.encode())
+    taken = take(source)
+    assert taken.texts == [now, "others"]
+
+
+def test_remote_files_take_one_request_each(s3, monkeypatch):
+    fs = fsspec.filesystem("s3")
+    for number in range(9):
+        fs.pipe_file(f"{s3}/corpus/pos/{number}.txt", b"word " * (number + 1))
+    source = FolderDocuments([f"{s3}/corpus"], SKIP)
+    asked = []
+    send = type(fs)._call_s3
+    monkeypatch.setattr(type(fs), "_call_s3", lambda *args, **kwargs: asked.append(args[1]) or send(*args, **kwargs))
+    assert [len(text.split()) for text in take(source).texts] == [*range(1, 10)]
+    assert asked == ["get_object"] * 9
+
+
 def test_folders_in_a_bucket(imdb, s3):
     copy(imdb / "pos", fsspec.filesystem("s3"), f"{s3}/corpus/pos")
     copy(imdb / "neg", fsspec.filesystem("s3"), f"{s3}/corpus/neg")

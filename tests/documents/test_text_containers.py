@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import sys
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 import nfs_dask as nfs
+from nfs_dask.documents.at_hand import batches
 from nfs_dask.documents.open_documents import is_documents, open_documents
 from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
@@ -224,3 +227,25 @@ def test_the_column_that_is_meant_is_named(tmp_path):
         nfs.TextVectorizer().fit(frame)
     with pytest.raises(InputError, match="has the columns 'stars', 'body', none of them 'text'; .* text_column='body'"):
         nfs.ingest(frame, tmp_path / "s.zarr")
+
+
+@pytest.mark.parametrize(
+    "texts", [["a", "", "d\u00e9j\u00e0 vu", "\x00 \U0001f600"], [np.str_("a"), "b"], [], ["a"] * 100_000]
+)
+def test_texts_are_the_same_whether_arrow_encodes_them_or_python(texts, monkeypatch):
+    pytest.importorskip("pyarrow")
+    by_arrow = list(batches(texts))
+    monkeypatch.delitem(sys.modules, "pyarrow")
+    by_python = list(batches(texts))
+    assert [one.to_list() for one in by_arrow] == [one.to_list() for one in by_python]
+    assert list(chain.from_iterable(one.to_list() for one in by_arrow)) == texts
+    for one, other in zip(by_arrow, by_python, strict=True):  # the same kernels take both
+        assert one.text.flags.writeable == other.text.flags.writeable and one.offsets.dtype == other.offsets.dtype
+
+
+def test_a_surrogate_is_named_whoever_encodes(monkeypatch):
+    pytest.importorskip("pyarrow")
+    for _ in range(2):
+        with pytest.raises(InputError, match="document 1 has a lone surrogate"):
+            list(batches(["a", "\ud800"]))
+        monkeypatch.delitem(sys.modules, "pyarrow", raising=False)

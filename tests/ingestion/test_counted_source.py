@@ -15,6 +15,7 @@ from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.counted_source import CountedTexts
 from nfs_dask.ingestion.given_vocabulary import write_fixed
+from nfs_dask.ingestion.merged_columns import MergedColumns
 from nfs_dask.ingestion.merging import choose_cuts
 from nfs_dask.ingestion.term_groups import StoredFrequencies
 from nfs_dask.sources.source import Source
@@ -74,6 +75,33 @@ def assert_same(found, expected):
     np.testing.assert_array_equal(found.indptr, expected.indptr)
     np.testing.assert_array_equal(found.indices, expected.indices)
     np.testing.assert_array_equal(found.data, expected.data)
+
+
+@pytest.mark.parametrize(
+    ("how", "read"),
+    [
+        ({}, False),
+        ({"settings": TextSettings(binary=True)}, False),
+        ({"merge": {"fewest": 2}}, True),
+        ({"settings": TextSettings(tfidf=True)}, True),
+        ({"settings": TextSettings(hashed=8)}, True),
+    ],
+)
+def test_outlines_are_blocks_whose_columns_need_not_be_read(folder, monkeypatch, how, read):
+    source = counted(folder, y=Y, weights=np.arange(len(ROWS)), **how)
+    expected = list(source.blocks(1, source.n_blocks))
+    asked = []
+    of_segment = MergedColumns.of_segment
+    monkeypatch.setattr(MergedColumns, "of_segment", lambda *a, **k: asked.append(1) or of_segment(*a, **k))
+    outlines = list(source.outlines(1, source.n_blocks))
+    assert bool(asked) == read
+    assert len(outlines) == len(expected) > 2
+    for outline, block in zip(outlines, expected, strict=True):
+        for one, other in zip(outline.entries[::2], block.entries[::2], strict=True):
+            np.testing.assert_array_equal(one, other, strict=True)
+        np.testing.assert_array_equal(outline.codes, block.codes, strict=True)
+        np.testing.assert_array_equal(outline.weights, block.weights, strict=True)
+        assert (outline.number, outline.first_row, outline.nnz) == (block.number, block.first_row, block.nnz)
 
 
 @pytest.mark.parametrize("how", [{}, {"min_df": 2}, {"max_df": 20, "min_df": 2}, {"binary": True}])

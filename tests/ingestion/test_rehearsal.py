@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from nfs_dask.documents.parquet import PARQUET_NBYTES
 from nfs_dask.ingestion.text_ingest import rehearse
 
 COLD = """
@@ -25,7 +28,7 @@ def compiled():
     return sorted(str(file) for file in Path(sys.argv[1]).rglob("*.nbc"))
 
 folder = Path(sys.argv[2])
-for kind in ("csv", "jsonl"):
+for kind in ("csv", "jsonl", "parquet"):
     warm_up([], "", Warming(rehearsal=partial(rehearse, kind)))
 before = compiled()
 assert len(before) > 20, before
@@ -42,9 +45,39 @@ print(sorted(set(compiled()) - set(before)))
 
 
 def test_nothing_is_left_of_it() -> None:
-    for kind in (None, "csv", "jsonl"):
+    for kind in (None, "csv", "jsonl", "parquet"):
         rehearse.__wrapped__(kind)
     assert not [name for name in fsspec.filesystem("memory").store if "rehearsal" in name]
+
+
+READ = """
+import sys
+import psutil
+from nfs_dask.documents.open_documents import open_documents
+from nfs_dask.documents.parameters import DocumentParameters
+from nfs_dask.ingestion.text_ingest import rehearse
+
+def held():
+    return psutil.Process().memory_info().rss
+
+rehearse("parquet")
+before = held()
+documents = open_documents(sys.argv[1], DocumentParameters(text_column="text", label_column="label"))
+n = sum(1 for number in range(documents.n_pieces) for _ in documents.batches(number))
+print(n, held() - before)
+"""
+
+
+def test_libraries_for_parquet_are_there_when_a_worker_is_warm(tmp_path: Path) -> None:
+    """And so are not planned for besides: what reading adds to a process is."""
+    texts = [f"tea with milk, {number}" for number in range(100_000)]
+    file = tmp_path / "texts.parquet"
+    pq.write_table(pa.table({"text": texts, "label": ["a", "b"] * 50_000}), file)
+    environment = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}
+    command = [sys.executable, "-c", READ, str(file)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    n, nbytes = map(int, done.stdout.split())
+    assert n > 1 and nbytes < PARQUET_NBYTES < 76 << 20
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,17 +100,21 @@ def test_a_counter_starts_afresh_and_what_it_gave_out_stays():
 @pytest.mark.parametrize("n_words", [50, 200_000])
 def test_memory_is_known_before_it_is_taken(ngrams, n_words):
     """Twice what a counter says bounds what it holds when it gives out what was counted."""
-    import tracemalloc
-
     random = np.random.default_rng(0)
     words = [f"word{i}" for i in range(n_words)]
     texts = [" ".join(words[i] for i in row) for row in random.integers(0, n_words, (20_000, 15))]
-    counter = TermCounter(TextSettings(ngrams=ngrams), in_order=True)
-    counter.add(Strings.of(texts))
-    said = counter.nbytes
-    before = counter._tally._table.nbytes + counter._tally._ids.nbytes + counter._tally._indptr.nbytes
-    tracemalloc.start()
-    counter.finish()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert before + peak <= 2 * said
+    strings = Strings.of(texts)
+
+    def held_and_said() -> tuple[int, int]:
+        counter = TermCounter(TextSettings(ngrams=ngrams), in_order=True)
+        counter.add(strings)
+        said = counter.nbytes
+        before = counter._tally._table.nbytes + counter._tally._ids.nbytes + counter._tally._indptr.nbytes
+        tracemalloc.start()
+        counter.finish()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return before + peak, said
+
+    held, said = min(held_and_said() for _ in range(3))  # what other threads take meanwhile is counted, too
+    assert held <= 2 * said
