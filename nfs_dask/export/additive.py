@@ -10,8 +10,9 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.models.centers import CentersModel
 from nfs_dask.models.hybrid import HybridModel
+from nfs_dask.models.log_terms import LogTerms
 from nfs_dask.models.model import Model
-from nfs_dask.models.naive_bayes import LogTerms, NaiveBayesModel
+from nfs_dask.models.naive_bayes import NaiveBayesModel
 
 
 @dataclass(frozen=True)

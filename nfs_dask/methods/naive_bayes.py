@@ -13,7 +13,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.methods.class_factors import ClassWeight
-from nfs_dask.models.model import Evidence
+from nfs_dask.models.model import NOT_JUDGED, Evidence
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, objectives, streamed_bernoulli
 from nfs_dask.solvers.naive_bayes import streamed_multinomial as streamed
@@ -62,6 +62,7 @@ class Settings:
     solver: str = "cuts"  # one of SOLVERS
     binarize: float | None = None
     class_weight: ClassWeight | None = None
+    judged: bool = True  # whether the model's evidence is wanted, which may take as long as to find the features
 
 
 def fit_bernoulli(counts: Counts, settings: Settings) -> NaiveBayesModel:
@@ -77,13 +78,12 @@ def fit_bernoulli(counts: Counts, settings: Settings) -> NaiveBayesModel:
     f, n = totals.at(solution.support), documents[:, None]
     log_n = np.log(n + 2 * alpha)
     present, absent = _log(f + alpha) - log_n, _log(n - f + alpha) - log_n  # in this order n - f is exact
-    evidence = _evidence(solution, objective, float(documents.sum()), None)
     return _model(
         "bernoulli",
         counts,
         settings,
         solution.support,
-        evidence,
+        _evidence(solution, objective, float(documents.sum()), None),
         present=_spread(_possible(present), counts, np.log(0.5)),
         absent=_spread(_possible(absent), counts, np.log(0.5)),
         threshold=0.0 if settings.binarize is None else float(settings.binarize),
@@ -105,7 +105,8 @@ def fit_multinomial(counts: Counts, settings: Settings) -> NaiveBayesModel:
     point[counts.seen] = solution.point
     f = totals.at(solution.support) + settings.alpha
     logs = _possible(_log_shares(f, total))
-    even = np.logaddexp.reduce(logs[0]) - np.log(logs.shape[1]) if logs.size else 0.0
+    unseen = len(counts.seen) < len(counts.classes)
+    even = np.logaddexp.reduce(logs[0]) - np.log(logs.shape[1]) if unseen and logs.size else 0.0
     return _model(
         "multinomial",
         counts,
@@ -159,33 +160,39 @@ def multinomial_scores(counts: Counts, alpha: float, point: Array) -> Array:
     return gain if counted.where is None else np.concatenate([part for _, part in counted.where.spread(gain)])
 
 
-def _solve_bernoulli(totals: Totals, documents: Array, settings: Settings) -> tuple[Solution, Objective]:
-    """The solution, and its log likelihood."""
+def _solve_bernoulli(totals: Totals, documents: Array, settings: Settings) -> tuple[Solution, Objective | None]:
+    """The solution, and its log likelihood if that is wanted."""
     k, alpha, always = settings.k, settings.alpha, settings.always
     if _streams(totals):
         solution = streamed_bernoulli.solve(totals, documents, k, alpha=alpha, always=always)
+        if not settings.judged:
+            return solution, None
         columns = totals.at(solution.support)
         return solution, Objective(streamed_bernoulli.objective(totals, documents, alpha, columns))
     scored = bernoulli.score_cells(*totals.grouped(), documents, alpha)
     solution = bernoulli.solve(scored, k, always=always)
+    if not settings.judged:
+        return solution, None
     columns = totals.at(solution.support)
     value = objectives.bernoulli(scored.cells, scored.where, documents, alpha, solution.support, columns)
     return solution, Objective(value)
 
 
-def _solve_multinomial(totals: Totals, n_classes: int, settings: Settings) -> tuple[Solution, Objective, float]:
-    """The solution, its log likelihood, and the sum of all counts under smoothing."""
+def _solve_multinomial(totals: Totals, n_classes: int, settings: Settings) -> tuple[Solution, Objective | None, float]:
+    """The solution, its log likelihood if that is wanted, and the sum of all counts under smoothing."""
     k, alpha, always = settings.k, settings.alpha, settings.always
     if settings.solver == "cuts" and _streams(totals):
         survey = TotalsSurvey.of(totals, alpha)
         solution = streamed.solve(totals, survey, k, alpha=alpha, always=always)
-        return solution, survey.objective(totals.at(solution.support)), survey.mass
+        return solution, survey.objective(totals.at(solution.support)) if settings.judged else None, survey.mass
     array = _to_bisect(totals, n_classes, settings) if settings.solver == "bisection" else None
     counted = multinomial.GroupedCounts(*totals.grouped(), float(alpha))
     if array is not None:
         solution = bisection.solve(array, k, alpha=alpha)
     else:
         solution = multinomial.solve(counted, k, always=always)
+    if not settings.judged:
+        return solution, None, mass_of(counted)
     cells, columns = counted.cells, totals.at(solution.support)
     objective = Objective(objectives.multinomial(cells, counted.where, counted.alpha, solution.support, columns))
     return solution, objective, mass_of(counted)
@@ -218,7 +225,8 @@ def _log_shares(f: Array, total: float) -> Array:
     if mass == 0:
         return np.full(f.shape, -np.inf)
     shares = _log(f) - _log(masses[:, None], otherwise=0.0) + log_share(mass, total)
-    shares[masses == 0] = _log(f.sum(axis=0)) - np.log(total)
+    if not masses.all():
+        shares[masses == 0] = _log(f.sum(axis=0)) - np.log(total)
     return np.asarray(shares)
 
 
@@ -267,7 +275,9 @@ def log_prior(counts: Counts, settings: Settings) -> Array:
     return _log(prior)
 
 
-def _evidence(solution: Solution, objective: Objective, total: float, point: Array | None) -> Evidence:
+def _evidence(solution: Solution, objective: Objective | None, total: float, point: Array | None) -> Evidence:
+    if objective is None:
+        return NOT_JUDGED
     best = np.nextafter(objective.value + objective.error + solution.gap, np.inf)
     return Evidence(
         objective=objective.value,

@@ -24,7 +24,7 @@ class Recipe(Protocol):
         ...
 
     def fitting(self, classes: Array, panels: Panels) -> Fit:
-        """Makes models of the documents that were counted in ``panels``."""
+        """Makes models of the documents that were counted in ``panels``; their evidence may be left out."""
         ...
 
 

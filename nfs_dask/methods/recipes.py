@@ -60,7 +60,7 @@ class CountsRecipe:
 
         def fit(k: int, alpha: float | None) -> Model:
             assert alpha is not None, "naive Bayes smooths"
-            return self.make(counts, replace(self.settings, k=k, alpha=alpha))
+            return self.make(counts, replace(self.settings, k=k, alpha=alpha, judged=False))
 
         return fit
 

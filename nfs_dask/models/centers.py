@@ -5,25 +5,26 @@ References: SC (Calafiore and Fracastoro 2019) (7), (9), (12).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct, full_rows
-from nfs_dask.arrays.kernels import read_only
+from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct
 from nfs_dask.errors import InputError
+from nfs_dask.models.centers_together import CentersTogether, checked_distances
 from nfs_dask.models.contributions import Contributions, SelectedEntries
 from nfs_dask.models.distance_differences import (
     CenterTables,
-    CsrEntries,
     added_by_values,
     advantages,
     advantages_at_zero,
     mismatches,
 )
 from nfs_dask.models.model import Model, of_others
+from nfs_dask.models.together import Together, all_entries, located
 
 WHITENED_BYTES = 16 << 20  # of dense rows that are whitened at a time
 
@@ -76,7 +77,7 @@ class CentersModel(Model):
 
     @property
     def is_linear(self) -> bool:
-        return self.method != "l1" and not self._exact.any()
+        return self.method != "l1" and not self.exact.any()
 
     @property
     def inputs(self) -> Array:
@@ -87,6 +88,14 @@ class CentersModel(Model):
         out = np.full((block.n_rows, self.n_classes), -np.inf)
         out[:, self.seen] = self._advantages(block) if self.root is None else self._whitened_advantages(block)
         return out
+
+    @classmethod
+    def together(cls, models: Sequence[Self]) -> Together:
+        """Side by side, where the larger ones have the features of the smaller ones, and none is without variance."""
+        copies = [replace(model) for model in models]  # what they work out for themselves goes with them
+        if any(model.root is not None or model.exact.any() for model in copies):
+            return super().together(models)
+        return CentersTogether.of(copies, [model.tables for model in copies]) or super().together(models)
 
     def contributions(self, block: Block, trusted: bool = False) -> Contributions:
         """What a value changes beside a value of 0; of whitened features where there is a root.
@@ -101,8 +110,8 @@ class CentersModel(Model):
             entries = SelectedEntries.of_dense(self.whiten(block, trusted=True))
         base, parts = np.full((block.n_rows, self.n_classes), -np.inf), np.zeros((entries.n, self.n_classes))
         base[:, self.seen] = self._at_zero.sum(axis=0)
-        parts[:, self.seen] = added_by_values(self._centers, entries.positions, entries.values)
-        if self._exact.any():
+        parts[:, self.seen] = added_by_values(self.tables, entries.positions, entries.values)
+        if self.exact.any():
             self._rule_out(block, entries, base, parts)
         if self.n_classes == 2:
             base, parts = base[:, 1] - base[:, 0], parts[:, 1] - parts[:, 0]
@@ -110,10 +119,10 @@ class CentersModel(Model):
 
     def _rule_out(self, block: Block, entries: SelectedEntries, base: Array, parts: Array) -> None:
         """Infinite distances, into what features contribute and, where none that is there has one, into the base."""
-        missed = mismatches(self._entries(block), self._centers.centers, self._exact)
+        missed = mismatches(located(block, self.lookup), self.tables.centers, self.exact)
         out = missed > missed.min(axis=1, keepdims=True)
-        equal = entries.values[:, None] == self._centers.centers[entries.positions]
-        remains = (equal & ~out[entries.rows]).any(axis=1) & self._exact[entries.positions]
+        equal = entries.values[:, None] == self.tables.centers[entries.positions]
+        remains = (equal & ~out[entries.rows]).any(axis=1) & self.exact[entries.positions]
         against = ~equal & out[entries.rows] & remains[:, None]
         columns = self.seen[None].repeat(entries.n, axis=0)
         parts[np.nonzero(against)[0], columns[against]] = -np.inf
@@ -135,7 +144,7 @@ class CentersModel(Model):
                 "take predict or decision_function, or fit with a variance_floor above 0"
             )
         weights, intercepts = np.zeros((self.n_classes, len(self.inputs))), np.full(self.n_classes, -np.inf)
-        slopes = 2 * self._centers.slopes
+        slopes = 2 * self.tables.slopes
         weights[self.seen] = (slopes if self.root is None else self.root @ slopes).T
         intercepts[self.seen] = self._at_zero.sum(axis=0)
         if self.shift is not None:
@@ -160,7 +169,7 @@ class CentersModel(Model):
         return out
 
     @cached_property
-    def _centers(self) -> CenterTables:
+    def tables(self) -> CenterTables:
         """Of the classes that have documents."""
         centers, pooled = np.ascontiguousarray(self.centers[self.seen].T), np.ascontiguousarray(self.pooled)
         slopes = centers - pooled[:, None]
@@ -171,36 +180,29 @@ class CentersModel(Model):
 
     @cached_property
     def _at_zero(self) -> Array:
-        return advantages_at_zero(self._centers)
+        return advantages_at_zero(self.tables)
 
     @cached_property
-    def _exact(self) -> Array:
+    def exact(self) -> Array:
         """(k,) whether a feature has no variance, and differs between classes all the same."""
         if self.variances is None:
             return np.zeros(len(self.support), bool)
-        centers = self._centers.centers
+        centers = self.tables.centers
         return (self.variances == 0) & (centers != centers[:, :1]).any(axis=1)
-
-    def _entries(self, block: Block) -> CsrEntries:
-        """The entries of a block; all cells of the selected columns where it has them all."""
-        if block.full:
-            return _all_entries(block.data.reshape(block.n_rows, block.n_features)[:, self.support])
-        indptr, indices, data, _ = block.entries
-        return CsrEntries(indptr, read_only(self.lookup.positions(indices)), data)
 
     def _advantages(self, block: Block) -> Array:
         """Scores for the classes that have documents."""
-        entries = self._entries(block)
-        out = _finite(advantages(entries, self._centers, self._at_zero), block)
-        if self._exact.any():
-            missed = mismatches(entries, self._centers.centers, self._exact)
+        entries = located(block, self.lookup)
+        out = checked_distances(advantages(entries, self.tables, self._at_zero), block)
+        if self.exact.any():
+            missed = mismatches(entries, self.tables.centers, self.exact)
             out[missed > missed.min(axis=1, keepdims=True)] = -np.inf
         return out
 
     def _whitened_advantages(self, block: Block) -> Array:
         """As `_advantages`, of whitened features."""
-        parts = [advantages(_all_entries(rows), self._centers, self._at_zero) for rows in self._whitened(block)]
-        return _finite(np.concatenate([np.zeros((0, len(self.seen))), *parts]), block)
+        parts = [advantages(all_entries(rows), self.tables, self._at_zero) for rows in self._whitened(block)]
+        return checked_distances(np.concatenate([np.zeros((0, len(self.seen))), *parts]), block)
 
     def _whitened(self, block: Block) -> Iterator[Array]:
         """Some rows after others, whitened."""
@@ -220,23 +222,6 @@ def _checked(block: Block, trusted: bool) -> Block:
         check_values(block, "signed")
         block, _ = distinct(block)
     return block
-
-
-def _all_entries(rows: Array) -> CsrEntries:
-    """All cells of a dense array of the selected features."""
-    csr = full_rows(np.ascontiguousarray(rows, np.float64))
-    return CsrEntries(*map(read_only, csr[:3]))
-
-
-def _finite(scores: Array, block: Block) -> Array:
-    """The same scores; refused where a distance is beyond what a number holds."""
-    finite = np.isfinite(scores).all(axis=1)
-    if not finite.all():
-        raise InputError(
-            f"block {block.number}, row {block.first_row + int(np.argmin(finite))}: its distance to the centres is "
-            "beyond what a number holds; scale the data down, or fit with a larger variance_floor"
-        )
-    return scores
 
 
 def _dense(block: Block, first: int, stop: int) -> Array:

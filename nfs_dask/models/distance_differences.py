@@ -7,6 +7,7 @@ around a million as for values around zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numba
@@ -35,10 +36,31 @@ class CenterTables(NamedTuple):
 
 def advantages(entries: CsrEntries, centers: CenterTables, at_zero: Array) -> Array:
     """Sums over all features of the distance to ``pooled`` less that to the centre of each class, (n, C)."""
-    out = np.zeros((len(entries.indptr) - 1, at_zero.shape[1]))
-    row = np.zeros(len(at_zero))
-    _add_rows(*entries, *centers, at_zero, at_zero.sum(axis=0), row, out)
-    return out
+    everything = np.arange(len(at_zero))
+    uses = np.ones(len(at_zero), np.int64)
+    return nested_advantages(entries, centers, at_zero, at_zero.sum(axis=0)[None], uses, [everything])[:, 0]
+
+
+def nested_advantages(
+    entries: CsrEntries, centers: CenterTables, at_zero: Array, empty: Array, uses: Array, places: Sequence[Array]
+) -> Array:
+    """The same sums over parts of the features, each of which has those that follow, (n, P, C).
+
+    Parameters
+    ----------
+    empty : (P, C)
+        What the features of each part add where they are 0.
+    uses : (k,) int64
+        In how many of the parts a feature is: in the first ones.
+    places
+        The features of each part, ascending.
+    """
+    out = np.empty((len(entries.indptr) - 1, *empty.shape[::-1]))
+    ends = np.cumsum([0, *map(len, places)])
+    row, present = np.zeros(len(at_zero)), np.zeros(len(places) + 1, np.int64)
+    start = np.ascontiguousarray(empty.T)
+    _add_rows(*entries, *centers, at_zero, start, uses, ends, np.concatenate(places), row, present, out)
+    return out.transpose(0, 2, 1)
 
 
 def advantages_at_zero(centers: CenterTables) -> Array:
@@ -93,36 +115,50 @@ def _fill_at_zero(plain, centers, pooled, slopes, out):
 
 
 @kernel
-def _add_rows(indptr, positions, data, plain, centers, pooled, slopes, at_zero, empty, row, out):
-    """out[row, class] += the advantage of every feature.
+def _add_rows(
+    indptr, positions, data, plain, centers, pooled, slopes, at_zero, empty, uses, ends, places, row, present, out
+):
+    """out[row, class, part] = the advantage of every feature of the part.
 
-    A row that has at least half of the features is laid out in ``row``, and its features are added one by one. Of
-    another one, the features it has take the place of what ``empty`` counts for them, so that it costs what it has. A
-    stored 0 is none of those: the way a row is stored changes nothing.
+    A row that has at least half of the features of a part is laid out in ``row``, which is all 0 between rows, and they
+    are added one by one. Of another one, the features it has take the place of what ``empty`` counts for them, so that
+    it costs what it has. A stored 0 is none of those: the way a row is stored changes nothing.
     """
-    k, n_classes = centers.shape
+    n_classes, n_parts = empty.shape
     for i in range(len(indptr) - 1):
-        present = 0
+        present[:] = 0
         for j in range(indptr[i], indptr[i + 1]):
             if positions[j] >= 0 and data[j] != 0:
-                present += 1
-        if 2 * present >= k:
-            row[:] = 0
-            for j in range(indptr[i], indptr[i + 1]):
-                if positions[j] >= 0:
-                    row[positions[j]] = np.float64(data[j])
-            for p in range(k):
-                for c in range(n_classes):
-                    out[i, c] += _advantage(plain, row[p], centers[p, c], pooled[p], slopes[p, c])
-        else:
-            for c in range(n_classes):
-                out[i, c] = empty[c]
+                present[uses[positions[j]]] += 1
+        dense = 0
+        for part in range(n_parts - 1, -1, -1):
+            present[part] += present[part + 1]
+            dense += int(2 * present[part + 1] >= ends[part + 1] - ends[part])
+        if dense < n_parts:
+            out[i] = empty
             for j in range(indptr[i], indptr[i + 1]):
                 p = positions[j]
                 if p >= 0 and data[j] != 0:
                     x = np.float64(data[j])
                     for c in range(n_classes):
-                        out[i, c] += _advantage(plain, x, centers[p, c], pooled[p], slopes[p, c]) - at_zero[p, c]
+                        more = _advantage(plain, x, centers[p, c], pooled[p], slopes[p, c]) - at_zero[p, c]
+                        sums = out[i, c]
+                        for part in range(uses[p]):
+                            sums[part] += more
+        if dense > 0:
+            for j in range(indptr[i], indptr[i + 1]):
+                if positions[j] >= 0:
+                    row[positions[j]] = np.float64(data[j])
+            for part in range(n_parts):
+                if 2 * present[part + 1] >= ends[part + 1] - ends[part]:
+                    out[i, :, part] = 0
+                    for place in range(ends[part], ends[part + 1]):
+                        p = places[place]
+                        for c in range(n_classes):
+                            out[i, c, part] += _advantage(plain, row[p], centers[p, c], pooled[p], slopes[p, c])
+            for j in range(indptr[i], indptr[i + 1]):
+                if positions[j] >= 0:
+                    row[positions[j]] = 0
 
 
 @kernel

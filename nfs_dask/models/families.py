@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.models.centers import CentersModel
-from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.models.model import Model
 from nfs_dask.models.naive_bayes import NaiveBayesModel
+
+if TYPE_CHECKING:
+    from nfs_dask.models.centers import CentersModel
+    from nfs_dask.models.hybrid import HybridModel
 
 COVARIANCES = ("within", "total", "full")
 
@@ -91,6 +93,8 @@ class CentersFamily(Family):
         }
 
     def make(self, facts: Mapping[str, Any], arrays: Mapping[str, Array], common: Mapping[str, Any]) -> CentersModel:
+        from nfs_dask.models.centers import CentersModel
+
         method, covariance = common["method"], facts["covariance"]
         if covariance not in (COVARIANCES if method == "mahalanobis" else (None,)):
             raise ValueError(f"a covariance {covariance!r} of method {method!r}")
@@ -142,6 +146,8 @@ class HybridFamily(Family):
         }
 
     def make(self, facts: Mapping[str, Any], arrays: Mapping[str, Array], common: Mapping[str, Any]) -> HybridModel:
+        from nfs_dask.models.hybrid import HybridModel
+
         tables = [arrays[name] for name in ("log_probabilities", "region_log_probabilities") if name in arrays]
         if len(tables) != 1:
             raise ValueError(f"{len(tables)} tables of {len(common['classes'])} classes")

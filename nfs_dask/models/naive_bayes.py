@@ -5,9 +5,10 @@ References: NFS (1), (3), (6).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Self
 
 import numpy as np
 
@@ -15,32 +16,11 @@ from nfs_dask.arrays.block import Array, Block, check_structure, check_values, d
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.kernels import read_only
 from nfs_dask.models.contributions import Contributions, SelectedEntries
+from nfs_dask.models.log_terms import LogTerms
 from nfs_dask.models.model import Model, of_others
+from nfs_dask.models.naive_bayes_together import NaiveBayesTogether
+from nfs_dask.models.together import Together
 from nfs_dask.statistics.binary_counts import check_binary
-
-
-@dataclass(frozen=True)
-class LogTerms:
-    """Sums of logarithms, some of them of zero: a finite part, and how many zeros there are."""
-
-    finite: Array
-    zeros: Array  # of whole numbers; a negative one takes back a zero that was counted elsewhere
-
-    @classmethod
-    def of(cls, logs: Array) -> LogTerms:
-        zero = np.isneginf(logs)
-        return cls(np.where(zero, 0.0, logs), zero.astype(np.int64))
-
-    def __sub__(self, other: LogTerms) -> LogTerms:
-        return LogTerms(self.finite - other.finite, self.zeros - other.zeros)
-
-    def __getitem__(self, index: Any) -> LogTerms:
-        return LogTerms(self.finite[index], self.zeros[index])
-
-    @property
-    def value(self) -> Array:
-        """As plain numbers: infinite where zeros do not cancel."""
-        return np.where(self.zeros > 0, -np.inf, np.where(self.zeros < 0, np.inf, self.finite))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +95,11 @@ class NaiveBayesModel(Model):
 
     def scores(self, block: Block, trusted: bool = False) -> Array:
         return self.joint_log_likelihood(block, trusted)
+
+    @classmethod
+    def together(cls, models: Sequence[Self]) -> Together:
+        alone = any(model.rest is not None for model in models)
+        return (None if alone else NaiveBayesTogether.of(models)) or super().together(models)
 
     def contributions(self, block: Block, trusted: bool = False) -> Contributions:
         """Of what is present. The base has the prior, what the absence of all features says, and the `rest`.

@@ -20,6 +20,8 @@ from nfs_dask.statistics.panels import MemoryPanels
 def models_of_path(path: Path, ks: Sequence[int], engine: Engine | None = None) -> Iterator[Model] | None:
     """Models of some k, one after another, those that fits would give; None where the data are not at hand any more.
 
+    Their evidence may be left out, which takes two fifths of the time and which weights do not need.
+
     One pass over the data serves all of them, or none where what it counts was kept. Of methods that take several
     passes all models are held at once.
 

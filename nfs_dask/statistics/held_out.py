@@ -5,21 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, Kind, full_rows, some_rows
+from nfs_dask.arrays.block import Array, Block, Kind, row_range, some_rows
 from nfs_dask.arrays.doubles import Pair
-from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.statistic import State, Statistic, added
 
-SCORING = 5  # a model that scores takes so many times the bytes of its arrays: tables by feature, and their zeros apart
-ENOUGH = 0.75  # columns are left out when no more than this share of them is still looked at
+SCORING = 5  # models that score take so many times the bytes of their arrays: tables by feature, and their zeros apart
+SCORES = 1 << 17  # of some rows that are worked on at a time, so that they stay in the cache
 MOST_CONFUSIONS = 1 << 20  # counts of a label and a class that are told apart; of more, only right answers are
+
+
+class JudgedTogether(Protocol):
+    """Models of the same data and classes."""
+
+    def scores(self, block: Block) -> Array:
+        """How well each row suits each class, (n, P, C), by each model."""
+        ...
 
 
 class Judged(Protocol):
@@ -34,12 +41,10 @@ class Judged(Protocol):
     @property
     def has_probabilities(self) -> bool: ...
 
-    @property
-    def inputs(self) -> Array:
-        """Columns of the data that the scores depend on, ascending."""
+    @classmethod
+    def together(cls, models: Sequence[Any]) -> JudgedTogether:
+        """Some of them, as they score rows at once."""
         ...
-
-    def scores(self, block: Block, trusted: bool = False) -> Array: ...
 
     def log_posterior(self, scores: Array) -> Array: ...
 
@@ -122,24 +127,25 @@ class HeldOut(Statistic):
         found = block.codes // self.n_labels
         for fold in np.unique(found).tolist():
             rows = some_rows(block, found == fold)
-            labels = (rows.codes - fold * self.n_labels).astype(np.intp)
-            state.totals["rows"][fold] += np.bincount(labels, minlength=self.n_labels)
-            for step in self._steps[fold]:
-                rows = step.narrowed(rows)
-                for number, model in step.models:
-                    self._judge(state.totals, (fold, number), model, rows, labels)
+            codes = (rows.codes - fold * self.n_labels).astype(np.intp)
+            state.totals["rows"][fold] += np.bincount(codes, minlength=self.n_labels)
+            height = max(1, SCORES // (len(self.models[fold]) * self.n_labels))
+            for first in range(0, rows.n_rows, height):
+                last = min(first + height, rows.n_rows)
+                scores = self._together[fold].scores(row_range(rows, first, last))
+                self._judge(state.totals, fold, scores, codes[first:last, None])
 
-    def _judge(
-        self, totals: dict[str, Array], place: tuple[int, int], model: Judged, rows: Block, labels: Array
-    ) -> None:
-        scores = model.scores(rows, trusted=True)
-        given = np.argmax(scores, axis=1)
+    def _judge(self, totals: dict[str, Array], fold: int, scores: Array, labels: Array) -> None:
+        """Compare the scores of some rows, (n, P, C), with their labels, (n, 1)."""
+        given = _first_of_largest(scores)
+        places = np.arange(given.shape[1]) * self.n_labels + labels
         if self.counts_answers:
-            np.add.at(totals["answers"][place], (labels, given), 1)
+            np.add.at(totals["answers"][fold].reshape(-1), (places * self.n_labels + given).ravel(), 1)
         else:
-            totals["right"][place] += np.bincount(labels[given == labels], minlength=self.n_labels)
+            np.add.at(totals["right"][fold].reshape(-1), places[given == labels], 1)
         if self.has_losses:
-            _add_losses(totals, place, -model.log_posterior(scores)[np.arange(len(labels)), labels])
+            logs = self.models[fold][0].log_posterior(scores)
+            _add_losses(totals, fold, -np.take_along_axis(logs, labels[:, :, None], axis=2)[:, :, 0])
 
     def merge(self, left: State, right: State) -> State:
         totals = added(left.totals, right.totals)
@@ -160,66 +166,11 @@ class HeldOut(Statistic):
         )
 
     @cached_property
-    def _steps(self) -> tuple[tuple[_Step, ...], ...]:
-        return tuple(_steps(models) for models in self.models)
+    def _together(self) -> tuple[JudgedTogether, ...]:
+        return tuple(models[0].together(models) for models in self.models)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"n_classes": self.n_classes, "models": self.models}
-
-
-@dataclass(frozen=True)
-class _Step:
-    """Models that look at the same columns, a choice of those of the step before."""
-
-    columns: Lookup
-    models: tuple[tuple[int, Any], ...]  # with the number of each
-
-    def narrowed(self, block: Block) -> Block:
-        """The block with these columns alone."""
-        columns = self.columns.columns
-        if len(columns) == block.n_features:
-            return block
-        if block.full:
-            matrix = block.data.reshape(block.n_rows, block.n_features)
-            indptr, indices, data, full = full_rows(np.take(matrix, columns, axis=1))
-        else:
-            indptr, indices, data = self.columns.take(block)
-            full = False
-        return replace(block, indptr=indptr, indices=indices, data=data, n_features=len(columns), full=full)
-
-
-def _steps(models: Sequence[Any]) -> tuple[_Step, ...]:
-    """The models of a fold, those of many features first, so that fewer and fewer columns need be looked at.
-
-    They are copies: what they work out for themselves stays here, and does not travel with the statistic.
-    """
-    n_features = models[0].n_features
-    if any(model.inputs is not model.support for model in models):
-        everything = Lookup.of(np.arange(n_features), n_features)
-        return (_Step(everything, tuple(enumerate(map(replace, models)))),)
-    order = sorted(range(len(models)), key=lambda number: -len(models[number].support))
-    columns = _union([model.support for model in models])
-    places = [np.searchsorted(columns, models[number].support) for number in order]
-    last = np.zeros(len(columns), np.int64)  # in that order, the last model that looks at a column
-    for position, place in enumerate(places):
-        last[place] = position
-    steps = [_Step(Lookup.of(columns, n_features), ())]
-    seen = np.arange(len(columns))  # by the latest step
-    for position, (number, place) in enumerate(zip(order, places, strict=True)):
-        rest = np.flatnonzero(last >= position)
-        if len(rest) <= ENOUGH * len(seen):
-            steps.append(_Step(Lookup.of(np.searchsorted(seen, rest), len(seen)), ()))
-            seen = rest
-        support = place if len(steps) == 1 else np.searchsorted(seen, place)
-        narrow = replace(models[number], support=support, n_features=len(seen))
-        steps[-1] = replace(steps[-1], models=(*steps[-1].models, (number, narrow)))
-    return tuple(steps)
-
-
-def _union(supports: Sequence[Array]) -> Array:
-    """All columns of some supports, ascending; these ascend themselves, which a stable sort makes use of."""
-    columns = np.sort(np.concatenate(supports), kind="stable")
-    return columns[np.concatenate(([True], columns[1:] > columns[:-1]))]
 
 
 def losses(totals: Mapping[str, Array]) -> Array | None:
@@ -246,11 +197,22 @@ def beside(first: Mapping[str, Array], second: Mapping[str, Array]) -> Mapping[s
     return {"rows": first["rows"]} | {name: np.concatenate([one[name] for one in totals], axis=1) for name in shared}
 
 
-def _add_losses(totals: dict[str, Array], place: tuple[int, int], values: Array) -> None:
+def _first_of_largest(scores: Array) -> Array:
+    """As numpy's argmax along the classes, which are few; the scores, (n, P, C), are numbers."""
+    best, given = scores[:, :, 0], np.zeros(scores.shape[:2], np.intp)
+    for c in range(1, scores.shape[2]):
+        given[scores[:, :, c] > best] = c
+        best = np.maximum(best, scores[:, :, c])
+    return given
+
+
+def _add_losses(totals: dict[str, Array], fold: int, values: Array) -> None:
+    """Add what rows cost each model, (n, P)."""
     possible = np.isfinite(values)
-    totals["impossible"][place] += np.count_nonzero(~possible)
-    total = Pair(totals["log_loss"][place], totals["log_loss_low"][place]) + Pair.of(values[possible]).sum()
-    totals["log_loss"][place], totals["log_loss_low"][place] = total.hi, total.lo
+    totals["impossible"][fold] += np.count_nonzero(~possible, axis=0)
+    total = Pair(totals["log_loss"][fold], totals["log_loss_low"][fold])
+    total += Pair.of(np.where(possible, values, 0.0)).sum(axis=0)
+    totals["log_loss"][fold], totals["log_loss_low"][fold] = total.hi, total.lo
 
 
 def _arrays_of(model: Any) -> dict[str, Array]:

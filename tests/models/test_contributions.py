@@ -147,7 +147,7 @@ def test_what_never_varies_rules_classes_out(n_classes: int) -> None:
     X, y = rows(n_classes)
     X[:, 0], X[:, 1] = np.where(y == 0, 2, 0), np.where(y == 1, 3, 1)
     model = SparseCentroid(8, metric="mahalanobis", always=[0, 1]).fit(X, y).model_
-    assert model._exact.sum() == 2
+    assert model.exact.sum() == 2
     rng = np.random.default_rng(3)
     others = X.copy()
     others[:, 0], others[:, 1] = rng.choice([0, 1, 2], len(X)), rng.choice([0, 1, 3], len(X))

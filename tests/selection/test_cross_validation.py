@@ -19,10 +19,13 @@ from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleS
 import nfs_dask as nfs
 from nfs_dask.errors import DataWarning, InputError, PlanError
 from nfs_dask.methods.centers import CenterSettings, fit_moments
-from nfs_dask.methods.recipes import MomentsRecipe
+from nfs_dask.methods.naive_bayes import Counts, Settings, fit_multinomial
+from nfs_dask.methods.recipes import CountsRecipe, MomentsRecipe
+from nfs_dask.models.model import NOT_JUDGED
 from nfs_dask.registry import method_named
 from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.sources.open_source import open_source
+from nfs_dask.statistics.counts import ClassCounts, sums
 from nfs_dask.statistics.moments import ClassMoments
 from nfs_dask.statistics.panels import MemoryPanels
 from nfs_dask.store.layout import Layout
@@ -174,6 +177,19 @@ def test_models_in_memory_are_those_of_an_estimator() -> None:
                 assert model.evidence == expected.evidence
                 for name in ("support", "centers", "pooled", "variances"):
                     np.testing.assert_array_equal(getattr(model, name), getattr(expected, name))
+
+
+def test_models_without_evidence_are_those_with_it() -> None:
+    state = fold(ClassCounts(CLASSES), list(open_source(X, Y).blocks(0, 1)))
+    recipe = CountsRecipe(ClassCounts(CLASSES), Settings(k=1), sums, fit_multinomial)
+    fit = recipe.fitting(np.unique(Y), MemoryPanels(state, WIDTH))
+    counts = Counts.of(np.unique(Y), state.totals["weight"], sums(state.arrays))
+    for k in (2, 17, WIDTH):
+        model, expected = fit(k, 0.5), fit_multinomial(counts, Settings(k, 0.5))
+        assert model.evidence is NOT_JUDGED
+        assert np.isfinite(expected.evidence.objective)
+        for name in ("support", "present", "class_log_prior"):
+            np.testing.assert_array_equal(getattr(model, name), getattr(expected, name))
 
 
 def test_losses_are_those_of_scikit_learn_where_it_does_not_clip() -> None:
