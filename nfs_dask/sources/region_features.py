@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, check_structure, full_rows
+from nfs_dask.arrays.block import Array, Block, check_structure, full_rows, row_range
+from nfs_dask.arrays.spare import give_back
 from nfs_dask.sources.source import Sizes, Source
 from nfs_dask.sources.views import View
 from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable, by_word
@@ -78,9 +79,11 @@ class Featuring:
         """The features of blocks, in pieces of at most `PIECE_ROWS` documents."""
         whole = [*self._panels()] if len(self.counts) == 1 else None
         for batch in self._batches(_pieces(blocks), 0 if whole else self.batch_nbytes):
-            for first, counts in whole or self._panels():
-                for _, sums in batch:
-                    sums.add(counts, first)
+            if whole is None:
+                give_back()  # what it took to read them
+            _add(batch, whole or self._panels())
+            if whole is None:
+                give_back()  # what panels took
             for piece, sums in batch:
                 yield self._features(piece, sums)
 
@@ -91,8 +94,8 @@ class Featuring:
         return _with_values(block, values)
 
     def _panels(self) -> Iterator[tuple[int, Array]]:
-        for first, panel in self.counts:
-            yield first, by_word(panel.arrays[COUNTS])
+        for panel in range(len(self.counts)):
+            yield self.counts.bounds[panel], by_word(self.counts.stored(panel)[COUNTS])
 
     def _batches(self, pieces: Iterator[Block], nbytes: int) -> Iterator[list[tuple[Block, RegionSums]]]:
         """Pieces of about so many bytes together, one at least, with what becomes of them."""
@@ -182,6 +185,13 @@ class FeatureView(View):
         return KERNELS_NBYTES + tables + piece + batch + reading
 
 
+def _add(batch: list[tuple[Block, RegionSums]], panels: Iterable[tuple[int, Array]]) -> None:
+    """Let panels go by for the documents of a batch."""
+    for first, counts in panels:
+        for _, sums in batch:
+            sums.add(counts, first)
+
+
 def _identity(table: RegionTable, normalize: bool) -> Array:
     """What features of the same documents differ by, as numbers; their counts follow from the documents."""
     facts = [table.n_regions, table.n_words, table.n_tables, table.smoothing, normalize, table.totals.tolist()]
@@ -206,22 +216,7 @@ def _pieces(blocks: Iterator[Block]) -> Iterator[Block]:
         else:
             check_structure(block)
             for first in range(0, block.n_rows, PIECE_ROWS):
-                yield _rows(block, first, min(first + PIECE_ROWS, block.n_rows))
-
-
-def _rows(block: Block, first: int, last: int) -> Block:
-    """Some rows of a block."""
-    indptr = block.indptr[first : last + 1]
-    start, stop = int(indptr[0]), int(indptr[-1])
-    return replace(
-        block,
-        indptr=indptr - start,
-        indices=block.indices[start:stop],
-        data=block.data[start:stop],
-        codes=block.codes[first:last],
-        weights=None if block.weights is None else block.weights[first:last],
-        first_row=block.first_row + first,
-    )
+                yield row_range(block, first, min(first + PIECE_ROWS, block.n_rows))
 
 
 def _with_values(block: Block, values: Array) -> Block:

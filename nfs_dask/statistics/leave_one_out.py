@@ -38,6 +38,7 @@ from nfs_dask.arrays.block import (
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.kernels import read_only
 from nfs_dask.arrays.lookup import Lookup
+from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import InputError
 
 FEW = 1 << 16  # counts below this have their logarithms looked up
@@ -112,6 +113,7 @@ class RegionSums:
         self.table = table
         self.codes = block.entries.codes
         self.removed = _removed(block, table.n_classes, leave_out)
+        self.in_parts = not np.array_equal(self.removed, np.floor(self.removed))  # some leave a part of them behind
         self.nothing = np.float64(0) if block.data.dtype.kind == "f" else np.int64(0)  # of the type values add up in
         self.lengths = np.full((block.n_rows, table.n_regions), self.nothing)
         _add_lengths(*block.entries[:3], table.n_words, self.lengths)
@@ -149,21 +151,15 @@ class RegionSums:
             )
         if first < 0 or first + counts.shape[2] > table.n_kept:
             raise InputError(f"words {first} to {first + counts.shape[2] - 1}; there are {table.n_kept}")
-        _add_logs(
-            *self.entries,
-            self.codes,
-            self.removed,
-            self.shared,
-            table.n_kept,
-            first,
-            np.ascontiguousarray(np.moveaxis(counts, 0, -1)),  # as `by_word` has laid it out, if it has
-            float(table.smoothing),
-            _logs_of_few(table.smoothing),
-            _residue(counts),
-            self.nothing,
-            self.places,
-            self.logs,
-        )
+        counts = np.ascontiguousarray(np.moveaxis(counts, 0, -1))  # as `by_word` has laid it out, if it has
+        entries = *self.entries, self.codes, self.removed, self.shared
+        logarithms = float(table.smoothing), _logs_of_few(table.smoothing)
+        whole = not self.in_parts and counts.dtype.kind != "f" and self.entries[2].dtype.kind != "f"
+        if whole and table.n_classes == 2:
+            _add_whole_logs(*entries, table.n_kept, first, counts, *logarithms, self.places, self.logs)
+        else:
+            exactness = _residue(counts), self.nothing
+            _add_logs(*entries, table.n_kept, first, counts, *logarithms, *exactness, self.places, self.logs)
 
     def features(self, *, normalize: bool) -> Array:
         """The features of each document once all words are added: (n, R) for two classes, (n, R, C) for more."""
@@ -182,9 +178,14 @@ def by_word(counts: Array) -> Array:
 
     Whole numbers take 32 bits where these hold all of them, so that twice as many words are in a cache.
     """
-    if counts.dtype.kind != "f" and counts.max(initial=0) <= _MOST_NARROW:
-        counts = counts.astype(np.int32)
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(counts, 0, -1)), -1, 0)
+    dtype = counts.dtype
+    if dtype.kind != "f":
+        narrow = np.can_cast(dtype, np.int32) or counts.max(initial=0) <= _MOST_NARROW
+        dtype = np.dtype(np.int32 if narrow else np.int64)
+    words = np.moveaxis(counts, 0, -1)
+    laid = spare(words.shape, dtype)
+    laid[...] = words
+    return np.moveaxis(laid, -1, 0)
 
 
 @lru_cache(maxsize=4)
@@ -352,6 +353,58 @@ def _add_logs(
                         logs[i, r, c] += value * log
                 j += 1
             places[i, r] = j
+
+
+@kernel
+def _add_whole_logs(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    codes: Array,
+    removed: Array,
+    shared: Array,
+    n_words: int,
+    first: int,
+    counts: Array,
+    smoothing: float,
+    few: Array,
+    places: Array,
+    logs: Array,
+) -> None:
+    """As `_add_logs`, to the bit, for whole numbers in two classes, where documents leave the table whole or not."""
+    n_tables, width, _ = counts.shape
+    n_regions, n_few = logs.shape[1], np.int64(len(few))
+    together = n_regions // n_tables
+    nothing = np.int64(0)
+    for i in range(len(indptr) - 1):
+        end = np.int64(indptr[i + 1])
+        leaves = removed[i] > 0
+        is_first, is_second = leaves and codes[i] == 0, leaves and codes[i] == 1
+        for r in range(n_regions):
+            t, start = r // together, np.int64(r) * n_words
+            low, limit = start + first, start + min(first + width, n_words)
+            j = places[i, r]
+            log_first, log_second = logs[i, r, 0], logs[i, r, 1]
+            while j < end:
+                column = np.int64(indices[j])
+                if column >= limit:
+                    break
+                if column >= low:
+                    word, own = np.uint64(column - low), np.int64(data[j])
+                    value = np.float64(own)
+                    if leaves and shared[j]:
+                        regions = t * together, (t + 1) * together
+                        row = np.int64(indptr[i]), end
+                        own = _in_regions(indices, data, *row, column - start, n_words, *regions, nothing)
+                    left = max(np.int64(counts[t, word, 0]) - (own if is_first else nothing), nothing)
+                    log = few[np.uint64(left)] if left < n_few else np.log(left + smoothing)
+                    log_first += value * log
+                    left = max(np.int64(counts[t, word, 1]) - (own if is_second else nothing), nothing)
+                    log = few[np.uint64(left)] if left < n_few else np.log(left + smoothing)
+                    log_second += value * log
+                j += 1
+            places[i, r] = j
+            logs[i, r, 0], logs[i, r, 1] = log_first, log_second
 
 
 @kernel
