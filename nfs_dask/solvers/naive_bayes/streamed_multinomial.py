@@ -75,13 +75,15 @@ def _solve_two(stream: Stream, swaps: bool) -> Found:
     equal = _Equal.of(stream, minimum.best)
     near = stream.gather(equal.ends, *sets)
     gain = near.problem.gains(point)
-    candidates, ties = twoclass.suggested(near.problem, stream.k, minimum.map(near.inward), gain)
-    outside = [near.outward(choice) for choice in candidates]
+    inward = minimum.map(near.inward)
+    ties = twoclass.tied(near.problem, stream.k, inward, gain)
+    outside = [near.outward(choice) for choice in twoclass.suggested(near.problem, inward, gain, ties)]
     if swaps:
         outside += [_ascend(stream, choice, point) for choice in _distinct(outside)]
     final = stream.gather(*sets, *(choice.cells for choice in outside))
     inside = [choice.map(final.inward) for choice in outside]
-    found = twoclass.settled(final.problem, minimum.map(final.inward), final.problem.gains(point), inside, ties.n)
+    gain_of_all = final.problem.gains(point)
+    found = twoclass.settled(final.problem, minimum.map(final.inward), gain_of_all, lambda: inside, ties.n)
     if found.ties:
         apart = ~within(gain[ties.cells], equal.last)
         found = replace(found, ties=equal.n + int(np.count_nonzero(apart)))

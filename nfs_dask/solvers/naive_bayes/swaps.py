@@ -48,20 +48,18 @@ def exchange(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures
     """The best single exchange, if one gains."""
     totals, sizes = problem.totals, problem.sizes
     inside = totals[:, choice.cells]
-    value, own = set_gain(inside, choice.counts), own_point(inside, choice.counts)
+    own = own_point(inside, choice.counts)
     point = own if own.all() else point  # gains at the set's own point say most, but may be infinite at the border
     gain = gains(totals, point)
     counts = choice.spread(len(sizes))
-    room = np.flatnonzero(counts < sizes)
-    incoming = room[top(gain[room], np.ones(len(room), np.int64), n_incoming(int(counts.sum()))).cells]
+    room = counts < sizes
     outgoing = choice.cells[choice.cells < len(sizes) - problem.n_forced]
+    if own.all():  # no set gains more than its sum there, so that only what gains more can replace what gains less
+        room &= gain > gain[outgoing].min(initial=np.inf)
+        outgoing = outgoing[gain[outgoing] < gain.max(initial=0.0, where=room)]
+    incoming = _highest(np.flatnonzero(room), gain, n_incoming(int(counts.sum())))
     if not len(incoming) or not len(outgoing):
         return None
-    if own.all():  # no set gains more than its sum there, so that only what gains more can replace what gains less
-        incoming = incoming[gain[incoming] > gain[outgoing].min()]
-        outgoing = outgoing[gain[outgoing] < gain[incoming].max(initial=0.0)]
-        if not len(outgoing):
-            return None
     height = choice.sum(gain) + gain[incoming] - gain[outgoing][:, None]
     masses = choice.sum(totals)[:, None, None] + totals[:, incoming][:, None, :] - totals[:, outgoing][:, :, None]
     after = height - divergence(np.maximum(masses, 0).reshape(len(totals), -1), point).reshape(height.shape)
@@ -70,4 +68,10 @@ def exchange(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures
     counts[incoming[best % len(incoming)]] += 1
     cells = np.flatnonzero(counts)
     better = TopFeatures(cells, counts[cells])
+    value = set_gain(inside, choice.counts)
     return better if set_gain(totals[:, cells], better.counts) > value * (1 + _MARGIN) else None
+
+
+def _highest(cells: Array, gain: Array, n: int) -> Array:
+    """Those of the n largest gains."""
+    return cells[top(gain[cells], np.ones(len(cells), np.int64), n).cells] if len(cells) > n else cells

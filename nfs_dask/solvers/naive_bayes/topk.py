@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.compiling import kernel, kernel_part
 from nfs_dask.arrays.exact_kernels import gather
 from nfs_dask.solvers.solution import Array
 
@@ -89,25 +89,34 @@ def kth_largest(values: Array, sizes: Array, k: int) -> float:
 
 def _near_kth(values: Array, sizes: Array, k: int) -> tuple[Array, Array, int]:
     """Those with the leading bits of the k-th largest, their sizes, and how many features have larger ones."""
-    weights = np.zeros(1 << 15, np.int64)
-    _weigh(np.ascontiguousarray(values), sizes, weights)
-    reached = weights[::-1].cumsum()
-    place = int(np.searchsorted(reached, k))
-    near = _leading(values) == len(weights) - 1 - place
-    return values[near], sizes[near], int(reached[place - 1]) if place else 0
+    weights, near = np.zeros(1 << 15, np.int64), np.empty(len(values) + 1, np.int64)
+    n, before = _find_near(np.ascontiguousarray(values), sizes, k, weights, near)
+    return values[near[:n]], sizes[near[:n]], before
 
 
-def _leading(values: Array) -> Array:
+@kernel_part
+def _leading(bits):
     """The leading 16 bits, which are in order where values are not negative; 0 for those that are."""
-    return np.asarray(np.maximum(np.ascontiguousarray(values).view(np.int64) >> 48, 0))
+    return max(bits >> 48, 0)
 
 
 @kernel
-def _weigh(values, sizes, weights):
-    """weights[leading 16 bits] += features."""
+def _find_near(values, sizes, k, weights, near):
+    """Writes which values share their leading bits with the k-th largest; ``weights``, all 0, has a place for each."""
     bits = values.view(np.int64)
+    place = 0
     for i in range(len(bits)):
-        weights[max(bits[i] >> 48, 0)] += sizes[i]
+        leading = _leading(bits[i])
+        weights[leading] += sizes[i]
+        place = max(place, leading)
+    before, n = 0, 0
+    while before + weights[place] < k:
+        before += weights[place]
+        place -= 1
+    for i in range(len(bits)):
+        near[n] = i
+        n += int(_leading(bits[i]) == place)
+    return n, before
 
 
 def sums_of_first(columns: Array, sizes: Array, ks: Array) -> Array:

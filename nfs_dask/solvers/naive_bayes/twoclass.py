@@ -5,6 +5,8 @@ References: NFS Theorem 3.2, section 3.5; docs/mathematics.md 3.4 and 3.5.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum, minimise
@@ -34,31 +36,43 @@ def solve_two(problem: Problem, k: int, swaps: bool, start: Array | None = None)
 
 def recover(problem: Problem, k: int, minimum: Minimum, swaps: bool) -> Found:
     """The best support that the minimum suggests."""
-    gain = problem.gains(minimum.best.point)
-    candidates, ties = suggested(problem, k, minimum, gain)
-    if swaps:
-        candidates += ascend(problem, candidates, minimum.best.point)
+    point = minimum.best.point
+    gain = problem.gains(point)
+    ties = tied(problem, k, minimum, gain)
+
+    def candidates() -> list[TopFeatures]:
+        meeting = suggested(problem, minimum, gain, ties)
+        return meeting + ascend(problem, meeting, point) if swaps else meeting
+
     return settled(problem, minimum, gain, candidates, ties.n)
 
 
-def suggested(problem: Problem, k: int, minimum: Minimum, gain: Array) -> tuple[list[TopFeatures], Ties]:
-    """Supports that meet at the minimum, and what is tied there; ``gain`` is that of all columns at its point."""
-    point = minimum.best.point
-    ties = _ties(problem, gain, k, minimum)
-    candidates = [minimum.best.choice, minimum.low.choice, minimum.high.choice]
-    if ties.n:
-        candidates.append(walk(ties, gain, problem.totals, point))
-    return candidates, ties
+def tied(problem: Problem, k: int, minimum: Minimum, gain: Array) -> Ties:
+    """What is tied at the minimum; ``gain`` is that of all columns at its point."""
+    n = len(problem.sizes)
+    if problem.n_forced:
+        gain = gain.copy()
+        gain[n - problem.n_forced :] = np.inf
+    apart = np.flatnonzero(minimum.low.choice.spread(n) != minimum.high.choice.spread(n))
+    return find_ties(gain, problem.totals, problem.sizes, minimum.best.point, k, minimum.best.choice, apart)
 
 
-def settled(problem: Problem, minimum: Minimum, gain: Array, candidates: list[TopFeatures], n_ties: int) -> Found:
-    """The best of the candidates, with the bound of the minimum."""
+def suggested(problem: Problem, minimum: Minimum, gain: Array, ties: Ties) -> list[TopFeatures]:
+    """Supports that meet at the minimum."""
+    meeting = [minimum.best.choice, minimum.low.choice, minimum.high.choice]
+    return [*meeting, walk(ties, gain, problem.totals, minimum.best.point)] if ties.n else meeting
+
+
+def settled(
+    problem: Problem, minimum: Minimum, gain: Array, candidates: Callable[[], list[TopFeatures]], n_ties: int
+) -> Found:
+    """The best support, with the bound of the minimum; unless its own set is proved best, one of the ``candidates``."""
     top, point = minimum.best.choice, minimum.best.point
     if is_best(problem, top, point, gain, n_ties):
         choice, value = top, value_of(problem, top)
         bound, gap = judged(problem, value, value)[0], 0.0
     else:
-        choice, value = best_of(problem, candidates)
+        choice, value = best_of(problem, candidates())
         bound, gap = judged(problem, value, height_of(top, gain))
     return Found(
         choice=choice,
@@ -70,15 +84,6 @@ def settled(problem: Problem, minimum: Minimum, gain: Array, candidates: list[To
         point=point,
         mixture=_mixture(problem, minimum),
     )
-
-
-def _ties(problem: Problem, gain: Array, k: int, minimum: Minimum) -> Ties:
-    n = len(problem.sizes)
-    if problem.n_forced:
-        gain = gain.copy()
-        gain[n - problem.n_forced :] = np.inf
-    apart = np.flatnonzero(minimum.low.choice.spread(n) != minimum.high.choice.spread(n))
-    return find_ties(gain, problem.totals, problem.sizes, minimum.best.point, k, minimum.best.choice, apart)
 
 
 def _mixture(problem: Problem, minimum: Minimum) -> tuple[tuple[float, TopFeatures], ...]:
