@@ -162,9 +162,9 @@ class ClusterOptions:
     def starts_workers(self, data: Source | DocumentSource) -> bool:
         """Whether `engine` starts workers on this machine."""
         from nfs_dask.engine.choose import choose_engine
-        from nfs_dask.engine.distributed import DaskEngine
+        from nfs_dask.engine.serial import SerialEngine
 
-        large = self != ClusterOptions() or isinstance(choose_engine(None, data), DaskEngine)
+        large = self != ClusterOptions() or not isinstance(choose_engine(None, data), SerialEngine)
         return self.scheduler is None and large
 
     @contextmanager
@@ -188,12 +188,13 @@ class ClusterOptions:
         Never threads of this process: an interruption would have to wait for them. ``run`` is the engine's run folder.
         """
         from nfs_dask.engine.choose import choose_engine
-        from nfs_dask.engine.distributed import DaskEngine
         from nfs_dask.engine.serial import SerialEngine
 
-        if self == ClusterOptions() and not isinstance(choose_engine(None, data), DaskEngine):
+        if self == ClusterOptions() and isinstance(choose_engine(None, data), SerialEngine):
             yield SerialEngine(run=run)
             return
+        from nfs_dask.engine.distributed import DaskEngine
+
         with self.checked_client() as client, client.as_current():
             yield DaskEngine(workers=self.workers, run=run, insecure=self.insecure)
 

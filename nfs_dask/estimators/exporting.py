@@ -10,12 +10,6 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_fitted
-from nfs_dask.export.feature_table import data_frame, feature_columns
-from nfs_dask.export.onnx_graph import onnx_model
-from nfs_dask.export.scikit_pipeline import pipeline_of, words_of_texts
-from nfs_dask.export.sql_dialects import dialect_named
-from nfs_dask.export.sql_statement import statement
-from nfs_dask.export.sql_texts import tables_of_words
 from nfs_dask.models.model import Model
 from nfs_dask.text.settings import TextSettings
 
@@ -39,6 +33,8 @@ class ExportingMixin:
         Model files hold neither gains nor counts, nor are there any of too many features: then those columns are left
         out, and so are gains of `HybridNB`, which has none, and counts of centers.
         """
+        from nfs_dask.export.feature_table import data_frame, feature_columns
+
         check_fitted(self)
         return data_frame(feature_columns(self.model_, self._selected_names(), gains_of(self), self._counted_support()))
 
@@ -103,6 +99,10 @@ class ExportingMixin:
         >>> print(model.to_sql(table="words.counted")[:24])
         WITH nfs_dask_weights AS
         """
+        from nfs_dask.export.sql_dialects import dialect_named
+        from nfs_dask.export.sql_statement import statement
+        from nfs_dask.export.sql_texts import tables_of_words
+
         check_fitted(self)
         said, names = dialect_named(dialect), self._terms_by_name()
         if texts is None:
@@ -153,6 +153,8 @@ class ExportingMixin:
         Refused are features of probability 0 (``alpha=0``) and of no variance; and texts that scikit-learn would read
         otherwise or not at all: with several regions, hashed columns, a tokenizer, or tf-idf with a norm.
         """
+        from nfs_dask.export.scikit_pipeline import pipeline_of, words_of_texts
+
         check_fitted(self)
         model, text = self.model_, self.model_.text
         wanted = (vectorizer is not None or text is not None) if texts is None else texts
@@ -192,6 +194,8 @@ class ExportingMixin:
         ``covariance="full"`` and `ErrorRateSelector` depend on columns that were not selected, and features without
         variance are compared before others: these are refused.
         """
+        from nfs_dask.export.onnx_graph import onnx_model
+
         check_fitted(self)
         return onnx_model(self.model_, self._selected_names(), dtype)
 

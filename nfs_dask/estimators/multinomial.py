@@ -16,7 +16,6 @@ from nfs_dask.estimators.exchangeable import equal_columns
 from nfs_dask.estimators.inputs import check_one_of
 from nfs_dask.estimators.ranked_naive_bayes import RankedNaiveBayes
 from nfs_dask.methods.naive_bayes import SOLVERS, Counts, Settings, fit_multinomial, multinomial_scores
-from nfs_dask.methods.predicted_error import predict_error
 from nfs_dask.methods.supports import MultinomialSupports
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.sources.source import Source
@@ -172,4 +171,6 @@ class MultinomialClassifier(RankedNaiveBayes):
         return replace(statistic, with_lengths=True)
 
     def _predicted_error(self, model: NaiveBayesModel, panels: Panels) -> float:
+        from nfs_dask.methods.predicted_error import predict_error
+
         return float(predict_error(model, n_tokens=lengths_in(panels.totals["lengths"])).error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,14 +13,13 @@ from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_fitted, one_column, rows_of
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import as_scipy
-from nfs_dask.prediction.evaluation import evaluate
-from nfs_dask.prediction.explaining import explain
-from nfs_dask.prediction.explanation import Explanation
-from nfs_dask.prediction.model_rows import What
 from nfs_dask.prediction.reader import Reader, TextSource
-from nfs_dask.prediction.scoring import score
 from nfs_dask.sources.labels import encode, sample_weights
 from nfs_dask.sources.open_source import open_source
+
+if TYPE_CHECKING:
+    from nfs_dask.prediction.explanation import Explanation
+    from nfs_dask.prediction.model_rows import What
 
 
 class PredictingMixin:
@@ -98,6 +97,8 @@ class PredictingMixin:
         Explanation
             With `base`, `predicted`, `top`, `to_frame` and `to_html`.
         """
+        from nfs_dask.prediction.explaining import explain
+
         rows = rows_of(self, X)
         known = getattr(self, "_names", None)
         if not isinstance(rows, TextSource):
@@ -117,6 +118,8 @@ class PredictingMixin:
         """
         from sklearn.metrics import accuracy_score
 
+        from nfs_dask.prediction.evaluation import evaluate
+
         if isinstance(X, Dataset) and y is None and sample_weight is None:
             rows_of(self, X)  # says what is wrong with rows of other features
             return evaluate(self.model_, X, self.engine).accuracy
@@ -131,6 +134,8 @@ class PredictingMixin:
         return float(accuracy_score(classes[codes], predicted, sample_weight=weights))
 
     def _score(self, X: Any, what: What) -> Array | Any:
+        from nfs_dask.prediction.scoring import score
+
         return score(rows_of(self, X), self.model_, what, self.engine)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from nfs_dask.estimators.classifier import refuse_nothing, too_wide
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
 from nfs_dask.methods.class_factors import Weighing
 from nfs_dask.methods.naive_bayes import Counts, Settings
-from nfs_dask.methods.recipes import CountsRecipe
 from nfs_dask.methods.supports import Ranking, Supports
 from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals, Totals
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.panels import Panels
+
+if TYPE_CHECKING:
+    from nfs_dask.methods.recipes import CountsRecipe
 
 
 class RankedNaiveBayes(SparseNaiveBayes):
@@ -40,6 +42,8 @@ class RankedNaiveBayes(SparseNaiveBayes):
         return self._recipe(self.statistic(dataset), self.settings(dataset))
 
     def _recipe(self, counting: ClassCounts, settings: Settings) -> CountsRecipe:
+        from nfs_dask.methods.recipes import CountsRecipe
+
         return CountsRecipe(counting, settings, self._counted, self._model)
 
     def rank(self, dataset: Dataset, ks: Array) -> Ranking:
