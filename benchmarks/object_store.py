@@ -185,7 +185,7 @@ def small_files(n: int, data: Path) -> None:
             with workers(where.get(name)) as client, client.as_current():
                 out = data / f"files-{n}-{name}.zarr"
                 began = time.perf_counter()
-                dataset = ingest(place, out, engine=DaskEngine())
+                dataset = ingest(place, out, overwrite=True, engine=DaskEngine())
                 took[name] = time.perf_counter() - began
                 assert dataset.n_rows == n
                 extra = "" if name != "far" else f"   {counted(where[name])['at_a_time']:.1f} requests at a time"

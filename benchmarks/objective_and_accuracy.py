@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from choosing import data_folder
+from objective_gain import gain, gain_of_bound
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -47,19 +48,6 @@ def counted(path: Path) -> tuple[Any, np.ndarray, Any, np.ndarray]:
     vectorizer = nfs.TextVectorizer().fit(train["text"])
     rows = [vectorizer.transform(part["text"]) for part in (train, test)]
     return rows[0], train["label"].to_numpy(), rows[1], test["label"].to_numpy()
-
-
-def gain(f: np.ndarray, support: np.ndarray) -> float:
-    """How much a support adds to the log likelihood of no features, in nats; ``f`` are smoothed totals, (C, m)."""
-    f = f[:, support]
-    shares, together = f / f.sum(axis=0), f.sum(axis=1) / f.sum()
-    return float((f * np.log(shares / together[:, None])).sum())
-
-
-def gain_of_bound(f: np.ndarray, model: Any) -> float:
-    """The most that any choice of as many features adds."""
-    g = f.sum(axis=0)
-    return float(model.upper_bound_ - (g * np.log(g / g.sum())).sum())
 
 
 def l1_logistic(X: Any, y: np.ndarray, k: int) -> tuple[Any, np.ndarray]:

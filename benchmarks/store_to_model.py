@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from cases import CASES, npz, store
-from counting import numpy_loop
+from loops import numpy_loop
 from measure import peak_nbytes, reset_peak, seconds
 
 from nfs_dask import DaskEngine, SparseMultinomialNB

@@ -1,22 +1,30 @@
 """Experiment 1 of naive feature selection: choose k features in many ways, then classify by these in three ways.
 
-A part is a set, a kind of vectors, a way and a share of the features, so that a long run may be done in pieces.
+A part is what a way chooses in a split of a set and a kind of vectors, or what one of the classifiers makes of that, so
+that a long run may be done in pieces: vectors, smoothing and splits are made once for all parts that follow each other.
+Ways that are not linear run in a process of their own, which is ended when its budget is over; the shares it had not
+come to are told as taking longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
 
 from benchmarks.papers import vectors
-from benchmarks.papers.choosers import CHOOSERS, OURS
-from benchmarks.papers.experiment import Settings, there
+from benchmarks.papers.budget import within
+from benchmarks.papers.choosers import CHOOSERS, FAST, OURS, Choice
+from benchmarks.papers.experiment import Settings, left_out, there
 from benchmarks.papers.figures import styles
 from benchmarks.papers.smoothing import cross_validated
 from benchmarks.papers.tables import markdown
@@ -36,89 +44,169 @@ def classifier(name: str, alpha: float) -> Any:
 
 
 @lru_cache(maxsize=1)
-def smoothing(settings: Settings, name: str, kind: str, most_rows: int | None) -> float:
-    found = vectors.of(settings, name, kind, True, most_rows)
+def smoothing(settings: Settings, name: str, kind: str, capped: bool, most_rows: int | None) -> float:
+    found = vectors.of(settings, name, kind, capped, most_rows)
     return cross_validated(found.X[found.train], found.y[found.train], settings.seed)
 
 
-def part(settings: Settings, name: str, n_splits: int, most_rows: int | None) -> dict[str, Any]:
-    """All splits of one set, kind, way and share."""
-    dataset, kind, way, share = name.split(BETWEEN)
-    found = vectors.of(settings, dataset, kind, True, most_rows)
-    alpha = smoothing(settings, dataset, kind, most_rows)
-    k = max(2, number_to_keep(float(share), found.X.shape[1]))
-    rows = [one_split(way, k, alpha, *found.split(train)) for train in vectors.splits(found, n_splits, settings.seed)]
-    return {"m": found.X.shape[1], "k": k, "alpha": alpha, **{key: [row[key] for row in rows] for key in rows[0]}}
+@lru_cache(maxsize=1)
+def split(settings: Settings, name: str, kind: str, most_rows: int | None, i: int) -> tuple[Any, ...]:
+    """Rows and labels that train, and those that judge."""
+    found = vectors.of(settings, name, kind, True, most_rows)
+    return found.split(vectors.splits(found, i + 1, settings.seed)[i])
 
 
-def one_split(way: str, k: int, alpha: float, X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
-    choice = CHOOSERS[way](X, y, k, alpha)
-    kept, judged = X[:, choice.support], X_test[:, choice.support]
-    accuracies = {name: classifier(name, alpha).fit(kept, y).score(judged, y_test) for name in SECOND}
-    return {"seconds": choice.seconds, "search": choice.search, "n": len(choice.support), **accuracies}
+def measured(settings: Settings, sets: dict[str, int], kinds: Sequence[str], most_rows: int | None) -> dict[str, Any]:
+    """Of each set, with its number of splits, and kind: what all ways found, or why it was left out."""
+    return {
+        f"{dataset}{BETWEEN}{kind}": together(
+            [Split(settings, dataset, kind, i, most_rows).measured() for i in range(n)]
+        )
+        for dataset, n in sets.items()
+        for kind in kinds
+    }
 
 
-def names(sets: Sequence[str], kinds: Sequence[str], ways: Sequence[str] = tuple(CHOOSERS)) -> list[str]:
-    return [BETWEEN.join((s, d, w, str(a))) for s in sets for d in kinds for w in ways for a in SHARES]
+Part = dict[str, Any]  # as results keep it
+Cell = dict[str, Any]  # of one way and share
+Cells = dict[str, dict[str, Cell]]  # by way and share
 
 
-def grouped(values: dict[str, Any]) -> dict[str, dict[str, dict[float, dict[str, Any]]]]:
-    """By set and kind, then way, then share."""
-    out: dict[str, dict[str, dict[float, dict[str, Any]]]] = {}
-    for name, found in there(values).items():
-        dataset, kind, way, share = name.split(BETWEEN)
-        out.setdefault(f"{dataset}{BETWEEN}{kind}", {}).setdefault(way, {})[float(share)] = found
-    return out
+@dataclass(frozen=True)
+class Split:
+    """One of a set and kind of vectors."""
+
+    settings: Settings
+    dataset: str
+    kind: str
+    i: int
+    most_rows: int | None
+
+    def measured(self) -> Part:
+        """Facts, and by way and share what was measured: what there was no time for is not there."""
+        name = BETWEEN.join((self.dataset, self.kind, str(self.i)))
+        choices = self.settings.each([f"{name}{BETWEEN}{way}" for way in CHOOSERS], self._choose)
+        skipped = [found for found in choices.values() if "skipped" in found]
+        if skipped:
+            return skipped[0]
+        pairs = [f"{way}{BETWEEN}{second}" for way in choices for second in SECOND]
+        in_turns = sorted(pairs, key=lambda pair: SECOND.index(pair.split(BETWEEN)[-1]))
+        judged = there(self.settings.each(in_turns, lambda pair: self._judge(pair, choices)))
+        ways = {way.split(BETWEEN)[-1]: self._cells(way, found, judged) for way, found in choices.items()}
+        return {**next(iter(choices.values()))["facts"], "budget": self.settings.budget, "ways": ways}
+
+    def _choose(self, name: str) -> Part:
+        """Of one way, the choices of all shares."""
+        X, y, _, y_test = self._rows()
+        way, alpha = name.split(BETWEEN)[-1], self._smoothing()
+        ks = {share: max(2, number_to_keep(share, X.shape[1])) for share in SHARES}
+        minutes = None if way in FAST else self.settings.budget
+        found = {choice.k: choice for choice in within(minutes, chosen, way, X, y, sorted(set(ks.values())), alpha)}
+        facts = {"m": X.shape[1], "n": len(y), "judge": len(y_test), "alpha": alpha}
+        return {"facts": facts, "shares": {str(share): asdict(found[k]) for share, k in ks.items() if k in found}}
+
+    def _judge(self, pair: str, choices: dict[str, Part]) -> Part:
+        """Accuracies of all shares of one way, in one second stage."""
+        name, _, second = pair.rpartition(BETWEEN)
+        X, y, X_test, y_test = self._rows()
+        found = {}
+        for share, choice in choices[name]["shares"].items():
+            kept, judge = (rows[:, choice["support"]] for rows in (X, X_test))
+            found[share] = classifier(second, self._smoothing()).fit(kept, y).score(judge, y_test)
+        return found
+
+    def _cells(self, name: str, found: Part, judged: dict[str, Part]) -> dict[str, Cell]:
+        cells = {}
+        for share, choice in found["shares"].items():
+            seconds = {second: judged.get(f"{name}{BETWEEN}{second}", {}).get(share) for second in SECOND}
+            facts = {"seconds": choice["seconds"], "search": choice["search"], "n": len(choice["support"])}
+            cells[share] = facts | {second: value for second, value in seconds.items() if value is not None}
+        return cells
+
+    def _rows(self) -> tuple[Any, ...]:
+        return split(self.settings, self.dataset, self.kind, self.most_rows, self.i)
+
+    def _smoothing(self) -> float:
+        return smoothing(self.settings, self.dataset, self.kind, True, self.most_rows)
+
+
+def chosen(way: str, X: Any, y: np.ndarray, ks: Sequence[int], alpha: float) -> Iterator[Choice]:
+    """With one thread, so that the processor's time is that of a clock."""
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the settings of the paper stop solvers early
+        yield from CHOOSERS[way](X, y, ks, alpha)
+
+
+def together(splits: list[Part]) -> Part:
+    """All splits that were measured, as one: by way and share, lists of what they say."""
+    done = [found for found in splits if "skipped" not in found]
+    if not done:
+        return splits[0]
+    ways = {
+        way: {str(share): lists([found["ways"][way].get(str(share)) for found in done]) for share in SHARES}
+        for way in CHOOSERS
+    }
+    return done[0] | {"splits": len(done), "ways": ways}
+
+
+def lists(cells: list[Cell | None]) -> Cell:
+    """Of what all splits have; nothing, if one of them has nothing."""
+    there = [cell for cell in cells if cell is not None]
+    keys = there[0] if len(there) == len(cells) else ()
+    return {key: [cell[key] for cell in there] for key in keys if all(key in cell for cell in there)}
 
 
 def tables(values: dict[str, Any]) -> str:
     """Of each set and kind: accuracies, and seconds of the choice."""
-    return "\n\n".join(one_table(name, ways) for name, ways in grouped(values).items())
+    return "\n\n".join(one_table(name, found) for name, found in there(values).items()) + "\n" + left_out(values)
 
 
-def one_table(name: str, ways: dict[str, dict[float, dict[str, Any]]]) -> str:
+def one_table(name: str, found: Part) -> str:
+    ways: Cells = found["ways"]
     accuracies = [
-        [way, *(shown(one, second) for second in SECOND for one in in_order(found))] for way, found in ways.items()
+        [way, *(shown(cell, second) for second in SECOND for cell in cells.values())] for way, cells in ways.items()
     ]
-    seconds = [[way, *map(took, in_order(found))] for way, found in ways.items()]
+    seconds = [[way, *(took(cell, found["budget"]) for cell in cells.values())] for way, cells in ways.items()]
     percent = [f"{100 * share:g} %" for share in SHARES]
-    first = markdown([name, *(f"{second}, {share}" for second in SECOND for share in percent)], accuracies)
-    return f"{first}\n\n{markdown(['seconds of the choice (of the search)', *percent], seconds)}"
+    head = f"{name}, {found['m']:,} features, {found['splits']} split{'s' * (found['splits'] > 1)}"
+    first = markdown([head, *(f"{second}, {share}" for second in SECOND for share in percent)], accuracies)
+    return f"{first}\n\n{markdown(['processor seconds of the choice (of the search)', *percent], seconds)}"
 
 
 def at_one_share(values: dict[str, Any], share: float) -> str:
     """All sets and kinds, a line each: accuracy with naive Bayes in stage two, and seconds of the choice."""
-    found = {name: {way: cells[share] for way, cells in ways.items()} for name, ways in grouped(values).items()}
-    first = [[name, *(shown(one, SECOND[0]) for one in ways.values())] for name, ways in found.items()]
-    second = [[name, *(f"{np.median(one['seconds']):.2g}" for one in ways.values())] for name, ways in found.items()]
-    head = next(iter(found.values()))
-    percent = f"{100 * share:g} %"
-    accuracies, seconds = (
-        markdown([f"accuracy, {percent}", *head], first),
-        markdown([f"seconds, {percent}", *head], second),
-    )
-    return f"{accuracies}\n\n{seconds}"
+    percent, first, second = f"{100 * share:g} %", [], []
+    for name, found in there(values).items():
+        cells = [found["ways"][way][str(share)] for way in CHOOSERS]
+        first.append([f"{name}, {found['splits']}", *(shown(cell, SECOND[0]) for cell in cells)])
+        second.append(
+            [name, *(f"{np.median(cell['seconds']):.2g}" if cell else over(found["budget"]) for cell in cells)]
+        )
+    accuracies = markdown([f"accuracy, {percent}; splits", *CHOOSERS], first)
+    return f"{accuracies}\n\n{markdown([f'processor seconds, {percent}', *CHOOSERS], second)}\n{left_out(values)}"
 
 
-def in_order(found: dict[float, dict[str, Any]]) -> list[dict[str, Any]]:
-    return [found[share] for share in sorted(found)]
+def over(budget: float) -> str:
+    return f"over {budget:g} min"
 
 
-def shown(found: dict[str, Any], second: str) -> str:
-    return f"{np.mean(found[second]):.3f}"
+def shown(cell: Cell, second: str) -> str:
+    return f"{np.mean(cell[second]):.3f}" if second in cell else ""
 
 
-def took(found: dict[str, Any]) -> str:
-    seconds, search = np.median(found["seconds"]), np.median(found["search"])
-    return f"{seconds:.3g}" + (f" ({search:.3g}; {np.mean(found['n']):,.0f} features)" if search > seconds else "")
+def took(cell: Cell, budget: float) -> str:
+    if not cell:
+        return over(budget)
+    seconds, search = np.median(cell["seconds"]), np.median(cell["search"])
+    return f"{seconds:.3g}" + (f" ({search:.3g}; {np.mean(cell['n']):,.0f} features)" if search > seconds else "")
 
 
-def plot(axes: Any, ways: dict[str, dict[float, dict[str, Any]]], second: str) -> None:
+def plot(axes: Any, ways: Cells, second: str) -> None:
     """Accuracy against seconds of the choice; a line for each way, whose marks are the shares."""
     looks = styles(CHOOSERS)
-    for way, found in ways.items():
-        seconds = [np.median(found[share]["seconds"]) for share in sorted(found)]
-        accuracies = [100 * np.mean(found[share][second]) for share in sorted(found)]
-        width = 2.2 if way == OURS else 1.0
-        axes.plot(seconds, accuracies, **looks[way], linewidth=width)
-    axes.set(xscale="log", xlabel="seconds of the choice", ylabel="accuracy, %")
+    for way, shares in ways.items():
+        cells = [cell for cell in shares.values() if second in cell]
+        seconds = [np.median(cell["seconds"]) for cell in cells]
+        accuracies = [100 * np.mean(cell[second]) for cell in cells]
+        axes.plot(seconds, accuracies, **looks[way], linewidth=2.2 if way == OURS else 1.0)
+    axes.set(xscale="log", xlabel="processor seconds of the choice", ylabel="accuracy, %")

@@ -6,6 +6,7 @@ A module has
     run(settings) -> dict            the numbers, as JSON has them (arrays of numpy are welcome too)
     table(values) -> str             these numbers as Markdown
     draw(values) -> Figure           these numbers as a picture; a table needs none
+    EXPECTED                         how long the full form takes, where what is published is another or a part
     summary(values) -> str           a shorter table for `docs/papers.md`, where the whole one is long
 
 ``run`` alone computes: tables and pictures are made of what it returned, also long after. Sets that are not there are
@@ -33,6 +34,9 @@ PAPERS = {
 }
 
 
+NO_TIME = "there was no time left for it"
+
+
 class Missing(Exception):
     """Data that an experiment needs are not there; says which and why."""
 
@@ -49,8 +53,11 @@ class Settings:
     generated: Path = Path("benchmark-data")  # what stands in for large ones, written when it is not there yet
     quick: bool = False  # few splits, capped sets
     seed: int = 0
+    results_folder: Path | None = None  # what other experiments found
     progress: Path | None = None  # where parts of a long run are kept until all are there
     until: float = float("inf")  # of `monotonic`: no part begins later
+    partly: bool = False  # parts that did not begin are left out then, instead of `Unfinished`
+    budget: float | None = None  # minutes of processor, after which a slow way to choose is ended
 
     def either(self, quick: Any, full: Any) -> Any:
         return quick if self.quick else full
@@ -67,6 +74,8 @@ class Settings:
         if file and file.exists():
             return results.read(file)
         if monotonic() > self.until:
+            if self.partly:
+                return {"skipped": NO_TIME}
             raise Unfinished(name)
         found = results.plain(answer(function, name))
         if file:

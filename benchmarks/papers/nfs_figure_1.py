@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.papers import accuracy_and_time as grid
 from benchmarks.papers.choosers import warm_up
-from benchmarks.papers.experiment import Settings
+from benchmarks.papers.experiment import Settings, there
 from benchmarks.papers.figures import legend, panels
 
 TITLE = "Accuracy against run time of ten ways to choose words of IMDB"
@@ -20,8 +20,7 @@ QUICK_ROWS = 3_000
 
 def run(settings: Settings) -> dict[str, Any]:
     warm_up()
-    rows = settings.either(QUICK_ROWS, None)
-    return settings.each(grid.names(["imdb"], ["counts"]), lambda name: grid.part(settings, name, 1, rows))
+    return grid.measured(settings, {"imdb": 1}, ["counts"], settings.either(QUICK_ROWS, None))
 
 
 def table(values: dict[str, Any]) -> str:
@@ -30,7 +29,7 @@ def table(values: dict[str, Any]) -> str:
 
 def draw(values: dict[str, Any]) -> Any:
     figure, axes = panels(1, 3)
-    ways = next(iter(grid.grouped(values).values()))
+    ways = next(iter(there(values).values()))["ways"]
     for one, second in zip(axes[0], grid.SECOND, strict=True):
         grid.plot(one, ways, second)
         one.set_title(f"then {second}")

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,15 @@ def read(file: Path) -> Any:
     return json.loads(file.read_text())
 
 
-def versions() -> dict[str, str]:
-    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in LIBRARIES}}
+def versions(more: Iterable[str] = ()) -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: _version(name) for name in (*LIBRARIES, *more)}}
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def machine() -> dict[str, Any]:
@@ -62,15 +70,23 @@ def _processor() -> str:
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def record(name: str, title: str, settings: dict[str, Any], values: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """One result, with all that is needed to have it again."""
+def record(
+    name: str,
+    title: str,
+    settings: dict[str, Any],
+    values: dict[str, Any],
+    seconds: float,
+    command: str,
+    libraries: Iterable[str] = (),
+) -> dict[str, Any]:
+    """One result, with all that is needed to have it again: the command, and versions of some more libraries."""
     told = (" --quick" if settings["quick"] else "") + (f" --seed {settings['seed']}" if settings["seed"] else "")
     return {
         "id": name,
         "title": title,
-        "command": f"python -m benchmarks.papers {name}{told}",
+        "command": f"{command}{told}",
         "settings": settings,
-        "versions": versions(),
+        "versions": versions(libraries),
         "machine": machine(),
         "ended": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),  # of the last piece, if it was run in pieces

@@ -37,7 +37,7 @@ from benchmarks.papers.choosers import (
     searched,
 )
 from benchmarks.papers.experiment import Settings
-from benchmarks.papers.two_stages import Experiment, Split, Way, eliminated, one_by_one
+from benchmarks.papers.two_stages import ELIMINATED, Experiment, Split, Way, one_by_one
 from nfs_dask import SparseCentroid, SparseMultinomialNB, TextVectorizer
 
 TITLE = "Accuracy and run time of ways to choose words, by the share of words: sentiment of texts"
@@ -86,12 +86,12 @@ FAST = {  # linear in the entries, or nearly
     "l2 centers, variances": Way(one_by_one(at_once(by_variances))),
     "Mahalanobis centers": Way(one_by_one(at_once(by_distances)), alone=mahalanobis),
     "sparse multinomial": Way(one_by_one(at_once(ours)), alone=SparseMultinomialNB),
-    "odds ratio": Way(one_by_one(at_once(odds_ratio))),
-    "odds ratio, both classes": Way(one_by_one(at_once(odds_ratio_of_both))),
-    "chi2": Way(one_by_one(at_once(by_chi2))),
+    "odds ratio": Way(one_by_one(odds_ratio)),
+    "odds ratio, both classes": Way(one_by_one(odds_ratio_of_both)),
+    "chi2": Way(one_by_one(by_chi2)),
     "l1 logistic": Way(one_by_one(searched(l1_logistic, least_of_logistic)), "divided"),
 }
-ELIMINATION = {"RFE logistic": Way(eliminated, "divided")}
+ELIMINATION = {"RFE logistic": Way(ELIMINATED, "divided")}
 LASSO = {"LASSO": Way(one_by_one(searched(lasso, least_of_lasso)), "divided")}
 
 

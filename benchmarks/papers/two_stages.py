@@ -8,24 +8,21 @@ References: SC section 6.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from time import process_time
 from typing import Any
 
 import numpy as np
-from sklearn.feature_selection import RFE
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from benchmarks.papers.choosers import Choice, Chooser
+from benchmarks.papers.choosers import Choice, Chooser, eliminated, logistic
 from benchmarks.papers.experiment import left_out, there
 from benchmarks.papers.figures import legend, panels, styles
 from benchmarks.papers.tables import markdown
 from nfs_dask.methods.number_of_features import number_to_keep
 
 ALPHA = 1.0  # smoothing of what smooths
-STEP = 0.3  # share of the features that recursive elimination drops at once
 SPLIT = ", split "  # between the parts of a name
 ALONE = " alone"  # ends the name of a way that classifies by itself
 
@@ -44,23 +41,20 @@ class Way:
 
 def one_by_one(choose: Chooser) -> Choices:
     """A way that is asked for each k anew."""
-    return lambda X, y, ks: [choose(X, y, k, ALPHA) for k in ks]
+    return lambda X, y, ks: [choice for k in ks for choice in choose(X, y, [k], ALPHA)]
 
 
-def eliminated(X: Any, y: np.ndarray, ks: Sequence[int]) -> list[Choice]:
-    """scikit-learn's RFE of a logistic regression, whose last step takes all that is left over a tenth at once.
+def together(choose: Chooser) -> Choices:
+    """A way that is asked for all k at once."""
 
-    What is left before the last step is the same for all k: it is eliminated to once, and is on the clock of each.
-    """
-    m = X.shape[1]
-    left = m - 3 * int(STEP * m)
-    assert max(ks) <= left
-    start = time.perf_counter()
-    model = LogisticRegression(C=1e4, solver="lbfgs", max_iter=100)
-    rounds = RFE(model, n_features_to_select=left, step=STEP).fit(X, y)
-    order = rounds.get_support(indices=True)[np.argsort(rounds.estimator_.coef_.ravel() ** 2)]
-    took = time.perf_counter() - start
-    return [Choice(np.sort(order[left - k :]), took, took) for k in ks]
+    def choices(X: Any, y: np.ndarray, ks: Sequence[int]) -> list[Choice]:
+        found = {choice.k: choice for choice in choose(X, y, ks, ALPHA)}
+        return [found[k] for k in ks]
+
+    return choices
+
+
+ELIMINATED = together(eliminated(logistic))
 
 
 @dataclass(frozen=True)
@@ -98,9 +92,9 @@ class Experiment:
         return found
 
     def _alone(self, model: Any, X: Any, rows: Split) -> dict[str, float]:
-        start = time.perf_counter()
+        start = process_time()
         model.fit(X, rows.y)
-        took = time.perf_counter() - start
+        took = process_time() - start
         accuracy = self.measure(rows.y_test, model.predict(rows.plain_test))
         return {
             "accuracy": accuracy,
@@ -112,9 +106,9 @@ class Experiment:
 
     def _judge(self, rows: Split, choice: Choice) -> dict[str, float]:
         kept, judged = rows.X[:, choice.support], rows.X_test[:, choice.support]
-        start = time.perf_counter()
+        start = process_time()
         model = self.classifier().fit(kept, rows.y)
-        training = time.perf_counter() - start
+        training = process_time() - start
         accuracy = self.measure(rows.y_test, model.predict(judged))
         return {
             "accuracy": accuracy,

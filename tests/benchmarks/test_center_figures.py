@@ -5,10 +5,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.feature_selection import RFE
-from sklearn.linear_model import LogisticRegression
 
-from benchmarks.papers import sc_figure_1, sc_figure_2, sc_generated, two_stages
+from benchmarks.papers import sc_figure_1, sc_figure_2, sc_generated
 from benchmarks.papers.experiment import Settings, there
 
 
@@ -34,16 +32,6 @@ def settings(tmp_path, monkeypatch) -> Settings:
     sc_figure_1.counted.cache_clear()
     sc_figure_2.measured.cache_clear()
     return Settings(tmp_path, quick=True)
-
-
-def test_elimination_chooses_what_that_of_scikit_learn_does():
-    rng = np.random.default_rng(2)
-    y = np.arange(80) % 2
-    X = rng.normal(size=(80, 300)) + np.outer(y, rng.normal(size=300)) / 2
-    model = LogisticRegression(C=1e4, solver="lbfgs", max_iter=100)
-    for k, choice in zip((3, 11, 30), two_stages.eliminated(X, y, (3, 11, 30)), strict=True):
-        expected = RFE(model, n_features_to_select=k, step=two_stages.STEP).fit(X, y).get_support(indices=True)
-        assert choice.support.tolist() == expected.tolist()
 
 
 def test_least_angles_find_as_many_features_as_asked():

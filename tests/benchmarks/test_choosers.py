@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.feature_selection import RFE
 
-from benchmarks.papers.choosers import CHOOSERS, log_odds
+from benchmarks.papers.choosers import CHOOSERS, STEP, eliminated, log_odds, logistic, searched, svm
 from benchmarks.papers.smoothing import ALPHAS, cross_validated
 from benchmarks.papers.vectors import Vectors, some_of_both, splits
 
@@ -24,10 +25,43 @@ def planted():
 @pytest.mark.parametrize("way", CHOOSERS)
 def test_telling_words_are_chosen(way, planted):
     X, y = planted
-    choice = CHOOSERS[way](X, y, TELLING, 1.0)
+    (choice,) = CHOOSERS[way](X, y, [TELLING], 1.0)
     wanted = range(3, TELLING) if way == "odds ratio" else range(TELLING)  # which is of one class alone
     assert set(wanted) <= set(choice.support.tolist()) and len(choice.support) == TELLING
     assert choice.search >= choice.seconds > 0
+
+
+@pytest.mark.parametrize("way", {*CHOOSERS} - {"l1 logistic", "l1 SVM", "LASSO"})
+def test_asked_for_several_k_a_way_chooses_what_it_does_for_each(way, planted):
+    X, y = planted
+    together = {choice.k: choice.support.tolist() for choice in CHOOSERS[way](X, y, [2, TELLING, 20], 1.0)}
+    assert together == {k: next(CHOOSERS[way](X, y, [k], 1.0)).support.tolist() for k in (2, TELLING, 20)}
+
+
+@pytest.mark.parametrize("model", [logistic, svm])
+def test_elimination_chooses_what_that_of_scikit_learn_does(model):
+    rng = np.random.default_rng(2)
+    y = np.arange(80) % 2
+    X = rng.normal(size=(80, 300)) + np.outer(y, rng.normal(size=300)) / 2
+    for choice in eliminated(model)(X, y, (3, 30, 31, 120, 299), 1.0):
+        expected = RFE(model(), n_features_to_select=choice.k, step=STEP).fit(X, y).get_support(indices=True)
+        assert choice.support.tolist() == expected.tolist()
+
+
+def test_a_search_learns_from_what_was_found_for_other_k():
+    """Each penalty leaves as many features as it says; three k lie near enough to a fit for another one."""
+    asked = []
+
+    def coefficients(X, y, C):
+        asked.append(C)
+        return np.arange(100) < C
+
+    choices = {
+        choice.k: choice for choice in searched(coefficients, lambda X, y: 1.0)(np.eye(2), None, (40, 20, 41), 1)
+    }
+    assert all(abs(len(choice.support) - k) <= 0.1 * k for k, choice in choices.items())
+    assert choices[40].support is choices[41].support and len(asked) == len(set(asked)) < 8
+    assert choices[20].search <= choices[40].search == choices[41].search
 
 
 def test_odds_are_those_of_documents():

@@ -1,4 +1,5 @@
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -83,6 +84,33 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(toy, tmp_path):
     assert command.main(["--results", str(tmp_path)]) == 0
     assert asked == ["2", "3", "3"]
     assert json.loads((tmp_path / "toy.json").read_text())["values"] == {"2": {"square": 4}, "3": {"square": 9}}
+
+
+def test_a_run_may_take_what_there_is_and_have_the_rest_later(toy, tmp_path):
+    asked = []
+    toy.run = lambda settings: settings.each(["2", "3"], lambda name: asked.append(name) or {"square": int(name) ** 2})
+    assert command.main(["--minutes", "0", "--partly", "--results", str(tmp_path)]) == 0
+    assert not asked and "3: there was no time left for it" in (tmp_path / "toy.md").read_text()
+    assert command.main(["--partly", "--results", str(tmp_path)]) == 0
+    assert command.main(["--minutes", "0", "--results", str(tmp_path)]) == 0
+    found = json.loads((tmp_path / "toy.json").read_text())
+    assert asked == ["2", "3"] and found["values"]["3"] == {"square": 9}
+
+
+def test_a_result_says_what_all_its_pieces_took_of_the_processor(toy, tmp_path):
+    def run(settings: Settings) -> dict[str, Any]:
+        begin = time.process_time()
+        while time.process_time() < begin + 0.3:
+            pass
+        return settings.each(["2"], lambda name: {"square": 4})
+
+    toy.run = run
+    assert command.main(["--minutes", "0", "--results", str(tmp_path)]) == 3
+    assert command.main(["--results", str(tmp_path)]) == 0
+    assert 0.6 <= json.loads((tmp_path / "toy.json").read_text())["processor"] < 6
+    assert command.took("nfs-table-4", toy, command.PUBLISHED / "papers").endswith(" min of clock)")
+    assert command.took("toy", toy, tmp_path).startswith(" (full: 0.0 min of processor")
+    assert command.took("other", toy, tmp_path) == ""
 
 
 def test_a_page_is_filled_from_results(toy, tmp_path):

@@ -1,0 +1,1 @@
+"""What a user would pick instead, side by side, a module for each question; see `__main__`."""
