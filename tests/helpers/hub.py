@@ -78,7 +78,7 @@ def free_ports(n: int) -> list[int]:
     return ports
 
 
-def wait_until(done: Callable[[], Any], seconds: float = 60) -> Any:
+def wait_until(done: Callable[[], Any], seconds: float = 180) -> Any:
     """The first answer that is true; an error where there is none in time."""
     deadline = time.monotonic() + seconds
     while not (answer := done()):

@@ -2,7 +2,7 @@
 # build.sh FOLDER    all that the node of node.sh needs, once: Kubernetes, the image of its sandboxes, a base image, a store
 #
 # No registry has a server of Kubernetes as a package; the source package of Debian 12 (1.20.2) has all that it is built
-# from. Needs root, Debian 12, 3 GB, and a quarter of an hour on two busy processors; what stays is 0.8 GB.
+# from. Needs root, Debian 12, 3 GB, and nine minutes of a processor; what stays is 0.8 GB.
 #
 #     apt-get install --no-install-recommends golang-go golang-github-modern-go-reflect2-dev dpkg-dev rsync jq make \
 #       etcd-server containerd runc containernetworking-plugins dnsmasq-base buildah podman debootstrap
