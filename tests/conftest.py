@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import os
@@ -38,6 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make warnings that lines of these tests cause errors; what pyproject.toml excepts is said behind this."""
     names = "|".join(sorted(path.stem for path in Path(__file__).parent.rglob("*.py")))
     config.getini("filterwarnings").insert(1, rf"error:::(.*\.)?({names})$")
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays until the end: the search for garbage need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

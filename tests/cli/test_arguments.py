@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import nfs_dask as nfs
+from nfs_dask.cli.main import cli
 from nfs_dask.engine.engine import Engine
 from tests.helpers.commands import as_json, run
 
 ROWS = [("tea cup", "yes"), ("coffee cup", "no"), ("green tea", "yes"), ("black coffee", "no")] * 3
 
 
-@pytest.fixture
-def documents(tmp_path: Path) -> Path:
-    path = tmp_path / "drinks.csv"
+def write(folder: Path) -> Path:
+    path = folder / "drinks.csv"
     path.write_text("\n".join(["text,label", *(f"{text},{label}" for text, label in ROWS)]) + "\n")
     return path
 
 
-@pytest.fixture
-def store(tmp_path: Path, documents: Path) -> Path:
-    run("ingest", documents, "--label-column", "label", tmp_path / "drinks.zarr")
-    return tmp_path / "drinks.zarr"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a store and a model."""
+    folder = tmp_path_factory.mktemp("made")
+    run("ingest", write(folder), "--label-column", "label", folder / "drinks.zarr")
+    run("fit", folder / "drinks.zarr", folder / "drinks.model", "-k", 3)
+    return folder
 
 
 @pytest.fixture
-def model(tmp_path: Path, store: Path) -> Path:
-    run("fit", store, tmp_path / "drinks.model", "-k", 3)
-    return tmp_path / "drinks.model"
+def documents(tmp_path: Path) -> Path:
+    return write(tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path: Path, made: Path) -> Path:
+    return Path(shutil.copytree(made / "drinks.zarr", tmp_path / "drinks.zarr"))
+
+
+@pytest.fixture
+def model(tmp_path: Path, made: Path) -> Path:
+    return Path(shutil.copytree(made / "drinks.model", tmp_path / "drinks.model"))
 
 
 @pytest.fixture
@@ -174,3 +189,12 @@ def test_an_interrupted_replacement_leaves_the_old_store(
     monkeypatch.setattr("nfs_dask.store.publish.Building.publish", stopped)
     run("ingest", documents, store, "--overwrite", code=130)
     assert nfs.open_dataset(store).fingerprint == before
+
+
+def test_a_command_collects_rarely_and_leaves_that_as_it_was() -> None:
+    before = gc.get_threshold()
+    seen = []
+    group = type(cli)("probe", commands=[click.Command("look", callback=lambda: seen.append(gc.get_threshold()))])
+    group(["look"], standalone_mode=False)
+    assert seen[0][0] > before[0]
+    assert gc.get_threshold() == before

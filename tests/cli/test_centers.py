@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +52,19 @@ def estimator(name: str, k: Any = 5, **more: Any) -> SparseCentroid:
     return SparseCentroid(k, **METHODS[name][1], **more)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A store of several blocks, beside which nothing is kept yet."""
-    path = tmp_path / "genes.zarr"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("written") / "genes.zarr"
     layout = Layout(chunk=256, shard=1024, row_chunk=8, row_shard=32, block=600)
     write_store(open_source(*genes()), path, names=NAMES, layout=layout)
     assert nfs.open_dataset(path).source.n_blocks > 4
     return path
+
+
+@pytest.fixture
+def store(tmp_path: Path, written: Path) -> Path:
+    """A store of several blocks, beside which nothing is kept yet."""
+    return Path(shutil.copytree(written, tmp_path / written.name))
 
 
 @each_method

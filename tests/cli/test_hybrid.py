@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -56,19 +57,23 @@ def options(name: str) -> list[Any]:
     return words
 
 
-@pytest.fixture(params=[2, 3], ids=["two", "three"])
+@pytest.fixture(params=[2, 3], ids=["two", "three"], scope="module")
 def n_classes(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory, n_classes: int) -> Path:
+    folder = tmp_path_factory.mktemp("written")
+    path = write(folder / "letters.jsonl", letters(n_classes=n_classes))
+    run("ingest", path, "--region", "subject", "--region", "body", "--label-column", "folder", folder / "letters.zarr")
+    return folder / "letters.zarr"
+
+
 @pytest.fixture
-def store(tmp_path: Path, n_classes: int) -> Path:
-    """A store of two regions, beside which nothing is kept yet."""
-    path = write(tmp_path / "letters.jsonl", letters(n_classes=n_classes))
-    run(
-        "ingest", path, "--region", "subject", "--region", "body", "--label-column", "folder", tmp_path / "letters.zarr"
-    )
-    return tmp_path / "letters.zarr"
+def store(tmp_path: Path, written: Path) -> Path:
+    """A store of two regions, beside which nothing is kept yet, and its documents."""
+    return Path(shutil.copytree(written.parent, tmp_path, dirs_exist_ok=True)) / written.name
 
 
 def blocks_of(store: Path, place: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +25,19 @@ CORPUS = GeneratedCorpus(600, 300, 3, words_per_document=10, block_rows=50)  # 1
 ODD = "[red]<b>odd</b>[/red]\x1b[31m"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a store and a model."""
+    folder = tmp_path_factory.mktemp("made")
+    dataset = nfs.ingest(CORPUS, folder / "corpus.zarr")
+    nfs.SparseMultinomialNB(15, alpha=0.5).fit(dataset).save(folder / "model")
+    return folder
+
+
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    dataset = nfs.ingest(CORPUS, tmp_path / "corpus.zarr")
-    nfs.SparseMultinomialNB(15, alpha=0.5).fit(dataset).save(tmp_path / "model")
-    return tmp_path / "model"
+def model(tmp_path: Path, made: Path) -> Path:
+    """A model, beside the store that it is of."""
+    return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True)) / "model"
 
 
 # Models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,18 @@ def counts() -> tuple[Any, Any]:
     return rng.poisson(rng.gamma(0.5, size=(3, M))[codes]), np.array(["ham", "news", "spam"])[codes]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A store of several blocks, beside which nothing is kept yet."""
-    path = tmp_path / "mail.zarr"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("written") / "mail.zarr"
     layout = Layout(chunk=256, shard=1024, row_chunk=8, row_shard=32, block=600)
     write_store(open_source(*counts()), path, names=NAMES, layout=layout)
     return path
+
+
+@pytest.fixture
+def store(tmp_path: Path, written: Path) -> Path:
+    """A store of several blocks, beside which nothing is kept yet."""
+    return Path(shutil.copytree(written, tmp_path / written.name))
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,23 +16,34 @@ from tests.helpers.commands import as_json, run
 ROWS = ["tea cup,yes", "tea tea milk,yes", "coffee cup,no", "coffee black,no", "green tea,yes", "coffee cup cup,no"] * 4
 
 
-@pytest.fixture
-def drinks(tmp_path: Path) -> Path:
-    path = tmp_path / "drinks.csv"
+def write(folder: Path) -> Path:
+    path = folder / "drinks.csv"
     path.write_text("\n".join(["body,folder", *ROWS]) + "\n")
     return path
 
 
-@pytest.fixture
-def store(tmp_path: Path, drinks: Path) -> Path:
-    run("ingest", drinks, "--text-column", "body", "--label-column", "folder", tmp_path / "store")
-    return tmp_path / "store"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a store and a model."""
+    folder = tmp_path_factory.mktemp("made")
+    run("ingest", write(folder), "--text-column", "body", "--label-column", "folder", folder / "store")
+    run("fit", folder / "store", folder / "m", "-k", 3)
+    return folder
 
 
 @pytest.fixture
-def model(tmp_path: Path, store: Path) -> Path:
-    run("fit", store, tmp_path / "m", "-k", 3)
-    return tmp_path / "m"
+def drinks(tmp_path: Path) -> Path:
+    return write(tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path: Path, made: Path) -> Path:
+    return Path(shutil.copytree(made / "store", tmp_path / "store"))
+
+
+@pytest.fixture
+def model(tmp_path: Path, made: Path) -> Path:
+    return Path(shutil.copytree(made / "m", tmp_path / "m"))
 
 
 # Close matches

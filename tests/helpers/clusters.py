@@ -8,9 +8,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import dask
+
+from nfs_dask.cluster.worker_settings import PROFILES
 from nfs_dask.units import MiB
 
 MOST_NBYTES = 800 * MiB  # beyond, what earlier tests left in a worker might show in the plans of later ones
+
+# Most of the time these clusters wait for a test that needs them. Dask's own looks at itself are then all they do: at
+# fifty and a hundred a second in each process they took 7 % of a processor.
+QUIET = {
+    "distributed.admin.tick.interval": "1s",
+    "distributed.worker.memory.monitor-interval": "500ms",
+    PROFILES: False,
+}
 
 
 class TwoWorkers:
@@ -27,9 +38,10 @@ class TwoWorkers:
         if self._local is None:
             from distributed import LocalCluster
 
-            self._local = LocalCluster(
-                n_workers=2, threads_per_worker=1, memory_limit=self.memory_limit, dashboard_address=None
-            )
+            with dask.config.set(QUIET):
+                self._local = LocalCluster(
+                    n_workers=2, threads_per_worker=1, memory_limit=self.memory_limit, dashboard_address=None
+                )
         return self._local
 
     @contextmanager
