@@ -46,7 +46,7 @@ class Forecast:
     @property
     def moved_nbytes(self) -> int:
         """Bytes that go over links."""
-        far = sum(work.read_nbytes + work.shuffled_nbytes for work in self.works) if self.hosts.far else 0
+        far = sum(work.read_nbytes + work.shuffled_nbytes(self.hosts.workers) for work in self.works if self.hosts.far)
         return far + sum(work.merged_nbytes for work in self.works)
 
     @property

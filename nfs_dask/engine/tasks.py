@@ -24,7 +24,7 @@ from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.ahead import IN_FLIGHT, ahead
 from nfs_dask.files.arrayfile import ArrayFile, intact, write_arrays
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.spool import SpooledPiece, SpoolFile, SpoolWriter, Tiling, as_blocks
+from nfs_dask.files.spool import TILES, OpenedFiles, SpooledPiece, SpoolFile, SpoolWriter, Tiling, as_blocks
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Coverage, EntrywiseStatistic, State, Statistic
 from nfs_dask.store import states
@@ -32,6 +32,8 @@ from nfs_dask.store import states
 Tick = Callable[[int], None]  # told how many blocks were finished since the last call
 
 CHECKPOINT_SECONDS = 30.0
+
+_opened = OpenedFiles()
 
 
 @dataclass(frozen=True)
@@ -162,9 +164,9 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
     assert job.spool is not None and isinstance(job.statistic, EntrywiseStatistic)
     name = batch_name(start, stop)
     finished = intact(job.spool, name)
-    if finished is not None:
+    if finished is not None and TILES in finished:
         count(kept_blocks=stop - start)
-        return _fold_of(finished.facts)
+        return _fold_of(finished)
     fold = Fold(job.statistic.zero(), Coverage.of(start, stop))
     with job.spool.scratch.create(name) as file:
         writer = SpoolWriter(file, name, job.tiling)
@@ -182,14 +184,14 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
 
 def _facts_of(fold: Fold) -> dict[str, Any]:
     totals = {name: {"dtype": a.dtype.str, "values": a.tolist()} for name, a in fold.state.totals.items()}
-    tiles = np.asarray(fold.tiles).tolist()
-    return {"totals": totals, "coverage": fold.coverage.ranges, "mended": fold.mended, "tiles": tiles}
+    return {"totals": totals, "coverage": fold.coverage.ranges, "mended": fold.mended}
 
 
-def _fold_of(facts: dict[str, Any]) -> Fold:
+def _fold_of(file: ArrayFile) -> Fold:
+    facts = file.facts
     totals = {name: np.array(t["values"], np.dtype(t["dtype"])) for name, t in facts["totals"].items()}
     coverage = Coverage(tuple((a, b) for a, b in facts["coverage"]))
-    return Fold(State({}, totals), coverage, facts["mended"], np.array(facts["tiles"], np.int64))
+    return Fold(State({}, totals), coverage, facts["mended"], file.array(TILES).copy())
 
 
 def fold_panel(job: Job, panel: int, tick: Tick) -> states.Checksums:
@@ -220,11 +222,13 @@ def _most_at_once(width: int) -> int:
 def _groups(pieces: Iterable[SpooledPiece], most: int) -> Iterator[list[SpooledPiece]]:
     """Neighbors that may share a block, with no more entries than that; read at once, and then folded."""
     group: list[SpooledPiece] = []
+    held = 0
     for piece in pieces:
-        if group and (piece.family != group[0].family or len(piece) + sum(map(len, group)) > most):
+        if group and (piece.family != group[0].family or len(piece) + held > most):
             yield group
-            group = []
+            group, held = [], 0
         group.append(piece)
+        held += len(piece)
     if group:
         yield group
 
@@ -235,7 +239,7 @@ def _spooled(job: Job, first: int, last: int, in_flight: int) -> Iterator[Spoole
     assert spool is not None
 
     def look(batch: tuple[int, int]) -> tuple[SpoolFile, list[SpooledPiece]]:
-        file = SpoolFile.open(spool, batch_name(*batch))
+        file = _opened.open(spool, batch_name(*batch), job.tiling)
         return file, list(file.pieces(job.tiling, first, last))
 
     batches = itertools.chain.from_iterable(map(job.batches, range(len(job.plan.runs))))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from nfs_dask.files.ahead import BLOCKS_IN_FLIGHT, IN_FLIGHT
+from nfs_dask.files.spool import MOST_PLACES
 
 CHECKED_NBYTES = 1 << 14  # least that is read of an array of a spool file: what one checksum covers
 OPENED_NBYTES = 1 << 17  # and of a file, to know what is in it
@@ -85,16 +86,20 @@ class PassWork:
     remote: bool = True  # tasks run elsewhere than the caller
     packed_nbytes: int | None = None  # of a state on its way; None: as many as it has
 
-    @property
-    def pieces(self) -> int:
+    def pieces(self, workers: int) -> int:
         """Reads of spool files, by all panels: the end of each file, and each array of each block in it."""
-        return self.panels * (self.batches + ARRAYS * self.n_blocks) if self.strategy == "scatter" else 0
+        arrays = self.panels * ARRAYS * self.n_blocks
+        return arrays + self._opened(workers) if self.strategy == "scatter" else 0
 
-    @property
-    def shuffled_nbytes(self) -> int:
+    def shuffled_nbytes(self, workers: int) -> int:
         """Bytes of spool files, written, and read again by checked stretches; and of panels, which lie packed."""
-        extra = self.panels * (self.batches * OPENED_NBYTES + ARRAYS * self.n_blocks * CHECKED_NBYTES)
+        extra = self._opened(workers) * OPENED_NBYTES + self.panels * ARRAYS * self.n_blocks * CHECKED_NBYTES
         return 2 * self.spool_nbytes + extra + self.sent_nbytes if self.strategy == "scatter" else 0
+
+    def _opened(self, workers: int) -> int:
+        """How often a spool file is opened: once by a worker that remembers it, and else for every panel."""
+        remembered = min(self.batches, MOST_PLACES * self.batches // (ARRAYS * self.n_blocks))
+        return min(workers, self.panels) * remembered + self.panels * (self.batches - remembered)
 
     @property
     def merged_nbytes(self) -> int:
@@ -159,16 +164,17 @@ def units(work: PassWork, hosts: Hosts, solved: bool = False) -> dict[str, float
         found |= {"entry": work.entries * share, "state": work.state_nbytes * begun, "run": begun}
         return found | _merging(work, hosts)
     panels = max(1 / hosts.parallel, math.ceil(work.panels / hosts.slots) / work.panels)
+    pieces = work.pieces(hosts.workers)
     return found | {
         "spool": work.entries * share,
         "spooled": begun,
         "panel": work.entries * panels,
         "width": work.state_nbytes * panels,
         "made": work.panels * panels,
-        "open": work.pieces * panels,
-        "shuffle": hosts.from_store(work.shuffled_nbytes),
+        "open": pieces * panels,
+        "shuffle": hosts.from_store(work.shuffled_nbytes(hosts.workers)),
         "fetch": replace(hosts, workers=1).from_store(work.sent_nbytes) if solved else 0.0,
-        "piece": hosts.waiting(work.pieces * panels / IN_FLIGHT),
+        "piece": hosts.waiting(pieces * panels / IN_FLIGHT),
     }
 
 

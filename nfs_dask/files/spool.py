@@ -28,6 +28,8 @@ from nfs_dask.arrays.spare import spare
 from nfs_dask.files.arrayfile import ArrayFile, ArrayFileWriter
 from nfs_dask.files.folder import Folder
 
+TILES = "tiles"  # what is called so in a file: how many entries of each tile it has
+MOST_PLACES = 1 << 14  # of arrays in files that are remembered, some 5 MB
 GATHERED = 1 << 18  # entries of the tiles that are put together at a time, or more where a single tile has more
 
 
@@ -80,6 +82,7 @@ class SpoolWriter:
 
     def close(self, facts: dict[str, Any]) -> None:
         """Write what makes the file complete."""
+        self._writer.add(TILES, self.tiles)
         self._writer.close({**facts, "pieces": self._pieces})
 
 
@@ -114,6 +117,29 @@ class SpoolFile:
                 raise file.damaged()
             if ends[-1] > begin:
                 yield SpooledPiece(file, number, begin, ends - begin)
+
+
+class OpenedFiles:
+    """The files of one pass that this process has looked into, as every panel looks into all of them.
+
+    What is remembered of a file is where its arrays lie and their checksums: reading them tells whether it is still
+    there and whole. Files are replaced by equal ones. Of very many files the first ones are remembered.
+    """
+
+    def __init__(self) -> None:
+        self._of_pass: tuple[tuple[str, Tiling], dict[str, SpoolFile]] | None = None
+
+    def open(self, folder: Folder, name: str, tiling: Tiling) -> SpoolFile:
+        key, of_pass = (folder.location, tiling), self._of_pass
+        if of_pass is None or of_pass[0] != key:
+            of_pass = self._of_pass = key, {}
+        files = of_pass[1]
+        file = files.get(name)
+        if file is None:
+            file = SpoolFile.open(folder, name)
+            if len(files) * len(file.file.keys) < MOST_PLACES:  # files of a pass are alike
+                files[name] = file
+        return file
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.solvers.naive_bayes.directory import Directory, Listed, Panelled
-from nfs_dask.solvers.naive_bayes.equal_columns import Cells, group, merge
+from nfs_dask.solvers.naive_bayes.equal_columns import Cells, Numbering, group
 from nfs_dask.statistics.panels import Panels
 
 Pick = Callable[[dict[str, Array]], Array]  # the totals (C, columns) among the arrays of a state
@@ -88,7 +88,7 @@ class PanelTotals:
                 f"{self.n_features:,} features of values that are not whole numbers are solved panel by panel, for one "
                 "k alone; fit an estimator for each k you want, leave out rare features, or count whole numbers"
             )
-        return cells, Panelled(self.parts, cells)
+        return cells, Panelled(self._stored, cells)
 
     @property
     def real(self) -> bool:
@@ -105,23 +105,25 @@ class PanelTotals:
 
     @cached_property
     def _cells(self) -> Cells | None:
-        """Distinct columns of all panels, None for reals.
-
-        Merged two and two, so that never more than two lists of them are held.
-        """
-        whole: Cells | None = None
-        for first, totals in self.parts():
+        """Distinct columns of all panels, None for reals."""
+        numbering: Numbering | None = None
+        for _, totals in self._stored():
             if totals.dtype.kind == "f":
                 return None
-            part, _ = group(totals)
-            whole = part if whole is None else merge([whole, part], [0, first])
-        assert whole is not None
-        return whole
+            numbering = Numbering(len(totals)) if numbering is None else numbering
+            numbering.add(totals)
+        assert numbering is not None
+        return numbering.cells
 
     def parts(self) -> Iterator[tuple[int, Array]]:
         """First feature and totals of each panel."""
         for first, state in self.panels:
             yield first, self._rows(state.arrays)
+
+    def _stored(self) -> Iterator[tuple[int, Array]]:
+        """The same in the types they lie in."""
+        for number, first in enumerate(self.panels.bounds[:-1]):
+            yield first, self._rows(self.panels.stored(number))
 
     def _rows(self, arrays: dict[str, Array]) -> Array:
         totals = self.pick(arrays)

@@ -171,7 +171,7 @@ def test_requests_are_those_that_a_pass_makes(tmp_path: Path, monkeypatch: pytes
     assert found.plan is not None and found.plan.strategy == "scatter"
     assert source.n_blocks > 10
     cut = len(found.panels)  # more than planned, as columns are uneven
-    assert 5 <= cut <= 10 and reads["spool"] == replace(found.plan.work, panels=cut).pieces
+    assert 5 <= cut <= 10 and reads["spool"] == replace(found.plan.work, panels=cut).pieces(1)
     assert reads["store"] <= BLOCK_REQUESTS * source.n_blocks
 
 

@@ -19,7 +19,7 @@ from nfs_dask.errors import StoreError
 from nfs_dask.files import spool
 from nfs_dask.files.arrayfile import MAGIC, TAIL
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.spool import SpooledEntries, SpoolFile, SpoolWriter, Tiling, as_blocks
+from nfs_dask.files.spool import OpenedFiles, SpooledEntries, SpoolFile, SpoolWriter, Tiling, as_blocks
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
 from nfs_dask.testing import assert_same, fold
@@ -241,6 +241,21 @@ def test_a_file_of_another_tiling_is_refused(sound: Any) -> None:
     for other in (replace(tiling, shift=3), replace(tiling, n_classes=3), replace(tiling, n_features=1000)):
         with pytest.raises(StoreError, match=r"x\.spool is truncated, damaged"):
             [piece.read(other, other.n_features) for piece in file.pieces(other, 0, other.n_features)]
+
+
+def test_a_file_is_opened_once_for_all_panels_of_a_pass(sound: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, tiling, path = sound
+    folder, opened = file.file.folder, OpenedFiles()
+    first = opened.open(folder, "x.spool", tiling)
+    path.rename(path.with_suffix(".away"))
+    assert opened.open(folder, "x.spool", tiling) is first
+    with pytest.raises(StoreError, match=r"x\.spool is missing"):
+        list(first.pieces(tiling, 0, 48))
+    with pytest.raises(StoreError, match=r"x\.spool is missing"):
+        opened.open(folder, "x.spool", replace(tiling, shift=3))  # another pass
+    path.with_suffix(".away").rename(path)
+    monkeypatch.setattr("nfs_dask.files.spool.MOST_PLACES", 0)
+    assert opened.open(folder, "x.spool", tiling) is not opened.open(folder, "x.spool", tiling)
 
 
 def test_closing_is_what_completes_a_file() -> None:

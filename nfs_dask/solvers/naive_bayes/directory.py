@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nfs_dask.solvers.naive_bayes.equal_columns import Cells, lookup, members
+from nfs_dask.solvers.naive_bayes.equal_columns import Cells, Numbering, members
 from nfs_dask.solvers.solution import Array
 
 Panels = Callable[[], Iterable[tuple[int, Array]]]  # first feature and class totals (C, width) of each panel, in order
@@ -75,8 +75,10 @@ class Panelled:
     cells: Cells
 
     def _codes(self) -> Iterator[tuple[int, Array]]:
+        known = Numbering.of(self.cells)
         for first, totals in self.panels():
-            yield first, lookup(totals, self.cells)
+            yield first, known.codes(totals)
+            assert len(known) == len(self.cells.sizes), "a panel has columns that are in no cell"
 
     def cells_of(self, features: Array) -> Array:
         if not len(features):

@@ -8,7 +8,7 @@ References: docs/mathematics.md 3.10.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numba
@@ -19,6 +19,7 @@ from nfs_dask.arrays.hashes import GOLDEN
 from nfs_dask.solvers.solution import Array
 
 _FIRST_CAPACITY = 1 << 12
+_STRETCH = 1 << 14  # columns that are numbered at a time
 
 
 @dataclass(frozen=True)
@@ -50,41 +51,76 @@ def group(totals: Array) -> tuple[Cells, Array | None]:
     if totals.dtype.kind == "f":
         index = np.arange(n_features)
         return Cells(np.asarray(totals, np.float64), np.ones(n_features, np.int64), index), None
-    codes, sizes, firsts = _number(totals)
-    return Cells(np.asarray(totals[:, firsts], np.int64), sizes, firsts), codes
+    numbering = Numbering(len(totals))
+    codes = numbering.codes(totals)
+    return numbering.cells, codes
 
 
-def merge(parts: Sequence[Cells], offsets: Sequence[int]) -> Cells:
-    """Cells of a whole from those of its panels; ``offsets`` is the first feature of each panel, in any order.
+class Numbering:
+    """Cells of columns that come one panel after another, and the numbers of these cells.
 
-    >>> left, right = (group(np.array(t))[0] for t in ([[1, 2], [0, 0]], [[2, 1, 3], [0, 0, 0]]))
-    >>> whole = merge([right, left], [2, 0])
-    >>> whole.totals[0].tolist(), whole.sizes.tolist(), whole.firsts.tolist()
+    Pairs are numbered, then pairs of such a number and the next class, so that one kernel serves any number of classes.
+
+    >>> numbering = Numbering(2)
+    >>> for panel in ([[1, 2], [0, 0]], [[2, 1, 3], [0, 0, 0]]):
+    ...     numbering.add(np.array(panel))
+    >>> cells = numbering.cells
+    >>> cells.totals[0].tolist(), cells.sizes.tolist(), cells.firsts.tolist()
     ([1, 2, 3], [2, 2, 1], [0, 1, 4])
-    """
-    firsts = np.concatenate([part.firsts + offset for part, offset in zip(parts, offsets, strict=True)])
-    order = np.argsort(firsts)
-    totals = np.concatenate([part.totals for part in parts], axis=1)[:, order]
-    sizes = np.concatenate([part.sizes for part in parts])[order]
-    if totals.dtype.kind == "f":
-        return Cells(totals, sizes, firsts[order])
-    codes, pieces, leaders = _number(totals)
-    together = np.zeros(len(pieces), np.int64)
-    np.add.at(together, codes, sizes)
-    return Cells(totals[:, leaders], together, firsts[order][leaders])
-
-
-def lookup(totals: Array, cells: Cells) -> Array:
-    """The cell of each column of a panel, for a panel that did not keep them; all must be in ``cells``.
-
-    >>> cells, codes = group(np.array([[1, 0, 1, 1], [2, 0, 2, 3]]))
-    >>> lookup(np.array([[1, 1], [3, 2]]), cells).tolist()
+    >>> Numbering.of(cells).codes(np.array([[3, 1], [0, 0]])).tolist()
     [2, 0]
     """
-    n = cells.totals.shape[1]
-    codes, sizes, _ = _number(np.concatenate((cells.totals, totals), axis=1))
-    assert len(sizes) == n, "a panel has columns that are in no cell"
-    return codes[n:]
+
+    def __init__(self, n_classes: int) -> None:
+        self._tables = [_Pairs() for _ in range(max(1, n_classes - 1))]
+        self._wide = np.empty((n_classes, _STRETCH), np.int64)
+        self._n_seen = 0
+
+    @classmethod
+    def of(cls, cells: Cells) -> Numbering:
+        """One that knows some cells by their places."""
+        known = cls(len(cells.totals))
+        known.add(cells.totals)
+        return known
+
+    def __len__(self) -> int:
+        return self._tables[-1].n
+
+    @property
+    def cells(self) -> Cells:
+        """All there are so far, by their lowest feature."""
+        last, rows = self._tables[-1], []
+        codes = np.arange(last.n)
+        for table in reversed(self._tables):
+            codes, row = table.pairs[codes].T
+            rows.append(row)
+        totals = np.stack([codes, *reversed(rows)])[: len(self._wide)]
+        return Cells(totals, last.sizes[: last.n].copy(), last.firsts[: last.n].copy())
+
+    def add(self, totals: Array) -> None:
+        """Take in columns (C, m) of whole numbers."""
+        for _ in self._number(totals):
+            pass
+
+    def codes(self, totals: Array) -> Array:
+        """As `add`; the cell of each column."""
+        out, done = np.empty(totals.shape[1], np.int32), 0
+        for found in self._number(totals):
+            out[done : done + len(found)] = found
+            done += len(found)
+        return out
+
+    def _number(self, totals: Array) -> Iterator[Array]:
+        """The cells of some columns after others, which are made 64 bits wide where they stay in cache."""
+        for start in range(0, totals.shape[1], _STRETCH):
+            part = totals[:, start : start + _STRETCH]
+            wide = self._wide[:, : part.shape[1]]
+            wide[:] = part
+            codes = self._tables[0].number(wide[0], wide[min(1, len(wide) - 1)], self._n_seen)
+            for row, table in zip(wide[2:], self._tables[1:], strict=True):
+                codes = table.number(codes, row, self._n_seen)
+            self._n_seen += part.shape[1]
+            yield codes
 
 
 def members(codes: Array, wanted: Array, forced: Array) -> Array:
@@ -102,7 +138,9 @@ def has_equal(totals: Array) -> bool:
     >>> has_equal(np.array([[0.5, 2.0, 0.5], [1.0, 1.0, 1.0]]))
     True
     """
-    return len(_number(bits(totals))[1]) < totals.shape[1]
+    numbering = Numbering(len(totals))
+    numbering.add(bits(totals))
+    return len(numbering) < totals.shape[1]
 
 
 def bits(totals: Array) -> Array:
@@ -110,33 +148,32 @@ def bits(totals: Array) -> Array:
     return np.ascontiguousarray(totals, np.float64).view(np.int64)
 
 
-def _number(totals: Array) -> tuple[Array, Array, Array]:
-    """Codes of the columns in order of first appearance, how many share each code, and the first that does.
+class _Pairs:
+    """Pairs of whole numbers and their codes, by an open-addressing table that grows."""
 
-    Pairs are numbered, then pairs of such a number and the next class, so that one kernel serves any number of classes.
-    """
-    totals = np.ascontiguousarray(totals, np.int64)
-    codes, sizes, firsts = _number_pairs(totals[0], totals[min(1, len(totals) - 1)])
-    for row in totals[2:]:
-        codes, sizes, firsts = _number_pairs(codes, row)
-    return codes, sizes, firsts
+    def __init__(self) -> None:
+        self.n = 0
+        self.pairs = np.zeros((_FIRST_CAPACITY, 2), np.int64)
+        self.sizes, self.firsts = np.zeros((2, _FIRST_CAPACITY), np.int64)
+        self._slots = np.full(4 * _FIRST_CAPACITY, -1, np.int32)
+        self._codes = np.empty(_STRETCH, np.int32)
 
+    def number(self, left: Array, right: Array, first: int) -> Array:
+        """The codes of some pairs, the first of which is that of feature ``first``; good until the next call."""
+        codes, done = self._codes[: len(left)], 0
+        while True:
+            table = self._slots, self.pairs, self.n, self.sizes, self.firsts
+            done, self.n = _intern(left, right, first, done, *table, codes)
+            if done == len(codes):
+                return codes
+            self._grow()
 
-def _number_pairs(left: Array, right: Array) -> tuple[Array, Array, Array]:
-    """`_number` of two rows, by an open-addressing table that grows."""
-    codes = np.empty(len(left), np.int32)
-    pairs = np.zeros((_FIRST_CAPACITY, 2), np.int64)
-    sizes, firsts = np.zeros(_FIRST_CAPACITY, np.int64), np.zeros(_FIRST_CAPACITY, np.int64)
-    done, n = 0, 0
-    while True:
-        slots = np.full(4 * len(pairs), -1, np.int32)
-        _fill(slots, pairs[:n])
-        done, n = _intern(left, right, done, slots, pairs, n, sizes, firsts, codes)
-        if done == len(codes):
-            return codes, sizes[:n].copy(), firsts[:n].copy()
-        room = 3 * len(pairs)
-        pairs = np.concatenate((pairs, np.zeros((room, 2), np.int64)))
-        sizes, firsts = (np.concatenate((x, np.zeros(room, np.int64))) for x in (sizes, firsts))
+    def _grow(self) -> None:
+        room = 3 * len(self.pairs)
+        self.pairs = np.concatenate((self.pairs, np.zeros((room, 2), np.int64)))
+        self.sizes, self.firsts = (np.concatenate((x, np.zeros(room, np.int64))) for x in (self.sizes, self.firsts))
+        self._slots = np.full(4 * len(self.pairs), -1, np.int32)
+        _fill(self._slots, self.pairs[: self.n])
 
 
 @numba.njit(nogil=True)
@@ -157,7 +194,7 @@ def _fill(slots, pairs):
 
 
 @kernel
-def _intern(left, right, start, slots, pairs, n, sizes, firsts, codes):
+def _intern(left, right, first, start, slots, pairs, n, sizes, firsts, codes):
     """Number pairs from ``start`` on; returns where it stopped (the end, or a full table) and how many there are."""
     mask = np.uint64(len(slots) - 1)
     for i in range(start, len(codes)):
@@ -171,7 +208,7 @@ def _intern(left, right, start, slots, pairs, n, sizes, firsts, codes):
                 slots[place] = n
                 pairs[n, 0] = a
                 pairs[n, 1] = b
-                firsts[n] = i
+                firsts[n] = first + i
                 code = n
                 n += 1
                 break

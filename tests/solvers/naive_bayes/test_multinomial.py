@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nfs_dask.arrays.block import narrow
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.naive_bayes import bisection
-from nfs_dask.solvers.naive_bayes.equal_columns import group, merge
+from nfs_dask.solvers.naive_bayes.equal_columns import Numbering, group
 from nfs_dask.solvers.naive_bayes.every_k import guaranteed, solve_path
 from nfs_dask.solvers.naive_bayes.multinomial import count, posed, report, solve, solve_problem
 from tests.helpers.enumeration import best_gain, dual_height, lowest_height, support_gain, tables
@@ -111,9 +112,16 @@ def test_panels_give_the_same_bits(F, k, data):
     m = F.shape[1]
     cuts = sorted({0, m, *data.draw(st.lists(st.integers(0, m), max_size=3))})
     panels = list(itertools.pairwise(cuts))
-    order = data.draw(st.permutations(range(len(panels))))
-    parts = [group(F[:, slice(*panels[i])])[0] for i in order]
-    whole = merge(parts, [panels[i][0] for i in order])
+    numbering = Numbering(len(F))
+    for panel in panels:
+        numbering.add(narrow(F[:, slice(*panel)]))
+    whole, (distinct, firsts, codes, sizes) = numbering.cells, np.unique(F, True, True, True, axis=1)
+    order = np.argsort(firsts)
+    for found, truth in (whole.totals, distinct[:, order]), (whole.sizes, sizes[order]), (whole.firsts, firsts[order]):
+        np.testing.assert_array_equal(found, truth)
+    again = Numbering.of(whole)
+    found = np.concatenate([again.codes(narrow(F[:, slice(*panel)])) for panel in panels])
+    np.testing.assert_array_equal(found, np.argsort(order)[codes.ravel()])
     counted = count(F)
     for name in ("totals", "sizes", "firsts"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(counted.cells, name))
