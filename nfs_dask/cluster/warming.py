@@ -11,6 +11,7 @@ import psutil
 
 from nfs_dask.arrays.block import Block, distinct, integers_as_integers
 from nfs_dask.arrays.spare import give_back
+from nfs_dask.cluster.compiler_code import give_up_compiler_code
 from nfs_dask.cluster.freed_memory import give_back_freed
 from nfs_dask.files.folder import PROBE, Folder
 from nfs_dask.files.spool import SpooledEntries, SpoolWriter, Tiling, as_blocks
@@ -59,6 +60,7 @@ def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[
         _fold_dense(warming.statistic)
     give_back()
     give_back_freed()
+    give_up_compiler_code()
     return {"rss": psutil.Process().memory_info().rss, "reaches": [_reaches(Folder(place), token) for place in places]}
 
 
