@@ -73,8 +73,7 @@ class Numbering:
 
     def __init__(self, n_classes: int) -> None:
         self._tables = [_Pairs() for _ in range(max(1, n_classes - 1))]
-        self._wide = np.empty((n_classes, _STRETCH), np.int64)
-        self._n_seen = 0
+        self._n_classes, self._n_seen = n_classes, 0
 
     @classmethod
     def of(cls, cells: Cells) -> Numbering:
@@ -94,7 +93,7 @@ class Numbering:
         for table in reversed(self._tables):
             codes, row = table.pairs[codes].T
             rows.append(row)
-        totals = np.stack([codes, *reversed(rows)])[: len(self._wide)]
+        totals = np.stack([codes, *reversed(rows)])[: self._n_classes]
         return Cells(totals, last.sizes[: last.n].copy(), last.firsts[: last.n].copy())
 
     def add(self, totals: Array) -> None:
@@ -113,13 +112,11 @@ class Numbering:
     def _number(self, totals: Array) -> Iterator[Array]:
         """The cells of some columns after others, which are made 64 bits wide where they stay in cache."""
         for start in range(0, totals.shape[1], _STRETCH):
-            part = totals[:, start : start + _STRETCH]
-            wide = self._wide[:, : part.shape[1]]
-            wide[:] = part
+            wide = totals[:, start : start + _STRETCH].astype(np.int64, order="C")
             codes = self._tables[0].number(wide[0], wide[min(1, len(wide) - 1)], self._n_seen)
             for row, table in zip(wide[2:], self._tables[1:], strict=True):
                 codes = table.number(codes, row, self._n_seen)
-            self._n_seen += part.shape[1]
+            self._n_seen += len(codes)
             yield codes
 
 
@@ -156,11 +153,10 @@ class _Pairs:
         self.pairs = np.zeros((_FIRST_CAPACITY, 2), np.int64)
         self.sizes, self.firsts = np.zeros((2, _FIRST_CAPACITY), np.int64)
         self._slots = np.full(4 * _FIRST_CAPACITY, -1, np.int32)
-        self._codes = np.empty(_STRETCH, np.int32)
 
     def number(self, left: Array, right: Array, first: int) -> Array:
-        """The codes of some pairs, the first of which is that of feature ``first``; good until the next call."""
-        codes, done = self._codes[: len(left)], 0
+        """The codes of some pairs, the first of which is that of feature ``first``."""
+        codes, done = np.empty(len(left), np.int32), 0
         while True:
             table = self._slots, self.pairs, self.n, self.sizes, self.firsts
             done, self.n = _intern(left, right, first, done, *table, codes)
