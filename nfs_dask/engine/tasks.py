@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -48,6 +49,7 @@ class Job:
     checkpoints: Folder | None = None  # where unfinished dense runs go
     out: Folder | None = None  # where finished panels go
     bounds: tuple[int, ...] = ()  # first column of each panel, and the end; known once all entries are spooled
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)  # no other pass has it, also of the same run folder
 
     @property
     def tiling(self) -> Tiling:
@@ -239,7 +241,7 @@ def _spooled(job: Job, first: int, last: int, in_flight: int) -> Iterator[Spoole
     assert spool is not None
 
     def look(batch: tuple[int, int]) -> tuple[SpoolFile, list[SpooledPiece]]:
-        file = _opened.open(spool, batch_name(*batch), job.tiling)
+        file = _opened.open(spool, batch_name(*batch), job.token)
         return file, list(file.pieces(job.tiling, first, last))
 
     batches = itertools.chain.from_iterable(map(job.batches, range(len(job.plan.runs))))

@@ -123,16 +123,17 @@ class OpenedFiles:
     """The files of one pass that this process has looked into, as every panel looks into all of them.
 
     What is remembered of a file is where its arrays lie and their checksums: reading them tells whether it is still
-    there and whole. Files are replaced by equal ones. Of very many files the first ones are remembered.
+    there and whole. In a pass files are replaced by equal ones. Of very many files the first ones are remembered.
     """
 
     def __init__(self) -> None:
-        self._of_pass: tuple[tuple[str, Tiling], dict[str, SpoolFile]] | None = None
+        self._of_pass: tuple[str, dict[str, SpoolFile]] = "", {}
 
-    def open(self, folder: Folder, name: str, tiling: Tiling) -> SpoolFile:
-        key, of_pass = (folder.location, tiling), self._of_pass
-        if of_pass is None or of_pass[0] != key:
-            of_pass = self._of_pass = key, {}
+    def open(self, folder: Folder, name: str, of: str) -> SpoolFile:
+        """A file of the pass that is called so, which no other pass is."""
+        of_pass = self._of_pass
+        if of_pass[0] != of:
+            of_pass = self._of_pass = of, {}
         files = of_pass[1]
         file = files.get(name)
         if file is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,17 @@ def test_swapped_spool_files_are_made_again(tmp_path: Path, small_batches: None,
     b.rename(a)
     (tmp_path / "aside").rename(b)
     assert_same(engine.reduce(COUNTS, source).state, want, exact=True)
+
+
+def test_files_of_other_data_in_the_same_place_are_not_taken_for_those_of_the_last_pass(
+    tmp_path: Path, small_batches: None
+) -> None:
+    """A run folder that was deleted, and one of the same name for other documents, in a process that goes on."""
+    for seed in (0, 1):
+        corpus = GeneratedCorpus(600, 3000, 3, words_per_document=30, block_rows=50, seed=seed)
+        found = SerialEngine(panels=3, run=str(tmp_path / "run")).reduce(COUNTS, corpus)
+        assert_same(found.state, SerialEngine(panels=1).reduce(COUNTS, corpus).state, exact=True)
+        shutil.rmtree(tmp_path / "run")
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -246,16 +246,16 @@ def test_a_file_of_another_tiling_is_refused(sound: Any) -> None:
 def test_a_file_is_opened_once_for_all_panels_of_a_pass(sound: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     file, tiling, path = sound
     folder, opened = file.file.folder, OpenedFiles()
-    first = opened.open(folder, "x.spool", tiling)
+    first = opened.open(folder, "x.spool", "a pass")
     path.rename(path.with_suffix(".away"))
-    assert opened.open(folder, "x.spool", tiling) is first
+    assert opened.open(folder, "x.spool", "a pass") is first
     with pytest.raises(StoreError, match=r"x\.spool is missing"):
         list(first.pieces(tiling, 0, 48))
     with pytest.raises(StoreError, match=r"x\.spool is missing"):
-        opened.open(folder, "x.spool", replace(tiling, shift=3))  # another pass
+        opened.open(folder, "x.spool", "another")
     path.with_suffix(".away").rename(path)
     monkeypatch.setattr("nfs_dask.files.spool.MOST_PLACES", 0)
-    assert opened.open(folder, "x.spool", tiling) is not opened.open(folder, "x.spool", tiling)
+    assert opened.open(folder, "x.spool", "a third") is not opened.open(folder, "x.spool", "a third")
 
 
 def test_closing_is_what_completes_a_file() -> None:
