@@ -400,7 +400,7 @@ def test_a_store_without_any_label_is_3(tmp_path, matrix):
 
 
 def test_a_plan_that_does_not_fit_is_4(store):
-    result = run("plan", store, "--workers", 1, "--memory-limit", "300MiB", "--json")
+    result = run("plan", store, "--workers", 1, "--memory-limit", "150MiB", "--json")
     assert result.exit_code == 4
     assert json.loads(result.stdout)["fits"] is False
     assert "Give each worker" in result.stderr
