@@ -399,8 +399,9 @@ def test_a_store_without_any_label_is_3(tmp_path, matrix):
     assert "no document of" in result.stderr and "has a label; give" in result.stderr
 
 
-def test_a_plan_that_does_not_fit_is_4(store):
-    result = run("plan", store, "--workers", 1, "--memory-limit", "150MiB", "--json")
+def test_a_plan_that_does_not_fit_is_4(tmp_path):
+    ingest(GeneratedCorpus(30_000, 200_000, words_per_document=120, block_rows=30_000), tmp_path / "large.zarr")
+    result = run("plan", tmp_path / "large.zarr", "--workers", 1, "--memory-limit", "256MiB", "--json")
     assert result.exit_code == 4
     assert json.loads(result.stdout)["fits"] is False
     assert "Give each worker" in result.stderr
