@@ -20,13 +20,10 @@ _CODE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-xp .*/libllvmlite[^/]*\.so\n")  #
 
 def give_up_compiler_code() -> None:
     """Let go of the pages of LLVM's code that this process has run; nothing where the system has no such thing."""
-    if not hasattr(mmap, "MADV_DONTNEED"):
-        return
-    with suppress(AttributeError):  # a C library without it
+    for start, end in _places_of_code():
         advise = ctypes.CDLL(None).madvise
         advise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-        for start, end in _places_of_code():
-            advise(start, end - start, mmap.MADV_DONTNEED)
+        advise(start, end - start, mmap.MADV_DONTNEED)
 
 
 def _places_of_code() -> Iterator[tuple[int, int]]:

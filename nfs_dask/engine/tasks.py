@@ -166,7 +166,7 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
     assert job.spool is not None and isinstance(job.statistic, EntrywiseStatistic)
     name = batch_name(start, stop)
     finished = intact(job.spool, name)
-    if finished is not None and TILES in finished:
+    if finished is not None and TILES in finished:  # it is not in those of earlier versions
         count(kept_blocks=stop - start)
         return _fold_of(finished)
     fold = Fold(job.statistic.zero(), Coverage.of(start, stop))

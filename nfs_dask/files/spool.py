@@ -11,6 +11,10 @@ Of piece i, the file has the arrays
     i.weights   weighted data only
     i.ends      of buckets
 
+and of all pieces together
+
+    tiles       how many entries each tile has
+
 A file appears whole or not at all (see `nfs_dask.files.arrayfile`), so a file that is there is a checkpoint.
 """
 
@@ -28,7 +32,7 @@ from nfs_dask.arrays.spare import spare
 from nfs_dask.files.arrayfile import ArrayFile, ArrayFileWriter
 from nfs_dask.files.folder import Folder
 
-TILES = "tiles"  # what is called so in a file: how many entries of each tile it has
+TILES = "tiles"
 MOST_PLACES = 1 << 14  # of arrays in files that are remembered, some 5 MB
 GATHERED = 1 << 18  # entries of the tiles that are put together at a time, or more where a single tile has more
 
@@ -129,11 +133,11 @@ class OpenedFiles:
     def __init__(self) -> None:
         self._of_pass: tuple[str, dict[str, SpoolFile]] = "", {}
 
-    def open(self, folder: Folder, name: str, of: str) -> SpoolFile:
-        """A file of the pass that is called so, which no other pass is."""
+    def open(self, folder: Folder, name: str, token: str) -> SpoolFile:
+        """A file of the pass with that token."""
         of_pass = self._of_pass
-        if of_pass[0] != of:
-            of_pass = self._of_pass = of, {}
+        if of_pass[0] != token:
+            of_pass = self._of_pass = token, {}  # one object, as threads may be about different passes
         files = of_pass[1]
         file = files.get(name)
         if file is None:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
-from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.compiling import kernel, kernel_part
 from nfs_dask.arrays.hashes import GOLDEN
 from nfs_dask.solvers.solution import Array
 
@@ -172,7 +171,7 @@ class _Pairs:
         _fill(self._slots, self.pairs[: self.n])
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _hash(a, b):
     x = (np.uint64(a) * GOLDEN) ^ (np.uint64(b) * np.uint64(0xC2B2AE3D27D4EB4F))
     return x ^ (x >> np.uint64(32))
