@@ -81,7 +81,7 @@ def _has_room() -> bool:
 
 
 def _cores() -> float:
-    """How many this process may use, of those of a container the share that it has."""
+    """How many this process may use, of those of a container the share that it has, which Dask's count rounds up."""
     cores: float = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with suppress(OSError, ValueError):  # no such file, or "max" in it
         share, period = _CONTAINER.joinpath("cpu.max").read_text().split()
