@@ -12,14 +12,14 @@ from typing import Any
 import psutil
 
 
-def reset_peak() -> None:
-    """Forget the high-water mark of this process."""
-    Path("/proc/self/clear_refs").write_text("5")
+def reset_peak(process: int | str = "self") -> None:
+    """Forget the high-water mark of this process, or of that with a number."""
+    Path(f"/proc/{process}/clear_refs").write_text("5")
 
 
-def peak_nbytes() -> int:
-    """Most memory this process has held since the mark was reset."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+def peak_nbytes(process: int | str = "self") -> int:
+    """Most memory this process, or that with a number, has held since the mark was reset."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 

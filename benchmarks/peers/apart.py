@@ -14,11 +14,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import psutil
 
+from benchmarks.measure import peak_nbytes, reset_peak
 from nfs_dask.units import format_bytes
 
 LOOK = 0.25  # seconds between two looks at what a process takes
@@ -77,16 +77,15 @@ def held_nbytes(processes: list[psutil.Process]) -> int:
 def reset_peaks(processes: list[psutil.Process]) -> None:
     for one in processes:
         with suppress(OSError):
-            Path(f"/proc/{one.pid}/clear_refs").write_text("5")
+            reset_peak(one.pid)
 
 
-def peak_nbytes(processes: list[psutil.Process]) -> int:
-    """The sum of what each held at most since peaks were reset."""
+def sum_of_peaks(processes: list[psutil.Process]) -> int:
+    """Of what each held at most since peaks were reset."""
     total = 0
     for one in processes:
-        with suppress(OSError):
-            lines = Path(f"/proc/{one.pid}/status").read_text().splitlines()
-            total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+        with suppress(OSError, StopIteration):  # it is gone, or has ended and holds nothing
+            total += peak_nbytes(one.pid)
     return total
 
 
@@ -101,7 +100,7 @@ def _tell(told: Any, work: Work, arguments: tuple[Any, ...]) -> None:
         told.put("ready")
         for value in answers:
             took = time.perf_counter() - begun
-            told.put(Answer(value, took, processor_seconds(family()) - used, peak_nbytes(family())))
+            told.put(Answer(value, took, processor_seconds(family()) - used, sum_of_peaks(family())))
         told.put("done")
     except Exception as error:
         told.put(error if isinstance(error, AssertionError) else f"{type(error).__name__}: {str(error)[:200]}")
