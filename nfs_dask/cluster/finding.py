@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -193,8 +194,17 @@ def adaptive_maximum(client: Any) -> int | None:
     return maximum if isinstance(maximum, int) and 0 < maximum < 2**31 else None
 
 
-def measure(client: Any, asked: int | None, places: Sequence[Folder], warming: Warming = COUNTING) -> Resources:
-    """Wait for the first worker, warm up those present, and take what the weakest of them has."""
+def measure(
+    client: Any,
+    asked: int | None,
+    places: Sequence[Folder],
+    warming: Warming = COUNTING,
+    meanwhile: Callable[[list[Any]], None] | None = None,
+) -> Resources:
+    """Wait for the first worker, warm up those present, and take what the weakest of them has.
+
+    ``meanwhile`` is called with the futures of those that have been asked so far.
+    """
     address = client.scheduler.address
     if warming.compiles_much and (is_loopback(address) or is_gateway_here(address)):
         # Workers of this machine read what was compiled here; compiling takes them memory that they never give back.
@@ -202,7 +212,7 @@ def measure(client: Any, asked: int | None, places: Sequence[Folder], warming: W
     token = uuid.uuid4().hex[:12]
     probes = [place for place in places if _probe(place, token)]
     try:
-        workers, reports = _warm(client, [place.location for place in probes], token, warming)
+        workers, reports = _warm(client, [place.location for place in probes], token, warming, meanwhile)
     finally:
         for place in probes:
             _unprobe(place, token)
@@ -217,17 +227,22 @@ def measure(client: Any, asked: int | None, places: Sequence[Folder], warming: W
     return resources
 
 
-def _warm(client: Any, places: list[str], token: str, warming: Warming) -> tuple[dict[str, Any], list[Any]]:
+def _warm(
+    client: Any, places: list[str], token: str, warming: Warming, meanwhile: Callable[[list[Any]], None] | None
+) -> tuple[dict[str, Any], list[Any]]:
     """Warm up all workers that are present in the end, and their reports; some may leave or die meanwhile."""
     asked: dict[str, Any] = {}
+    warmed = threading.Event()
     deadline = time.monotonic() + WARM_SECONDS
     try:
         while True:
-            _wait_for_first(client)
-            workers = workers_of(client)
+            workers = _wait_for_first(client)
             for address in workers.keys() - asked.keys():
                 key = f"nfs-warm-{uuid.uuid4()}"
                 asked[address] = client.submit(warm_up, places, token, warming, workers=[address], pure=False, key=key)
+                asked[address].add_done_callback(lambda _: warmed.set())
+            if meanwhile is not None:
+                meanwhile(list(asked.values()))
             pending = [asked[address] for address in workers if not asked[address].done()]
             if workers and not pending:
                 return workers, client.gather([asked[address] for address in workers])
@@ -238,15 +253,17 @@ def _warm(client: Any, places: list[str], token: str, warming: Warming) -> tuple
                     "they ran out of it"
                 )
             look = time.monotonic() + LOOK_SECONDS
-            while time.monotonic() < look and not all(future.done() for future in pending):
-                time.sleep(0.01)
+            while (left := look - time.monotonic()) > 0 and not all(future.done() for future in pending):
+                warmed.wait(left)
+                warmed.clear()
     finally:
         client.cancel([future for future in asked.values() if not future.done()], force=True)
 
 
-def _wait_for_first(client: Any) -> None:
-    if workers_of(client):
-        return
+def _wait_for_first(client: Any) -> dict[str, Any]:
+    """The workers there are, once there is one."""
+    if workers := workers_of(client):
+        return workers
     logger.info("waiting for the first worker of %s", client.scheduler.address)
     waiting = client.submit(int, pure=False)  # an adaptive cluster starts workers when there is work
     deadline = time.monotonic() + FIRST_WORKER_SECONDS
@@ -258,6 +275,7 @@ def _wait_for_first(client: Any) -> None:
                 "start workers, or look at the logs of those that should have come"
             )
         time.sleep(0.1)
+    return workers_of(client)
 
 
 def _probe(place: Folder, token: str) -> bool:

@@ -114,6 +114,11 @@ def _lazy(function: Callable[..., Any]) -> Callable[..., Any]:
     return dask.delayed(function, pure=False)
 
 
+def _key(name: str) -> str:
+    """What Dask calls a task of that name."""
+    return f"nfs-{name.replace('_', '-')}-{uuid.uuid4().hex[:16]}"
+
+
 def _only(allowed: list[str] | None) -> dict[str, Any]:
     """Options of Dask that keep tasks to some workers, unless none of them is left: then a task refuses itself."""
     return {} if allowed is None else {"workers": allowed, "allow_other_workers": True}
@@ -142,11 +147,20 @@ class ClusterExecutor:
         self._client = client
         self._workers = workers
         self._topic = f"{TOPIC}{uuid.uuid4().hex[:12]}"
+        self._subscribed = False
+        self._progress: Progress | None = None  # of the stage that runs
+        self._answered: list[Any] = []  # futures of the stage before, until tasks of the next one are on their way
         self._futures: list[Any] = []
         self._handouts: list[Handout] = []
         self._crew_of: tuple[Plan, Crew] | None = None
 
     def close(self) -> None:
+        """The pass is over."""
+        self._stop()
+        if self._subscribed and self._client.status == "running":
+            self._client.unsubscribe_topic(self._topic)
+
+    def _stop(self) -> None:
         """Cancel what has not finished; what is running still writes, so wait until it has stopped."""
         futures = [*self._futures, *(future for handout in self._handouts for future in handout.futures)]
         self._futures, self._handouts = [], []
@@ -165,7 +179,7 @@ class ClusterExecutor:
         rehearsal: Callable[[], None] | None = None,
     ) -> Resources:
         warming = Warming(None if statistic is None else statistic.small(), rehearsal)
-        return measure(self._client, self._workers, places, warming)
+        return measure(self._client, self._workers, places, warming, meanwhile=self._workers_are_asked)
 
     def memory(self) -> dict[str, tuple[int, int]]:
         return memory_of_workers(self._client, ANSWER_SECONDS) if self._client.status == "running" else {}
@@ -202,7 +216,7 @@ class ClusterExecutor:
         try:
             yield
         except BaseException:
-            self.close()
+            self._stop()
             raise
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
@@ -266,12 +280,15 @@ class ClusterExecutor:
         each = 2 if short or sends else 1
         handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots, each, sends)
         self._handouts.append(handout)
+        answered: list[Any] = []
         try:
             for number, future in handout:
+                answered.append(future)
                 if future.type is Failure:
                     _checked(future.result())
                 if only in (None, number):
                     fetching.add(number, future)
+            self._answered = answered
             return [_checked(result) for result in fetching.results()]  # one that was lost may fail when made again
         except Exception as error:
             raise self.explained(error) from error
@@ -297,14 +314,18 @@ class ClusterExecutor:
         self._client.replicate(shared, workers=crew.allowed)
         return shared
 
-    def _start(self, work: Work, arguments: tuple[Any, ...], allowed: list[str] | None) -> Any:
-        """Submit a work; merges go before runs, so that states do not wait."""
+    def _start(self, handed: list[tuple[Work, tuple[Any, ...]]], allowed: list[str] | None) -> list[Any]:
+        """Submit works of one function; merges go before runs, so that states do not wait."""
+        work, arguments = handed[0]
         name = arguments[0].__name__ if work.function is run_task else "merge"
-        return self._submit(work.function, *arguments, name=name, priority=bool(work.inputs), **_only(allowed))
+        keys = [_key(name) for _ in handed]
+        columns = zip(*(given for _, given in handed), strict=True)
+        options = {"pure": False, "retries": RETRIES, "priority": bool(work.inputs), **_only(allowed)}
+        futures: list[Any] = self._client.map(work.function, *columns, key=keys, **options)
+        return futures
 
     def _submit(self, function: Callable[..., Any], *args: Any, name: str, **options: Any) -> Any:
-        key = f"nfs-{name.replace('_', '-')}-{uuid.uuid4().hex[:16]}"
-        return self._client.submit(function, *args, key=key, pure=False, retries=RETRIES, **options)
+        return self._client.submit(function, *args, key=_key(name), pure=False, retries=RETRIES, **options)
 
     def _wanted(self, future: Any) -> Any:
         """A future that is taken back at the end, at the latest."""
@@ -330,13 +351,33 @@ class ClusterExecutor:
     @contextmanager
     def _watched(self, total: int, label: str, unit: str = "blocks") -> Iterator[Progress]:
         """Progress, by what tasks report of themselves."""
+        self._subscribe()
         with Progress(total, label, unit) as progress:
-            self._client.subscribe_topic(self._topic, lambda event: progress.advance(event[1].get("done", 0)))
+            self._progress = progress
             try:
                 yield progress
             finally:
-                if self._client.status == "running":
-                    self._client.unsubscribe_topic(self._topic)
+                self._progress = None
+
+    def _workers_are_asked(self, futures: list[Any]) -> None:
+        """What takes messages, while workers warm up; and what would, held until later.
+
+        Dask's client sends once in 10 ms, and tasks would wait for what went just before them.
+        """
+        self._answered = futures
+        self._subscribe()
+
+    def _subscribe(self) -> None:
+        """Let tasks tell what they have done."""
+        if not self._subscribed:
+            self._subscribed = True
+            self._client.subscribe_topic(self._topic, self._advance)
+
+    def _advance(self, event: tuple[float, dict[str, int]]) -> None:
+        """A task has told what it has done."""
+        progress = self._progress
+        if progress is not None:
+            progress.advance(event[1].get("done", 0))
 
     def explained(self, error: Exception) -> Exception:
         """What went wrong with the cluster, in words of ours; other errors as they are."""

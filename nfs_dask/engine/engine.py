@@ -19,7 +19,8 @@ import numpy as np
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.driver import driving
 from nfs_dask.engine.folding import Fold
-from nfs_dask.engine.plan import Plan, even_bounds, make_plan
+from nfs_dask.engine.panel_bounds import even_bounds, heaviest_first
+from nfs_dask.engine.plan import Plan, make_plan
 from nfs_dask.engine.reduction import Reduction
 from nfs_dask.engine.tasks import Job, fold_panel
 from nfs_dask.engine.workplace import Workplace, open_workplace
@@ -188,10 +189,12 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
     for fold in executor.map_runs(job, source, _label(job)):
         total = total.merged(fold, job.statistic)
     total.check(job.plan.n_blocks)
-    job = replace(job, bounds=even_bounds(job.plan, np.asarray(total.tiles)))
-    arguments = [(panel,) for panel in range(len(job.bounds) - 1)]
-    arrays = executor.map(fold_panel, job, arguments, f"{_label(job)}, panels")
-    states.write_manifest(out, total.state.totals, job.bounds, arrays, _facts(job))
+    tiles = np.asarray(total.tiles)
+    job = replace(job, bounds=even_bounds(job.plan, tiles))
+    order = heaviest_first(job.plan, tiles, job.bounds)
+    written = executor.map(fold_panel, job, [(panel,) for panel in order], f"{_label(job)}, panels")
+    checksums = [checks for _, checks in sorted(zip(order, written, strict=True))]
+    states.write_manifest(out, total.state.totals, job.bounds, checksums, _facts(job))
     _commit(job, place, kept, target)
     panels = states.StoredPanels(out)
     place.hand_over(panels)

@@ -30,7 +30,8 @@ class Work:
     inputs: tuple[int, ...] = ()
 
 
-Submit = Callable[[Work, tuple[Any, ...], "list[str] | None"], Any]  # with its arguments, to these workers or to any
+# Futures of works of one function with their arguments, to these workers or to any.
+Submit = Callable[["list[tuple[Work, tuple[Any, ...]]]", "list[str] | None"], "list[Any]"]
 
 
 class Handout:
@@ -95,22 +96,28 @@ class Handout:
         room = self._each * max(self._crew.slots, self._slots) - len(self._futures.keys() - self._finished)
         if self._should_grow:
             room = len(self._ready)
-        for _ in range(min(room, len(self._ready))):
-            self._start(self._ready.popleft())
+        self._start(*(self._ready.popleft() for _ in range(min(room, len(self._ready)))))
 
     @property
     def _should_grow(self) -> bool:
         few = self._crew.adaptive or self._crew.slots < self._slots
         return few and not self._sends and self._crew.allowed is None
 
-    def _start(self, number: int) -> None:
+    def _start(self, *numbers: int) -> None:
+        """Hand out works in one message, as the client does not send one after another at once."""
+        if not numbers:
+            return
+        futures = self._submit([(self._works[n], self._arguments(n)) for n in numbers], self._crew.allowed)
+        for number, future in zip(numbers, futures, strict=True):
+            self._futures[number] = future
+            future.add_done_callback(lambda done, number=number: self._arrived.put((number, done)))
+
+    def _arguments(self, number: int) -> tuple[Any, ...]:
         work = self._works[number]
         if number not in self._made:
             self._made[number] = work.arguments() if callable(work.arguments) else work.arguments
         inputs = ([self._futures[i] for i in work.inputs],) if work.inputs else ()
-        future = self._submit(work, (*self._made[number], *inputs), self._crew.allowed)
-        self._futures[number] = future
-        future.add_done_callback(lambda done: self._arrived.put((number, done)))
+        return (*self._made[number], *inputs)
 
     def _arrival(self) -> tuple[int, Any]:
         """The next future that is done; whoever joins while none is gets work."""

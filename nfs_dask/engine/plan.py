@@ -27,10 +27,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array
 from nfs_dask.cluster.resources import SLACK, USABLE, Resources, budget_of_task, some_names
 from nfs_dask.engine.forecast import forecast
-from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, run_bounds
+from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, balanced, run_bounds
 from nfs_dask.engine.work_units import Hosts, PassWork
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.redaction import redacted
@@ -43,7 +42,6 @@ Strategy = Literal["dense", "scatter"]
 CHEAP_STATE = 32 * MiB  # below this, merging whole states costs less than spooling entries
 CHEAP_IN_PLACE = 256 * MiB  # the same for threads of one worker, which need not send states to each other
 PANEL_STATE = 64 * MiB  # panels larger than this gain nothing
-COLUMN_WORK = 2.0  # what a column of a panel costs, in entries
 FOLD_ENTRIES = 4 << 20  # spooled entries that a panel takes in at a time
 BATCH_NBYTES = 256 * MiB  # spooled bytes between two checkpoints
 BUCKET_NBYTES = 32  # sizes and borders of one bucket of entries, while they are sorted or put together
@@ -269,24 +267,6 @@ def _plan_for(statistic: Statistic, source: Source, resources: Resources, panels
     return fitting[0]
 
 
-def even_bounds(plan: Plan, tiles: Array) -> tuple[int, ...]:
-    """First column of each panel, and the end: panels of about the same work, none wider than planned.
-
-    ``tiles`` are the entries of each tile of columns. Words are often sorted by how frequent they are, and panels of
-    the same width would then leave most of the work to the first of them.
-    """
-    widest = max(1, plan.panel_width >> plan.tile_shift)
-    work = tiles + COLUMN_WORK * (1 << plan.tile_shift)
-    share = work.sum() / plan.panels
-    cuts, load = [0], 0.0
-    for tile, more in enumerate(work.tolist()):
-        if load and (load + more / 2 > share or tile - cuts[-1] == widest):
-            cuts.append(tile)
-            load = 0.0
-        load += more
-    return (*(cut << plan.tile_shift for cut in cuts), plan.n_features)
-
-
 def merge_tree(leaves: Iterable[Any], fan_in: int, merge: Callable[[list[Any]], Any]) -> Any:
     """The root of a tree over the leaves in their order. What can be merged is, before the next leaf is asked for."""
     levels: list[list[Any]] = [[]]
@@ -336,7 +316,9 @@ def _runs(source: Source, resources: Resources, per_slot: float) -> tuple[tuple[
         return tuple((block, block + 1) for block in range(source.n_blocks))  # each the input of a task of its own
     one_thread = _seconds(source, resources) * resources.slots
     least = source.n_blocks * RUN_SECONDS / one_thread if one_thread else source.n_blocks
-    return run_bounds(source.n_blocks, resources.slots, per_slot, least)
+    runs = run_bounds(source.n_blocks, resources.slots, per_slot, least)
+    rows = source.rows_of_blocks() if len(runs) > 1 else None
+    return runs if rows is None else balanced(runs, rows)
 
 
 def _batch(source: Source, runs: tuple[tuple[int, int], ...]) -> int:

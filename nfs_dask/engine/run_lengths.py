@@ -11,6 +11,10 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+
 SLOWER = 4  # times that a worker may be slower than the others and not hold a pass
 RUNS_PER_SLOT = 12  # runs beyond these gain little: the shortest ones are some 4 % of what a slot does
 
@@ -30,6 +34,21 @@ def run_bounds(n_blocks: int, slots: int, per_slot: float, least: float) -> tupl
     lengths += [length + 1] * longer + [length] * (count - longer)
     lengths.sort(reverse=True)  # they are, but for rounding
     return tuple(itertools.pairwise(itertools.accumulate(lengths, initial=0)))
+
+
+def balanced(runs: tuple[tuple[int, int], ...], sizes: Array) -> tuple[tuple[int, int], ...]:
+    """As many runs, each with the share of the rows that it had of the blocks, as near as blocks can be cut.
+
+    Blocks end where files do, too, so that some are much smaller than others. Among many that evens out.
+    """
+    n_blocks, n_runs = len(sizes), len(runs)
+    ends = np.concatenate(([0], np.cumsum(sizes)))
+    wanted = np.array([start for start, _ in runs]) / n_blocks * ends[-1]
+    after = np.searchsorted(ends, wanted)
+    nearest = after - (2 * wanted < ends[after] + ends[np.maximum(after - 1, 0)])
+    order = np.arange(n_runs)  # a run has a block at least, and those after it, too
+    starts = np.minimum(np.maximum.accumulate(nearest - order) + order, n_blocks - n_runs + order)
+    return tuple(itertools.pairwise([*np.maximum(starts, order).tolist(), n_blocks]))
 
 
 def _finest(per_slot: float) -> float:

@@ -68,6 +68,9 @@ class Labelled(Source):
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         return self._labelled(self._source.blocks(start, stop))
 
+    def rows_of_blocks(self) -> Array | None:
+        return self._source.rows_of_blocks()
+
     def outlines(self, start: int, stop: int) -> Iterator[Block]:
         return self._labelled(self._source.outlines(start, stop))
 

@@ -115,6 +115,10 @@ class Source(ABC):
         """The same rows for who only asks how long they are and what values they have: columns may be any."""
         return self.blocks(start, stop)
 
+    def rows_of_blocks(self) -> Array | None:
+        """How many rows each block has, where they are few and that is known without reading them."""
+        return None
+
     def names(self, columns: Array) -> list[str] | None:
         """Names of the given columns, read without loading the rest; None where the data have no names."""
         return None

@@ -140,6 +140,10 @@ class View(Source):
         for block in self.underlying.blocks(start, stop):
             yield block if self.step is None else self._stepped(block, self.step, self.trusted)
 
+    def rows_of_blocks(self) -> Array | None:
+        rows = self.underlying.rows_of_blocks()
+        return rows if rows is None or self.numbers is None else rows[self.numbers]
+
     def names(self, columns: Array) -> list[str] | None:
         return self.underlying.names(columns)
 

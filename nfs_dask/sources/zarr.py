@@ -28,6 +28,7 @@ from nfs_dask.units import MiB
 
 ZARR_NBYTES = 16 * MiB  # measured: what importing zarr takes (8 MiB); stores of ours are read without it
 REMOTE_NBYTES = 60 * MiB  # measured: s3fs and its client, once used (54 MiB)
+MOST_UNEVEN = 1 << 12  # blocks; of more of them a run has so many that they need not be alike
 
 
 class _Matrix(Protocol):
@@ -98,6 +99,9 @@ class ZarrSource(Source):
             return Block(indptr, indices, data, codes, self.n_features, weights, first, number, full)
 
         yield from ahead(read, range(start, stop), BLOCKS_IN_FLIGHT if self._folder.remote else 1)
+
+    def rows_of_blocks(self) -> Array | None:
+        return np.diff(self._matrix.edges(0, self.n_blocks)) if 0 < self.n_blocks <= MOST_UNEVEN else None
 
     def names(self, columns: Array) -> list[str] | None:
         return self._matrix.names(checked_columns(columns, self.n_features))

@@ -51,9 +51,9 @@ class Desk:
         self.handout = Handout(client, works, self.submit, self.crew, slots, each, sends=each == 2)
         self.told = iter(self.handout)
 
-    def submit(self, work: Work, arguments: tuple[Any, ...], allowed: list[str] | None) -> Promise:
-        self.sent.append(Promise(work, arguments))
-        return self.sent[-1]
+    def submit(self, handed: list[tuple[Work, tuple[Any, ...]]], allowed: list[str] | None) -> list[Promise]:
+        self.sent += [Promise(work, arguments) for work, arguments in handed]
+        return self.sent[-len(handed) :]
 
     @property
     def names(self) -> list[Any]:

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 import nfs_dask as nfs
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.distributed import SMALL_JOB
-from nfs_dask.engine.plan import CHEAP_STATE, COLUMN_WORK, Plan, even_bounds, make_plan, tile_shift
+from nfs_dask.engine.panel_bounds import COLUMN_WORK, PANEL_WORK, even_bounds, heaviest_first
+from nfs_dask.engine.plan import CHEAP_STATE, Plan, make_plan, tile_shift
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.files.spool import Tiling
 from nfs_dask.sources.dask_matrices import CollectionSource
@@ -146,7 +147,7 @@ def test_panels_cover_all_features_and_lie_on_tiles(made: Plan) -> None:
         bounds = even_bounds(made, np.ones(-(-made.n_features // (1 << made.tile_shift))))
         assert bounds[0] == 0
         assert bounds[-1] == made.n_features
-        assert made.panels <= len(bounds) - 1 <= made.panels + 1
+        assert made.panels <= len(bounds) - 1 <= made.panels + made.resources.slots + 1
         assert all(a < b for a, b in itertools.pairwise(bounds))
         assert all(bound % (1 << made.tile_shift) == 0 for bound in bounds[:-1])
         tiling = Tiling(made.n_features, 3, made.tile_shift)
@@ -314,18 +315,42 @@ def test_tiles_are_few_enough_to_sort_into(n_features: int, n_classes: int, pane
     st.integers(0, 16),
 )
 def test_even_bounds_share_the_work(tiles: list[int], panels: int, shift: int) -> None:
-    n_features = (len(tiles) << shift) - (1 if shift else 0)
-    width = min(n_features, -(-len(tiles) // panels) << shift)
-    made = replace(plan(), n_features=n_features, panel_width=width, tile_shift=shift)
+    made = cut_into(panels, tiles, shift)
+    n_features, width = made.n_features, made.panel_width
     bounds = even_bounds(made, np.array(tiles))
     assert bounds[0] == 0
     assert bounds[-1] == n_features
     assert all(a < b and a % (1 << shift) == 0 for a, b in itertools.pairwise(bounds))
     assert max(b - a for a, b in itertools.pairwise(bounds)) <= width
-    assert len(bounds) - 1 <= 2 * made.panels + 1
+    assert len(bounds) - 1 <= 2 * (made.panels + made.resources.slots) + 1
     work = np.array(tiles) + COLUMN_WORK * (1 << shift)
     loads = [work[a >> shift : -(-b >> shift)].sum() for a, b in itertools.pairwise(bounds)]
     assert max(loads) <= work.sum() / made.panels + work.max()
+    order = heaviest_first(made, np.array(tiles), bounds)
+    assert sorted(order) == list(range(len(loads)))
+    assert [loads[panel] for panel in order] == sorted(loads, reverse=True)
+
+
+def cut_into(panels: int, tiles: list[int], shift: int, workers: int = 8) -> Plan:
+    """A plan of so many panels, for columns with so many tiles."""
+    n_features = (len(tiles) << shift) - (1 if shift else 0)
+    width = min(n_features, -(-len(tiles) // panels) << shift)
+    resources = replace(CLUSTER, workers=workers, threads=1)
+    return replace(plan(resources=resources), n_features=n_features, panel_width=width, tile_shift=shift)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 16])
+def test_one_heavy_tile_does_not_hold_the_others(workers: int) -> None:
+    """Half of all entries are of the first few words: the worker that has them ends with the others."""
+    tiles, shift = [20 * PANEL_WORK, *[PANEL_WORK // 10] * 150], 10
+    made = cut_into(2 * workers, tiles, shift, workers)
+    bounds = even_bounds(made, np.array(tiles))
+    work = np.array(tiles) + COLUMN_WORK * (1 << shift)
+    loads = [work[a >> shift : -(-b >> shift)].sum() + PANEL_WORK for a, b in itertools.pairwise(bounds)]
+    free = [0.0] * workers
+    for panel in heaviest_first(made, np.array(tiles), bounds):
+        free[int(np.argmin(free))] += loads[panel]
+    assert max(free) <= max(max(loads), 1.1 * sum(loads) / workers)
 
 
 def test_large_chunks_are_refused_with_how_small_they_have_to_be() -> None:

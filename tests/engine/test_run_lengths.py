@@ -5,11 +5,12 @@ from __future__ import annotations
 import heapq
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, SLOWER, run_bounds
+from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, SLOWER, balanced, run_bounds
 
 
 @given(st.integers(1, 10**7), st.integers(1, 300), st.floats(1, RUNS_PER_SLOT), st.floats(0, 10**6))
@@ -37,6 +38,43 @@ def test_little_work_is_cut_evenly() -> None:
     assert run_bounds(16, 2, 1, 1) == ((0, 8), (8, 16))
     assert run_bounds(100, 4, RUNS_PER_SLOT, 20) == ((0, 25), (25, 50), (50, 75), (75, 100))
     assert run_bounds(3, 8, RUNS_PER_SLOT, 1) == ((0, 1), (1, 2), (2, 3))
+
+
+sizes_of_blocks = st.lists(st.integers(0, 1000), min_size=1, max_size=80)
+
+
+@given(sizes_of_blocks, st.integers(1, 9), st.floats(0, 20))
+def test_balanced_runs_cover_the_blocks(sizes: list[int], slots: int, least: float) -> None:
+    runs = run_bounds(len(sizes), slots, RUNS_PER_SLOT, least)
+    found = balanced(runs, np.array(sizes))
+    assert len(found) == len(runs)
+    assert [start for start, _ in found] == [0, *(stop for _, stop in found[:-1])]
+    assert found[-1][1] == len(sizes)
+    assert all(start < stop for start, stop in found)
+
+
+@given(st.integers(1, 80), st.integers(1, 9), st.integers(1, 10**6))
+def test_runs_of_blocks_that_are_alike_stay(n_blocks: int, slots: int, size: int) -> None:
+    runs = run_bounds(n_blocks, slots, RUNS_PER_SLOT, 1)
+    assert balanced(runs, np.full(n_blocks, size)) == runs
+
+
+def test_short_blocks_count_for_what_they_have() -> None:
+    """As where files end: cut by how many there are, the second worker would have less than two thirds of the rows."""
+    sizes = np.array([165, 165, 165, 165, 165, 165, 55, 110, 165, 165, 110])
+    assert run_bounds(11, 2, 1, 11) == ((0, 6), (6, 11))
+    assert balanced(((0, 6), (6, 11)), sizes) == ((0, 5), (5, 11))
+
+
+@given(sizes_of_blocks, st.integers(2, 9))
+def test_an_end_is_as_near_to_its_share_as_blocks_can_be_cut(sizes: list[int], slots: int) -> None:
+    runs = run_bounds(len(sizes), slots, 1, len(sizes))
+    ends = np.concatenate(([0], np.cumsum(sizes)))
+    for (old, _), (new, _) in zip(runs, balanced(runs, np.array(sizes)), strict=True):
+        wanted = old / len(sizes) * ends[-1]
+        distance = np.abs(ends - wanted).min()
+        pushed = any(size == 0 for size in sizes) or max(sizes) * slots > sum(sizes)  # a run has a block at least
+        assert pushed or abs(ends[new] - wanted) <= distance + 1e-9 * ends[-1]
 
 
 def seconds(lengths: list[int], paces: list[float], joins: float = 0.0) -> float:

@@ -1,0 +1,68 @@
+"""Where the columns are cut into panels, and in which order these are folded, so that all workers end at about a time."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from nfs_dask.arrays.block import Array
+from nfs_dask.engine.plan import Plan
+
+COLUMN_WORK = 4.0  # what a column of a panel costs, in entries; measured on the case of benchmarks/counting.py
+PANEL_WORK = 1 << 20  # and a panel, of whatever width
+
+
+def even_bounds(plan: Plan, tiles: Array) -> tuple[int, ...]:
+    """First column of each panel, and the end: panels of about the same work, none wider than planned.
+
+    ``tiles`` are the entries of each tile of columns. Words are often sorted by how frequent they are, and panels of
+    the same width would then leave most of the work to the first of them. One tile may have more than its share all the
+    same; then some more panels than planned are lighter, and those who have none of it are done at the same time.
+    """
+    work = tiles + COLUMN_WORK * (1 << plan.tile_shift)
+    widest = max(1, plan.panel_width >> plan.tile_shift)
+    slots = plan.resources.slots
+    tried = [_cuts(work, plan.panels + more, widest) for more in _some_more(slots)]
+    cuts = min(tried, key=lambda cuts: (_busiest(np.add.reduceat(work, cuts) + PANEL_WORK, slots), len(cuts)))
+    return (*(cut << plan.tile_shift for cut in cuts), plan.n_features)
+
+
+def heaviest_first(plan: Plan, tiles: Array, bounds: Sequence[int]) -> list[int]:
+    """The panels, those of most work first: what is begun last is then soon over."""
+    work = tiles + COLUMN_WORK * (1 << plan.tile_shift)
+    loads = np.add.reduceat(work, [first >> plan.tile_shift for first in bounds[:-1]])
+    order: list[int] = np.argsort(-loads, kind="stable").tolist()
+    return order
+
+
+def _some_more(slots: int) -> Iterator[int]:
+    """Numbers up to that of the slots, few of them."""
+    yield 0
+    more = 1
+    while more < slots:
+        yield more
+        more *= 2
+    yield slots
+
+
+def _cuts(work: Array, panels: int, widest: int) -> list[int]:
+    """First tile of each of about so many panels with equal shares of the work."""
+    share = work.sum() / panels
+    cuts, load = [0], 0.0
+    for tile, more in enumerate(work.tolist()):
+        if load and (load + more / 2 > share or tile - cuts[-1] == widest):
+            cuts.append(tile)
+            load = 0.0
+        load += more
+    return cuts
+
+
+def _busiest(loads: Array, slots: int) -> float:
+    """Work of the slot that has most, where each takes the heaviest panel that is left when it is free."""
+    free = [0.0] * min(slots, len(loads))
+    for load in np.sort(loads)[::-1].tolist():
+        heapq.heapreplace(free, free[0] + load)
+    return max(free)
