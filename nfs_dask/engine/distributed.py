@@ -315,13 +315,14 @@ class ClusterExecutor:
         return shared
 
     def _start(self, handed: list[tuple[Work, tuple[Any, ...]]], allowed: list[str] | None) -> list[Any]:
-        """Submit works of one function; merges go before runs, so that states do not wait."""
+        """Submit works; merges go before runs, so that states do not wait."""
         work, arguments = handed[0]
-        name = arguments[0].__name__ if work.function is run_task else "merge"
-        keys = [_key(name) for _ in handed]
+        where = _only(allowed)
+        if work.inputs:  # in a list, where only `submit` looks for futures in all versions of Dask
+            return [self._submit(work.function, *arguments, name="merge", priority=1, **where)]
+        keys = [_key(arguments[0].__name__) for _ in handed]
         columns = zip(*(given for _, given in handed), strict=True)
-        options = {"pure": False, "retries": RETRIES, "priority": bool(work.inputs), **_only(allowed)}
-        futures: list[Any] = self._client.map(work.function, *columns, key=keys, **options)
+        futures: list[Any] = self._client.map(work.function, *columns, key=keys, pure=False, retries=RETRIES, **where)
         return futures
 
     def _submit(self, function: Callable[..., Any], *args: Any, name: str, **options: Any) -> Any:

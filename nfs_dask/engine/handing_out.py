@@ -30,7 +30,7 @@ class Work:
     inputs: tuple[int, ...] = ()
 
 
-# Futures of works of one function with their arguments, to these workers or to any.
+# Futures of works with their arguments, on these workers or on any: one with inputs, or several of one function.
 Submit = Callable[["list[tuple[Work, tuple[Any, ...]]]", "list[str] | None"], "list[Any]"]
 
 

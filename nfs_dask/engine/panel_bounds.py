@@ -1,9 +1,8 @@
-"""Where the columns are cut into panels, and in which order these are folded, so that all workers end at about a time."""
+"""Where the columns are cut into panels, and in which order these are folded, so that workers end together."""
 
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
