@@ -163,9 +163,10 @@ def write_numbers(folder: Folder, numbers: Numbers, pieces: Iterable[Array]) -> 
 
 
 class ShardReader:
-    """Reads ranges of an array of shards. Remembers the chunk tables of the few shards it read last, no more.
+    """Reads ranges of an array of shards. Remembers the chunk tables of the few shards it read last, and one chunk.
 
-    ``dtype`` is a narrower type that holds all values: chunks are turned into it one by one, while they are in caches.
+    That is the one in which a range ended: the next block most often begins there. ``dtype`` is a narrower type that
+    holds all values: chunks are turned into it one by one, while they are in caches.
     """
 
     def __init__(self, folder: Folder, numbers: Numbers, dtype: str | None = None) -> None:
@@ -173,9 +174,10 @@ class ShardReader:
         self._dtype = np.dtype(numbers.dtype).newbyteorder("<")
         self._wanted = self._dtype if dtype is None else np.dtype(dtype).newbyteorder("<")
         self._tables: dict[int, Array] = {}
+        self._last: tuple[int, int, Array] | None = None  # shard, chunk, and what is in it
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_tables": {}}
+        return {**self.__dict__, "_tables": {}, "_last": None}
 
     def read(self, start: int, stop: int) -> Array:
         """Values ``start .. stop - 1``."""
@@ -201,6 +203,7 @@ class ShardReader:
         except _Damage:
             # An append may have replaced the object between two reads of it; then the new one says the same.
             self._tables.clear()
+            self._last = None
             try:
                 look(shard, *arguments)
             except _Damage as damage:
@@ -210,6 +213,13 @@ class ShardReader:
     def _decode(self, shard: int, low: int, high: int, out: Array) -> None:
         chunk = self.numbers.chunk
         first, last = low // chunk, -(-high // chunk)
+        remembered = self._last  # once: another thread may be reading, too
+        if remembered is not None and remembered[:2] == (shard, first):
+            beyond = min(high, (first + 1) * chunk)
+            out[: beyond - low] = remembered[2][low - first * chunk : beyond - first * chunk]
+            first += 1
+        if first == last:
+            return
         table = self._table(shard)[first:last]
         begin, end = int(table[0, 0]), int(table[-1].sum())
         in_order = np.all(table >= 0) and np.all(table[1:, 0] == table[:-1].sum(axis=1))
@@ -224,6 +234,8 @@ class ShardReader:
             packed = content[int(offset) - begin : int(offset) - begin + int(size)]
             a, b = max(low, here), min(high, here + chunk)
             self._unpack(packed, a - here, b - here, out[a - low : b - low], aside)
+        if high < last * chunk:
+            self._last = shard, last - 1, aside
 
     def _unpack(self, packed: Array, start: int, stop: int, out: Array, aside: Array) -> None:
         body, crc = packed[:-_CRC_NBYTES], packed[-_CRC_NBYTES:]

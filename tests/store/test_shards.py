@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
+from nfs_dask.store import shards
 from nfs_dask.store.layout import Numbers
 from nfs_dask.store.shards import ArrayWriter, ShardReader, ShardWriter, write_numbers
 
@@ -30,6 +31,26 @@ def test_what_is_written_in_pieces_is_read_by_any_range(tmp_path_factory, length
     read = ShardReader(folder, numbers(length, dtype)).read(start, stop)
     assert read.dtype == dtype
     np.testing.assert_array_equal(read, values[start:stop])
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=8), st.sampled_from([None, "uint8"]))
+def test_ranges_may_be_read_in_any_order(tmp_path_factory, ranges, narrow):
+    folder = Folder.of(tmp_path_factory.mktemp("shards"))
+    write_numbers(folder, numbers(60), [np.arange(60)])
+    reader = ShardReader(folder, numbers(60), narrow)
+    for start, stop in map(sorted, ranges):
+        np.testing.assert_array_equal(reader.read(start, stop), np.arange(start, stop))
+
+
+def test_one_range_after_another_unpacks_each_chunk_once(tmp_path, monkeypatch):
+    folder = Folder.of(tmp_path)
+    write_numbers(folder, numbers(60), [np.arange(60)])
+    decompress, unpacked = shards.blosc.decompress, []
+    monkeypatch.setattr(shards.blosc, "decompress", lambda body, out: unpacked.append(1) or decompress(body, out))
+    reader = ShardReader(folder, numbers(60))
+    found = [reader.read(start, min(start + 7, 60)) for start in range(0, 60, 7)]
+    np.testing.assert_array_equal(np.concatenate(found), np.arange(60))
+    assert len(unpacked) == 60 // numbers(60).chunk
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float32", "float64"])
