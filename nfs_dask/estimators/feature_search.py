@@ -27,7 +27,7 @@ from nfs_dask.solvers.predicted_error.searches import (
     plus_minus,
     ranked,
 )
-from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals, Totals
+from nfs_dask.statistics.class_totals import ArrayTotals, HeldTotals, PanelTotals, Totals
 
 RANKED = "ranked"
 _SEARCHES: dict[str, Callable[..., SearchResult]] = {
@@ -156,7 +156,7 @@ def _masses(totals: Totals) -> Array:
     """(C,) what all features have in each class."""
     if isinstance(totals, PanelTotals):
         return np.sum([part.sum(axis=1) for _, part in totals.parts()], axis=0)
-    assert isinstance(totals, ArrayTotals)
+    assert isinstance(totals, ArrayTotals | HeldTotals)
     return np.asarray(totals.array.sum(axis=1))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +39,7 @@ from nfs_dask.sources.source import Source
 from nfs_dask.statistics.class_totals import PanelTotals
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.incremental import subtract
+from nfs_dask.statistics.panels import HeldPanels, held
 from nfs_dask.statistics.statistic import State
 
 
@@ -54,6 +54,7 @@ class SparseNaiveBayes(AddingClassifier):
     class_prior: Any
     class_weight: Any = None  # of methods that do not take it
     model_: NaiveBayesModel
+    _sums: State | HeldPanels  # of all documents so far
     class_log_prior_: Array  # (C,) of the priors; -inf for a class without documents
     feature_log_prob_: Array  # (C, k) log P(i|c) of the chosen features
 
@@ -94,7 +95,7 @@ class SparseNaiveBayes(AddingClassifier):
         if too_wide(panels, len(classes)):
             self._settle_panels(classes, settings, dataset.source, reduction)
         else:
-            self._settle(classes, panels.state(), settings, dataset.source, reduction)
+            self._settle(classes, held(panels), settings, dataset.source, reduction)
         warn_of_rare_classes(self.model_)
         return self
 
@@ -123,7 +124,8 @@ class SparseNaiveBayes(AddingClassifier):
         check_fitted(self)
         self._check_state()
         settings = Settings(k=1, class_weight=check_class_weight(self.class_weight, self.classes_))
-        return self._scores(self._counts_of(self.classes_, self._state, settings))
+        weighed = self._weighed(self._state.totals, settings)
+        return self._scores(Counts.held(self.classes_, weighed, self._state))
 
     @property
     def feature_count_(self) -> Array:
@@ -145,26 +147,38 @@ class SparseNaiveBayes(AddingClassifier):
     def _settle(
         self,
         classes: Array,
-        state: State,
+        sums: State | HeldPanels,
         settings: Settings,
         source: Source,
         reduction: Reduction,
         earlier: KnownNames | None = None,
     ) -> None:
         """Solve, and only then remember: an estimator that refused is as it was."""
-        counts = self._counts_of(classes, state, settings)
-        self._learn(counts, settings, int(state.totals["rows"].sum()), source, reduction, earlier)
-        self._state = state
+        counts = Counts.held(classes, self._weighed(sums.totals, settings), sums)
+        self._learn(counts, settings, int(sums.totals["rows"].sum()), source, reduction, earlier)
+        self._sums = sums
+
+    @property
+    def _state(self) -> State:  # type: ignore[override]
+        """The sums in one piece, for those who add to them or look at all of them."""
+        if isinstance(self._sums, HeldPanels):
+            self._sums = self._sums.state()
+        return self._sums
+
+    def __getstate__(self) -> dict[str, Any]:
+        if hasattr(self, "_sums"):
+            self._sums = self._state
+        return super().__getstate__()
 
     def _settle_panels(self, classes: Array, settings: Settings, source: Source, reduction: Reduction) -> None:
         """Solve over panels, which stay where they are: the estimator has no counts to add to."""
         panels = reduction.panels
-        weighed = Weighing.of(settings.class_weight, panels.totals["weight"], self._counted)
+        weighed = self._weighed(panels.totals, settings)
         totals = PanelTotals(panels, weighed.pick)
         counts = Counts(classes, weighed.documents, totals, panels.totals.get("lengths"))
         self._learn(counts, settings, int(panels.totals["rows"].sum()), source, reduction, None)
-        if hasattr(self, "_state"):
-            del self._state
+        if hasattr(self, "_sums"):
+            del self._sums
 
     def _learn(
         self,
@@ -190,10 +204,8 @@ class SparseNaiveBayes(AddingClassifier):
     def _less(self, state: State, part: State) -> State:
         return subtract(state, part)
 
-    def _counts_of(self, classes: Array, state: State, settings: Settings) -> Counts:
-        weighed = Weighing.of(settings.class_weight, state.totals["weight"], self._counted)
-        counted = Counts.of(classes, weighed.documents, weighed.pick(state.arrays))
-        return replace(counted, lengths=state.totals.get("lengths"))
+    def _weighed(self, totals: dict[str, Array], settings: Settings) -> Weighing:
+        return Weighing.of(settings.class_weight, totals["weight"], self._counted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

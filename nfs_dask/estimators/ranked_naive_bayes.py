@@ -12,12 +12,11 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.estimators.classifier import refuse_nothing, too_wide
 from nfs_dask.estimators.naive_bayes import SparseNaiveBayes
-from nfs_dask.methods.class_factors import Weighing
 from nfs_dask.methods.naive_bayes import Counts, Settings
 from nfs_dask.methods.supports import Ranking, Supports
-from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals, Totals
+from nfs_dask.statistics.class_totals import PanelTotals, Totals
 from nfs_dask.statistics.counts import ClassCounts
-from nfs_dask.statistics.panels import Panels
+from nfs_dask.statistics.panels import Panels, held
 
 if TYPE_CHECKING:
     from nfs_dask.methods.recipes import CountsRecipe
@@ -59,10 +58,11 @@ class RankedNaiveBayes(SparseNaiveBayes):
         reduction = dataset.reduce(self.statistic(dataset), self.engine)
         panels = reduction.panels
         refuse_nothing(panels.totals["weight"])
-        wide = too_wide(panels, len(classes))
-        weighed = Weighing.of(self.settings(dataset).class_weight, panels.totals["weight"], self._counted)
-        totals = PanelTotals(panels, weighed.pick) if wide else ArrayTotals(weighed.pick(panels.state().arrays))
-        counts = Counts(classes, weighed.documents, totals)
+        weighed = self._weighed(panels.totals, self.settings(dataset))
+        if too_wide(panels, len(classes)):
+            counts = Counts(classes, weighed.documents, PanelTotals(panels, weighed.pick))
+        else:
+            counts = Counts.held(classes, weighed, held(panels))
         supports = self._supports(counts.seen_totals, counts.documents[counts.seen], ks)
         return Ranking(supports, int(panels.totals["rows"].sum()), reduction.reused)
 

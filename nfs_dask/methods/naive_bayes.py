@@ -12,7 +12,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
-from nfs_dask.methods.class_factors import ClassWeight
+from nfs_dask.methods.class_factors import ClassWeight, Weighing
 from nfs_dask.models.model import NOT_JUDGED, Evidence
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, objectives, streamed_bernoulli
@@ -21,7 +21,9 @@ from nfs_dask.solvers.naive_bayes.gains import gains
 from nfs_dask.solvers.naive_bayes.objectives import Objective, log_share
 from nfs_dask.solvers.naive_bayes.stream import TotalsSurvey
 from nfs_dask.solvers.solution import Solution
-from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals, Totals
+from nfs_dask.statistics.class_totals import ArrayTotals, HeldTotals, PanelTotals, Totals
+from nfs_dask.statistics.panels import HeldPanels
+from nfs_dask.statistics.statistic import State
 
 SOLVERS = ("cuts", "bisection")
 
@@ -48,6 +50,15 @@ class Counts:
     def of(cls, classes: Array, documents: Array, totals: Array) -> Counts:
         """Counts in memory."""
         return cls(classes, documents, ArrayTotals(np.asarray(totals)))
+
+    @classmethod
+    def held(cls, classes: Array, weighed: Weighing, sums: State | HeldPanels) -> Counts:
+        """Counts in memory, in one piece or in panels."""
+        if isinstance(sums, HeldPanels):
+            totals: Totals = HeldTotals(sums, weighed.pick)
+        else:
+            totals = ArrayTotals(np.asarray(weighed.pick(sums.arrays)))
+        return cls(classes, weighed.documents, totals, sums.totals.get("lengths"))
 
 
 @dataclass(frozen=True)
@@ -210,7 +221,7 @@ def _to_bisect(totals: Totals, n_classes: int, settings: Settings) -> Array:
             f'solver="bisection" is for two classes and without always=, here are {n_classes} classes and '
             f'{0 if settings.always is None else len(settings.always)} forced features; take solver="cuts"'
         )
-    if not isinstance(totals, ArrayTotals):
+    if not isinstance(totals, ArrayTotals | HeldTotals):
         raise InputError('solver="bisection" works on counts in memory, and these are in panels; take solver="cuts"')
     return totals.array
 

@@ -16,7 +16,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.solvers.naive_bayes.directory import Directory, Listed, Panelled
 from nfs_dask.solvers.naive_bayes.equal_columns import Cells, Numbering, group
-from nfs_dask.statistics.panels import Panels
+from nfs_dask.statistics.panels import HeldPanels, Panels
 
 Pick = Callable[[dict[str, Array]], Array]  # the totals (C, columns) among the arrays of a state
 
@@ -67,6 +67,58 @@ class ArrayTotals:
 
     def of(self, classes: Array) -> ArrayTotals:
         return self if len(classes) == len(self.array) else ArrayTotals(self.array[classes])
+
+
+@dataclass(frozen=True)
+class HeldTotals:
+    """Totals in panels that are all in memory. Whole numbers are grouped as they come, in the types they have."""
+
+    panels: HeldPanels
+    pick: Pick
+    classes: Array | None = None  # rows that are left in; None: all
+
+    @property
+    def n_features(self) -> int:
+        return self.panels.n_features
+
+    @cached_property
+    def array(self) -> Array:
+        """All of them side by side."""
+        return _rows(self.pick(self.panels.state().arrays), self.classes)
+
+    def grouped(self) -> tuple[Cells, Directory | None]:
+        numbering: Numbering | None = None
+        codes = []
+        for totals in self._parts():
+            if totals.dtype.kind == "f":
+                return ArrayTotals(self.array).grouped()
+            numbering = Numbering(len(totals)) if numbering is None else numbering
+            codes.append(numbering.codes(totals))
+        assert numbering is not None
+        return numbering.cells, Listed(np.concatenate(codes))
+
+    def at(self, columns: Array) -> Array:
+        parts = self._whole_numbers
+        if parts is None:
+            return ArrayTotals(self.array).at(columns)
+        found = np.empty((len(parts[0]), len(columns)), np.int64)
+        panel_of = np.searchsorted(self.panels.bounds, columns, side="right") - 1
+        for panel in np.unique(panel_of).tolist():
+            here = panel_of == panel
+            found[:, here] = parts[panel][:, columns[here] - self.panels.bounds[panel]]
+        return found
+
+    def of(self, classes: Array) -> HeldTotals:
+        return HeldTotals(self.panels, self.pick, classes)
+
+    def _parts(self) -> Iterator[Array]:
+        return (_rows(self.pick(self.panels.stored(n)), self.classes) for n in range(len(self.panels)))
+
+    @cached_property
+    def _whole_numbers(self) -> tuple[Array, ...] | None:
+        """All panels; None where some have numbers that are not whole."""
+        parts = tuple(self._parts())
+        return None if any(part.dtype.kind == "f" for part in parts) else parts
 
 
 @dataclass(frozen=True)
@@ -126,5 +178,8 @@ class PanelTotals:
             yield first, self._rows(self.panels.stored(number))
 
     def _rows(self, arrays: dict[str, Array]) -> Array:
-        totals = self.pick(arrays)
-        return totals if self.classes is None else totals[self.classes]
+        return _rows(self.pick(arrays), self.classes)
+
+
+def _rows(totals: Array, classes: Array | None) -> Array:
+    return totals if classes is None or len(classes) == len(totals) else totals[classes]

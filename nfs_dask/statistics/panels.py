@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.statistics.statistic import State
+
+READERS = 4  # panels that are decoded at a time
 
 
 class Panels(ABC):
@@ -51,14 +54,15 @@ class Panels(ABC):
         return found
 
     def state(self) -> State:
-        """All panels side by side in memory. The caller knows that they fit."""
+        """All panels side by side in memory, whole numbers as int64. The caller knows that they fit."""
         if len(self) == 1:
             return State(self.arrays(0), self.totals)
         whole: dict[str, Array] = {}
-        for first, part in self:
-            for name, array in part.arrays.items():
+        for panel, first in enumerate(self.bounds[:-1]):
+            for name, array in self.stored(panel).items():
                 if name not in whole:
-                    whole[name] = np.zeros((*array.shape[:-1], self.n_features), array.dtype)
+                    dtype = array.dtype if array.dtype.kind == "f" else np.int64
+                    whole[name] = np.zeros((*array.shape[:-1], self.n_features), dtype)
                 whole[name][..., first : first + array.shape[-1]] = array
         return State(whole, self.totals)
 
@@ -73,3 +77,32 @@ class MemoryPanels(Panels):
 
     def arrays(self, panel: int) -> dict[str, Array]:
         return self._state.arrays
+
+
+class HeldPanels(Panels):
+    """Panels that lie elsewhere, in memory in the types they lie in: most counts take a byte.
+
+    Several are read at a time, while the first ones are used already.
+    """
+
+    def __init__(self, panels: Panels) -> None:
+        self.totals, self.bounds = panels.totals, panels.bounds
+        pool = ThreadPoolExecutor(READERS)
+        self._reading = [pool.submit(panels.stored, panel) for panel in range(len(panels))]
+        pool.shutdown(wait=False)
+
+    def arrays(self, panel: int) -> dict[str, Array]:
+        return {name: widened(array) for name, array in self.stored(panel).items()}
+
+    def stored(self, panel: int) -> dict[str, Array]:
+        return self._reading[panel].result()
+
+
+def held(panels: Panels) -> State | HeldPanels:
+    """The state in memory: in one piece, or in as many as there are."""
+    return HeldPanels(panels) if len(panels) > 1 else panels.state()
+
+
+def widened(array: Array) -> Array:
+    """Whole numbers as int64; reals as they are."""
+    return array if array.dtype.kind == "f" else array.astype(np.int64)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import google_crc32c
@@ -24,7 +23,7 @@ from nfs_dask.arrays.block import Array, smallest_integer
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.files.sealed import sealed, unsealed
-from nfs_dask.statistics.panels import Panels
+from nfs_dask.statistics.panels import HeldPanels, Panels, widened
 from nfs_dask.statistics.statistic import State
 
 MANIFEST = "states.json"
@@ -32,7 +31,6 @@ FORMAT = 1
 CHUNK_NBYTES = 2 << 20
 MAX_MANIFEST = 64 << 20
 MAX_METADATA = 1 << 20
-READERS = 4  # panels that are decoded at a time
 MOST_SHRUNK = 512  # lz4 packs at most 255 bytes into one: an array that claims more than this is not there
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -165,7 +163,7 @@ class StoredPanels(Panels):
         return cls(folder) if folder.exists(MANIFEST) else None
 
     def arrays(self, panel: int) -> dict[str, Array]:
-        return {name: _wide(array) for name, array in self.stored(panel).items()}
+        return {name: widened(array) for name, array in self.stored(panel).items()}
 
     def stored(self, panel: int) -> dict[str, Array]:
         width = self.bounds[panel + 1] - self.bounds[panel]
@@ -178,16 +176,7 @@ class StoredPanels(Panels):
             self.stored(panel)
 
     def state(self) -> State:
-        """All panels side by side; several are decoded at a time, each into its place."""
-        whole: dict[str, Array] = {}
-        with ThreadPoolExecutor(READERS) as pool:
-            for first, stored in zip(self.bounds, pool.map(self.stored, range(len(self))), strict=False):
-                for name, array in stored.items():
-                    if name not in whole:
-                        dtype = array.dtype if array.dtype.kind == "f" else np.int64
-                        whole[name] = np.zeros((*array.shape[:-1], self.n_features), dtype)
-                    whole[name][..., first : first + array.shape[-1]] = array
-        return State(whole, self.totals)
+        return HeldPanels(self).state()
 
 
 def _bounds(values: Any) -> tuple[int, ...]:
@@ -210,13 +199,9 @@ def _total(dtype: Any, values: Any) -> Array:
     return np.array(values, np.dtype(dtype))
 
 
-def _wide(stored: Array) -> Array:
-    return stored if stored.dtype.kind == "f" else stored.astype(np.int64)
-
-
 def read_array(folder: Folder, width: int, check: int | None = None) -> Array:
     """One array that `write_arrays` wrote, whose last axis is ``width`` long; whole numbers as int64."""
-    return _wide(read_stored(folder, width, check))
+    return widened(read_stored(folder, width, check))
 
 
 def read_stored(folder: Folder, width: int, check: int | None = None) -> Array:

@@ -15,7 +15,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.serial import SerialEngine
-from nfs_dask.errors import InputError, PlanError
+from nfs_dask.errors import InputError, PlanError, StoreError
 from nfs_dask.estimators.scikit_learn import SparseBernoulliNB, SparseMultinomialNB
 from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
 from nfs_dask.models.naive_bayes import NaiveBayesModel
@@ -23,8 +23,8 @@ from nfs_dask.solvers.naive_bayes import multinomial
 from nfs_dask.solvers.naive_bayes import streamed_multinomial as streamed
 from nfs_dask.solvers.naive_bayes.stream import TotalsSurvey
 from nfs_dask.sources.matrix_source import MatrixSource
-from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals
-from nfs_dask.statistics.panels import Panels
+from nfs_dask.statistics.class_totals import ArrayTotals, HeldTotals, PanelTotals
+from nfs_dask.statistics.panels import HeldPanels, Panels
 
 
 class Cut(Panels):
@@ -40,6 +40,55 @@ class Cut(Panels):
 def panelled(table: Array, cuts: set[int]) -> PanelTotals:
     bounds = (0, *sorted(c for c in cuts if 0 < c < table.shape[1]), table.shape[1])
     return PanelTotals(Cut(table, bounds), lambda arrays: arrays["sums"])
+
+
+class Narrow(Cut):
+    """The same, where each panel has a type of its own: that of a byte, of whole numbers, or of reals."""
+
+    def stored(self, panel: int) -> dict[str, Array]:
+        part = self.arrays(panel)["sums"]
+        return {"sums": part.astype(np.uint8 if part.dtype.kind != "f" and part.max(initial=0) < 256 else part.dtype)}
+
+
+@given(st.integers(0, 10**6), st.sampled_from([3, 300, 10**6]), st.sets(st.integers(1, 29), max_size=6))
+def test_totals_held_in_panels_are_those_in_one_piece(seed: int, most: int, cuts: set[int]) -> None:
+    table = np.random.default_rng(seed).integers(0, most, (3, 30)) // np.arange(1, 31)
+    panels = HeldPanels(Narrow(table, (0, *sorted(cuts), 30)))
+    totals, one = HeldTotals(panels, lambda arrays: arrays["sums"]), ArrayTotals(table)
+    wanted = np.array([29, 0, 7, 7, 3])
+    for mine, other in ((totals, one), (totals.of(np.array([0, 2])), one.of(np.array([0, 2])))):
+        assert mine.n_features == 30
+        (cells, where), (known, listed) = mine.grouped(), other.grouped()
+        for name in ("totals", "sizes", "firsts"):
+            np.testing.assert_array_equal(getattr(cells, name), getattr(known, name))
+        assert where is not None and listed is not None
+        np.testing.assert_array_equal(where.cells_of(np.arange(30)), listed.cells_of(np.arange(30)))
+        np.testing.assert_array_equal(mine.at(wanted), other.at(wanted))
+        assert mine.at(wanted).dtype == np.int64
+        np.testing.assert_array_equal(mine.array, other.array)
+    np.testing.assert_array_equal(panels.state().arrays["sums"], table)
+
+
+def test_reals_held_in_panels_are_not_grouped() -> None:
+    table = np.random.default_rng(0).random((2, 9))
+    totals = HeldTotals(HeldPanels(Narrow(table, (0, 4, 9))), lambda arrays: arrays["sums"])
+    cells, where = totals.grouped()
+    assert where is None
+    np.testing.assert_array_equal(cells.totals, table)
+    np.testing.assert_array_equal(totals.at(np.array([8, 1])), table[:, [8, 1]])
+
+
+def test_a_panel_that_cannot_be_read_is_told_when_it_is_asked_for() -> None:
+    class Damaged(Narrow):
+        def stored(self, panel: int) -> dict[str, Array]:
+            if panel == 1:
+                raise StoreError("panel-00001 is damaged")
+            return super().stored(panel)
+
+    panels = HeldPanels(Damaged(np.zeros((2, 9), np.int64), (0, 4, 9)))
+    panels.stored(0)
+    with pytest.raises(StoreError, match="panel-00001"):
+        panels.state()
 
 
 @given(st.data())

@@ -19,6 +19,7 @@ from nfs_dask.solvers.solution import Array
 
 _FIRST_CAPACITY = 1 << 12
 _STRETCH = 1 << 14  # columns that are numbered at a time
+_SMALL = 256  # counts below this are small: a power of two
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Numbering:
     """
 
     def __init__(self, n_classes: int) -> None:
-        self._tables = [_Pairs() for _ in range(max(1, n_classes - 1))]
+        self._tables = [_Pairs(with_small=not table) for table in range(max(1, n_classes - 1))]
         self._n_classes, self._n_seen = n_classes, 0
 
     @classmethod
@@ -147,8 +148,10 @@ def bits(totals: Array) -> Array:
 class _Pairs:
     """Pairs of whole numbers and their codes, by an open-addressing table that grows."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_small: bool) -> None:
         self.n = 0
+        # Most counts are small: pairs of such are looked up by what they are. One table of this size is enough.
+        self._small = np.full(_SMALL**2 if with_small else 0, -1, np.int32)
         self.pairs = np.zeros((_FIRST_CAPACITY, 2), np.int64)
         self.sizes, self.firsts = np.zeros((2, _FIRST_CAPACITY), np.int64)
         self._slots = np.full(4 * _FIRST_CAPACITY, -1, np.int32)
@@ -157,7 +160,7 @@ class _Pairs:
         """The codes of some pairs, the first of which is that of feature ``first``."""
         codes, done = np.empty(len(left), np.int32), 0
         while True:
-            table = self._slots, self.pairs, self.n, self.sizes, self.firsts
+            table = self._small, self._slots, self.pairs, self.n, self.sizes, self.firsts
             done, self.n = _intern(left, right, first, done, *table, codes)
             if done == len(codes):
                 return codes
@@ -189,28 +192,32 @@ def _fill(slots, pairs):
 
 
 @kernel
-def _intern(left, right, first, start, slots, pairs, n, sizes, firsts, codes):
+def _intern(left, right, first, start, small, slots, pairs, n, sizes, firsts, codes):
     """Number pairs from ``start`` on; returns where it stopped (the end, or a full table) and how many there are."""
     mask = np.uint64(len(slots) - 1)
-    for i in range(start, len(codes)):
+    for i in range(np.uint64(start), np.uint64(len(codes))):  # numba asks of a signed place whether it is negative
         a, b = np.int64(left[i]), np.int64(right[i])
-        place = _hash(a, b) & mask
-        while True:
+        key = np.uint64(a) * np.uint64(_SMALL) + np.uint64(b)
+        is_small = np.uint64(a | b) < np.uint64(_SMALL) and key < np.uint64(len(small))
+        code = small[key] if is_small else np.int32(-1)
+        if code < 0:
+            place = _hash(a, b) & mask
             code = slots[place]
+            while code >= 0 and (pairs[code, 0] != a or pairs[code, 1] != b):
+                place = (place + np.uint64(1)) & mask
+                code = slots[place]
             if code < 0:
                 if n == len(pairs):
-                    return i, n
+                    return np.int64(i), n
                 slots[place] = n
                 pairs[n, 0] = a
                 pairs[n, 1] = b
-                firsts[n] = first + i
-                code = n
+                firsts[n] = first + np.int64(i)
+                code = np.int32(n)
                 n += 1
-                break
-            if pairs[code, 0] == a and pairs[code, 1] == b:
-                break
-            place = (place + np.uint64(1)) & mask
-        sizes[code] += 1
+            if is_small:
+                small[key] = code
+        sizes[np.uint64(code)] += 1
         codes[i] = code
     return len(codes), n
 
