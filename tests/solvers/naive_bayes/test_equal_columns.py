@@ -33,7 +33,7 @@ def test_more_distinct_columns_than_a_table_begins_with(dtype: type) -> None:
     totals = np.random.default_rng(0).integers(0, 200, (2, 300_000)).astype(dtype)
     whole = Numbering(2)
     codes = whole.codes(totals)
-    assert len(whole) == 200**2
+    assert len(whole) == len(np.unique(totals, axis=1).T) > 1 << 15
     np.testing.assert_array_equal(whole.cells.totals[:, codes], totals)
     in_parts = Numbering(2)
     found = [in_parts.codes(part) for part in np.array_split(totals, 7, axis=1)]
