@@ -132,7 +132,8 @@ class _Own:
 
     def __init__(self, folder: Folder, header: Header) -> None:
         self._folder, self._header = folder, header
-        self.sizes = Sizes(header.block_nbytes, header.block_entries, header.read_nbytes + _read_twice(header))
+        read_nbytes = header.read_nbytes + (_read_twice(header) if folder.remote else 0)
+        self.sizes = Sizes(header.block_nbytes, header.block_entries, read_nbytes)
         self.facts = Facts(
             header.n_rows,
             header.n_features,
@@ -191,7 +192,7 @@ class _Own:
 
 
 def _read_twice(header: Header) -> int:
-    """Bytes of chunks that have the end of one block and the beginning of the next: both are cut out of them."""
+    """Bytes of chunks that have the end of one block and the beginning of the next, where both are read at a time."""
     share = min(1.0, header.indices.chunk / max(1, header.nnz))
     return round((header.n_blocks - 1) * share * header.read_nbytes) if header.n_blocks > 1 else 0
 
