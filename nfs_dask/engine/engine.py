@@ -6,6 +6,7 @@ together. `Engine.reduce` does the rest, in the same words for all of them.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from abc import ABC, abstractmethod
@@ -19,9 +20,9 @@ import numpy as np
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.driver import driving
 from nfs_dask.engine.folding import Fold
-from nfs_dask.engine.plan import Plan, even_bounds, make_plan
+from nfs_dask.engine.plan import Plan, even_bounds, folded_together, make_plan
 from nfs_dask.engine.reduction import Reduction
-from nfs_dask.engine.tasks import Job, fold_panel
+from nfs_dask.engine.tasks import Job, fold_panels
 from nfs_dask.engine.workplace import Workplace, open_workplace
 from nfs_dask.files.folder import Folder
 from nfs_dask.redaction import PlacesHidden
@@ -188,10 +189,10 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
     for fold in executor.map_runs(job, source, _label(job)):
         total = total.merged(fold, job.statistic)
     total.check(job.plan.n_blocks)
-    job = replace(job, bounds=even_bounds(job.plan, np.asarray(total.tiles)))
-    arguments = [(panel,) for panel in range(len(job.bounds) - 1)]
-    arrays = executor.map(fold_panel, job, arguments, f"{_label(job)}, panels")
-    states.write_manifest(out, total.state.totals, job.bounds, arrays, _facts(job))
+    tiles = np.asarray(total.tiles)
+    job = replace(job, bounds=even_bounds(job.plan, tiles))
+    arrays = executor.map(fold_panels, job, folded_together(job.plan, job.bounds, tiles), f"{_label(job)}, panels")
+    states.write_manifest(out, total.state.totals, job.bounds, list(itertools.chain(*arrays)), _facts(job))
     _commit(job, place, kept, target)
     panels = states.StoredPanels(out)
     place.hand_over(panels)

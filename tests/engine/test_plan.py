@@ -107,7 +107,7 @@ def test_it_can_be_read() -> None:
     assert "class_counts over 1,000,000 rows x 100,000,000 features" in text
     assert re.search(r"scatter: entries are spooled by column, then \d+ panel\(s\) of [\d,]+ features", text)
     assert re.search(r"\d+ run\(s\) over 1,234 blocks, on 4 worker\(s\) x 2 thread\(s\)", text)
-    assert re.search(r"at most [\d.]+ MiB of 2.0 GiB a worker", text)
+    assert re.search(r"at most [\d.]+ [MG]iB of 2.0 GiB a worker", text)
     assert "Client    at most 512.0 MiB more than it has now" in text
     assert max(map(len, text.splitlines())) < 140
     assert "an unknown number of rows" in str(plan(n_rows=-1))

@@ -15,6 +15,7 @@ import numpy as np
 
 from nfs_dask.arrays.compiling import kernel, kernel_part
 from nfs_dask.arrays.hashes import GOLDEN
+from nfs_dask.arrays.kernels import read_only
 from nfs_dask.solvers.solution import Array
 
 _FIRST_CAPACITY = 1 << 12
@@ -97,6 +98,10 @@ class Numbering:
 
     def add(self, totals: Array) -> None:
         """Take in columns (C, m) of whole numbers."""
+        if totals.dtype == np.uint8 and self._n_classes <= 2:
+            self._tables[0].add_bytes(totals[0], totals[-1], self._n_seen)
+            self._n_seen += totals.shape[1]
+            return
         for _ in self._number(totals):
             pass
 
@@ -163,6 +168,18 @@ class _Pairs:
                 return codes
             self._grow()
 
+    def add_bytes(self, left: Array, right: Array, first: int) -> None:
+        """As `number`, of pairs of bytes: each has a place of its own, so that nothing is looked for."""
+        sizes, firsts = np.zeros((2, 1 << 16), np.int64)
+        _tally_bytes(read_only(left), read_only(right), first, sizes, firsts)
+        found = np.flatnonzero(sizes)
+        found = found[np.argsort(firsts[found])]
+        before = self.n
+        codes = self.number(found >> 8, found & 255, 0)
+        self.sizes[codes] += sizes[found] - 1  # which is what `number` has added
+        new = codes >= before
+        self.firsts[codes[new]] = firsts[found[new]]
+
     def _grow(self) -> None:
         room = 3 * len(self.pairs)
         self.pairs = np.concatenate((self.pairs, np.zeros((room, 2), np.int64)))
@@ -213,6 +230,16 @@ def _intern(left, right, first, start, slots, pairs, n, sizes, firsts, codes):
         sizes[code] += 1
         codes[i] = code
     return len(codes), n
+
+
+@kernel
+def _tally_bytes(left, right, first, sizes, firsts):
+    """How often each pair of bytes occurs, and where first."""
+    for i in range(len(left)):
+        pair = (np.uint64(left[i]) << np.uint64(8)) | np.uint64(right[i])
+        if sizes[pair] == 0:
+            firsts[pair] = first + i
+        sizes[pair] += 1
 
 
 @kernel
