@@ -6,7 +6,6 @@ together. `Engine.reduce` does the rest, in the same words for all of them.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import time
 from abc import ABC, abstractmethod
@@ -19,8 +18,9 @@ import numpy as np
 
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.driver import driving
+from nfs_dask.engine.fold_groups import folded_together
 from nfs_dask.engine.folding import Fold
-from nfs_dask.engine.plan import Plan, even_bounds, folded_together, make_plan
+from nfs_dask.engine.plan import Plan, even_bounds, make_plan
 from nfs_dask.engine.reduction import Reduction
 from nfs_dask.engine.tasks import Job, fold_panels
 from nfs_dask.engine.workplace import Workplace, open_workplace
@@ -191,8 +191,10 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
     total.check(job.plan.n_blocks)
     tiles = np.asarray(total.tiles)
     job = replace(job, bounds=even_bounds(job.plan, tiles))
-    arrays = executor.map(fold_panels, job, folded_together(job.plan, job.bounds, tiles), f"{_label(job)}, panels")
-    states.write_manifest(out, total.state.totals, job.bounds, list(itertools.chain(*arrays)), _facts(job))
+    groups = folded_together(job.plan, tiles, job.bounds)
+    written = executor.map(fold_panels, job, groups, f"{_label(job)}, panels")
+    checksums = [checks for _, of_group in sorted(zip(groups, written, strict=True)) for checks in of_group]
+    states.write_manifest(out, total.state.totals, job.bounds, checksums, _facts(job))
     _commit(job, place, kept, target)
     panels = states.StoredPanels(out)
     place.hand_over(panels)

@@ -300,24 +300,6 @@ def even_bounds(plan: Plan, tiles: Array) -> tuple[int, ...]:
     return (*(cut << plan.tile_shift for cut in cuts), plan.n_features)
 
 
-def folded_together(plan: Plan, bounds: tuple[int, ...], tiles: Array) -> list[tuple[int, int]]:
-    """Ranges of neighboring panels that one task folds: each piece of a spool file is read once for all of them.
-
-    Of several panels a task holds all entries; and no task has much to do beside what is left to the others.
-    """
-    edges = np.array(bounds)
-    entries = np.add.reduceat(tiles, edges[:-1] >> plan.tile_shift)
-    work = entries + COLUMN_WORK * np.diff(edges)
-    most = work.sum() / (FOLDS_PER_SLOT * plan.resources.slots)
-    ranges, held, load = [0], 0, 0.0
-    for panel, (more, longer) in enumerate(zip(entries.tolist(), work.tolist(), strict=True)):
-        if panel > ranges[-1] and (held + more > plan.fold_entries or load + longer > most):
-            ranges.append(panel)
-            held, load = 0, 0.0
-        held, load = held + more, load + longer
-    return list(itertools.pairwise([*ranges, len(entries)]))
-
-
 def merge_tree(leaves: Iterable[Any], fan_in: int, merge: Callable[[list[Any]], Any]) -> Any:
     """The root of a tree over the leaves in their order. What can be merged is, before the next leaf is asked for."""
     levels: list[list[Any]] = [[]]

@@ -129,4 +129,4 @@ class PanelTotals:
 
     def _rows(self, arrays: dict[str, Array]) -> Array:
         totals = self.pick(arrays)
-        return totals if self.classes is None else totals[self.classes]
+        return totals if self.classes is None or len(self.classes) == len(totals) else totals[self.classes]

@@ -98,8 +98,8 @@ class Numbering:
 
     def add(self, totals: Array) -> None:
         """Take in columns (C, m) of whole numbers."""
-        if totals.dtype == np.uint8 and self._n_classes <= 2:
-            self._tables[0].add_bytes(totals[0], totals[-1], self._n_seen)
+        if self._are_bytes(totals):
+            self._tables[0].number_bytes(totals[0], totals[-1], self._n_seen)
             self._n_seen += totals.shape[1]
             return
         for _ in self._number(totals):
@@ -112,6 +112,21 @@ class Numbering:
             out[done : done + len(found)] = found
             done += len(found)
         return out
+
+    def places(self, totals: Array) -> Array:
+        """The cell of each column, of columns that are all known."""
+        if not self._are_bytes(totals):
+            return self.codes(totals)
+        table = self._tables[0]
+        small = np.flatnonzero((table.pairs[: table.n] < 256).all(axis=1))
+        code_of, out = np.full(1 << 16, -1, np.int32), np.empty(totals.shape[1], np.int32)
+        code_of[table.pairs[small, 0] << 8 | table.pairs[small, 1]] = small
+        _look_up_bytes(read_only(totals[0]), read_only(totals[-1]), code_of, out)
+        return out
+
+    def _are_bytes(self, totals: Array) -> bool:
+        """Whether each column has a place of its own in a table, and none is looked for: most panels are like that."""
+        return totals.dtype == np.uint8 and self._n_classes <= 2
 
     def _number(self, totals: Array) -> Iterator[Array]:
         """The cells of some columns after others, which are made 64 bits wide where they stay in cache."""
@@ -168,15 +183,15 @@ class _Pairs:
                 return codes
             self._grow()
 
-    def add_bytes(self, left: Array, right: Array, first: int) -> None:
-        """As `number`, of pairs of bytes: each has a place of its own, so that nothing is looked for."""
-        sizes, firsts = np.zeros((2, 1 << 16), np.int64)
-        _tally_bytes(read_only(left), read_only(right), first, sizes, firsts)
-        found = np.flatnonzero(sizes)
+    def number_bytes(self, left: Array, right: Array, first: int) -> None:
+        """As `number`, of pairs of bytes."""
+        sizes, firsts = np.zeros((1 << 16, 4), np.int64), np.full(1 << 16, -1, np.int64)
+        _tally_bytes(read_only(left), read_only(right), first, sizes.reshape(-1), firsts)
+        found = np.flatnonzero(firsts >= 0)
         found = found[np.argsort(firsts[found])]
         before = self.n
         codes = self.number(found >> 8, found & 255, 0)
-        self.sizes[codes] += sizes[found] - 1  # which is what `number` has added
+        self.sizes[codes] += sizes[found].sum(axis=1) - 1  # which is what `number` has added
         new = codes >= before
         self.firsts[codes[new]] = firsts[found[new]]
 
@@ -234,12 +249,22 @@ def _intern(left, right, first, start, slots, pairs, n, sizes, firsts, codes):
 
 @kernel
 def _tally_bytes(left, right, first, sizes, firsts):
-    """How often each pair of bytes occurs, and where first."""
+    """How often each pair of bytes occurs, and where first (-1: not yet).
+
+    In four counters in turn: most pairs are zeros, and to add to one counter again and again is to wait each time.
+    """
     for i in range(len(left)):
         pair = (np.uint64(left[i]) << np.uint64(8)) | np.uint64(right[i])
-        if sizes[pair] == 0:
+        sizes[(pair << np.uint64(2)) | (np.uint64(i) & np.uint64(3))] += 1
+        if firsts[pair] < 0:
             firsts[pair] = first + i
-        sizes[pair] += 1
+
+
+@kernel
+def _look_up_bytes(left, right, code_of, codes):
+    """The code of each pair of bytes."""
+    for i in range(len(left)):
+        codes[i] = code_of[(np.uint64(left[i]) << np.uint64(8)) | np.uint64(right[i])]
 
 
 @kernel

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfs_dask.solvers.naive_bayes.equal_columns import Numbering
+from nfs_dask.solvers.naive_bayes.equal_columns import Cells, Numbering
 
 
 @given(
@@ -31,6 +31,10 @@ def test_panels_of_any_types_have_the_cells_of_all_columns(
     np.testing.assert_array_equal(cells.totals, totals[:, order])
     np.testing.assert_array_equal(cells.firsts, firsts[order])
     np.testing.assert_array_equal(cells.sizes, sizes[order])
+    known = Numbering.of(cells)
+    for panel in panels:
+        np.testing.assert_array_equal(cells.totals[:, known.places(panel)], panel)
+    assert len(known) == len(order)
 
 
 @pytest.mark.parametrize("n_classes", [1, 2])
@@ -44,3 +48,9 @@ def test_all_pairs_of_bytes_are_told_apart(n_classes: int) -> None:
     np.testing.assert_array_equal(cells.sizes, np.full(256**n_classes, 2 * 256 ** (2 - n_classes)))
     assert cells.firsts.tolist() == sorted(cells.firsts.tolist())
     np.testing.assert_array_equal(cells.totals, columns[:, ::-1][:, cells.firsts])
+    np.testing.assert_array_equal(cells.totals[:, numbering.places(columns)], columns)
+
+
+def test_a_column_that_is_in_no_cell_has_no_place() -> None:
+    known = Numbering.of(Cells(np.array([[1, 300], [0, 2]]), np.ones(2, np.int64), np.arange(2)))
+    assert known.places(np.array([[1, 44, 0], [0, 2, 1]], np.uint8)).tolist() == [0, -1, -1]
