@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block
+from nfs_dask.arrays.block import Array, Block, integers_as_integers
+from nfs_dask.arrays.tiles import SortedEntries, Tiling
 from nfs_dask.statistics.statistic import EntrywiseStatistic, State, Statistic
 
 
@@ -25,6 +26,7 @@ def check_statistic(statistic: Statistic, blocks: Sequence[Block], *, exact: boo
         _splitting_rows_is_nothing,
         _settling_ends_nothing,
         _panels_side_by_side_are_the_whole,
+        _sorted_entries_are_the_whole,
     ):
         for state in law(statistic, blocks, rng):
             assert_same(state, whole, exact)
@@ -144,6 +146,18 @@ def _panels_side_by_side_are_the_whole(statistic: Statistic, blocks: Sequence[Bl
     names = {name for part in parts for name in part}
     whole = fold(statistic, blocks)
     yield State({name: np.concatenate([part[name] for part in parts], axis=-1) for name in names}, whole.totals)
+
+
+def _sorted_entries_are_the_whole(statistic: Statistic, blocks: Sequence[Block], rng: Any) -> Iterator[State]:
+    if not isinstance(statistic, EntrywiseStatistic):
+        return
+    n_features, shift = blocks[0].n_features, int(rng.integers(4))
+    arrays: dict[str, Array] = {}
+    for block in map(integers_as_integers, blocks):
+        tiling = Tiling(n_features, statistic.n_classes, shift)
+        statistic.update_tiles(arrays, SortedEntries.of(block, tiling).tiled(tiling))
+    wide = {name: array if array.dtype.kind == "f" else array.astype(np.int64) for name, array in arrays.items()}
+    yield State(wide, fold(statistic, blocks).totals)
 
 
 def _update_keeps_no_view(statistic: Statistic, blocks: Sequence[Block]) -> None:

@@ -147,67 +147,90 @@ def add_documents(indptr, indices, data, codes, threshold, weights, out):
                 out[c, indices[j]] += w
 
 
+# Places are unsigned below: of a signed one numba asks each time whether it counts from the end, which takes a third of
+# such loops.
+
+
 @kernel
 def bucket_sizes(indptr, indices, codes, shift, n_classes, sizes):
     """sizes[tile * n_classes + class] += 1 for each entry; a tile is 2**shift columns."""
+    shift, n_classes = np.uint64(shift), np.uint64(n_classes)
     for i in range(len(codes)):
-        c = np.int64(codes[i])
-        for j in range(indptr[i], indptr[i + 1]):
-            sizes[(np.int64(indices[j]) >> shift) * n_classes + c] += 1
+        c = np.uint64(codes[i])
+        for j in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            sizes[(np.uint64(indices[j]) >> shift) * n_classes + c] += 1
 
 
 @kernel
 def bucket_entries(indptr, indices, data, codes, shift, n_classes, ends, columns, values):
-    """Stable counting sort of the entries by (tile, class). ``ends`` holds bucket starts and leaves as bucket ends."""
-    mask = (np.int64(1) << shift) - 1
+    """Stable counting sort of the entries by (tile, class). ``ends`` holds bucket starts and leaves as bucket ends.
+
+    Without ``values``, whole numbers of zero or more are put into the bits of ``columns`` above the column within its
+    tile: to write to one array takes half of the time of two.
+    """
+    shift, n_classes = np.uint64(shift), np.uint64(n_classes)
+    mask = (np.uint64(1) << shift) - np.uint64(1)
     for i in range(len(codes)):
-        c = np.int64(codes[i])
-        for j in range(indptr[i], indptr[i + 1]):
-            column = np.int64(indices[j])
+        c = np.uint64(codes[i])
+        for j in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            column = np.uint64(indices[j])
             b = (column >> shift) * n_classes + c
-            p = ends[b]
-            ends[b] = p + 1
-            columns[p] = column & mask
-            values[p] = data[j]
+            p = np.uint64(ends[b])
+            ends[b] = p + np.uint64(1)
+            if values is None:
+                columns[p] = (column & mask) | (np.uint64(data[j]) << shift)
+            else:
+                columns[p] = column & mask
+                values[p] = data[j]
 
 
 @kernel
 def bucket_rows(indptr, indices, codes, shift, n_classes, ends, rows):
     """The row each entry came from, in the order of ``bucket_entries``."""
+    shift, n_classes = np.uint64(shift), np.uint64(n_classes)
     for i in range(len(codes)):
-        c = np.int64(codes[i])
-        for j in range(indptr[i], indptr[i + 1]):
-            b = (np.int64(indices[j]) >> shift) * n_classes + c
-            p = ends[b]
-            ends[b] = p + 1
+        c = np.uint64(codes[i])
+        for j in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            b = (np.uint64(indices[j]) >> shift) * n_classes + c
+            p = np.uint64(ends[b])
+            ends[b] = p + np.uint64(1)
             rows[p] = i
 
 
 @kernel
-def gather_entries(ends, columns, values, shift, n_classes, first, starts, out_columns, out_values):
-    """Copy each bucket of a piece to where it belongs among its siblings; columns become the panel's own.
+def gather_entries(borders, columns, values, weights, shift, n_classes, first, out_columns, out_values, out_weights):
+    """Copy each bucket of all pieces to one place after the other; columns become the panel's own.
 
-    The first of the buckets' tiles begins at column ``first`` of the panel.
+    Bucket b of piece p lies at ``borders[b, p] .. borders[b + 1, p] - 1``; the first tile begins at column ``first`` of
+    the panel. Columns and values are as `bucket_entries` leaves them.
     """
-    p = 0
-    for b in range(len(ends)):
-        offset = first + ((b // n_classes) << shift)
-        q = starts[b]
-        for j in range(p, ends[b]):
-            out_columns[q] = offset + np.int64(columns[j])
-            out_values[q] = values[j]
-            q += 1
-        starts[b] = q
-        p = ends[b]
+    mask, q = (np.uint64(1) << np.uint64(shift)) - np.uint64(1), np.uint64(0)
+    for b in range(len(borders) - 1):
+        offset = np.uint64(first + ((b // n_classes) << shift))
+        for p in range(borders.shape[1]):
+            for j in range(np.uint64(borders[b, p]), np.uint64(borders[b + 1, p])):
+                out_columns[q] = offset + (np.uint64(columns[j]) & mask)
+                if values is None:
+                    out_values[q] = np.uint64(columns[j]) >> np.uint64(shift)
+                else:
+                    out_values[q] = values[j]
+                if weights is not None:
+                    out_weights[q] = weights[j]
+                q += np.uint64(1)
 
 
 @kernel
-def gather_weights(ends, weights, starts, out):
-    """As `gather_entries`, for the weights."""
-    p = 0
-    for b in range(len(ends)):
-        q = starts[b]
-        for j in range(p, ends[b]):
-            out[q] = weights[j]
-            q += 1
-        p = ends[b]
+def count_bucket(begins, ends, packed, shift, threshold, counts):
+    """counts[column within the tile] += value, over one bucket of all pieces, as `bucket_entries` packs them.
+
+    With a ``threshold``, 1 in place of the value for each entry above it.
+    """
+    shift = np.uint64(shift)
+    mask = (np.uint64(1) << shift) - np.uint64(1)
+    for p in range(len(begins)):
+        for j in range(np.uint64(begins[p]), np.uint64(ends[p])):
+            entry = np.uint64(packed[j])
+            if threshold is None:
+                counts[entry & mask] += np.int64(entry >> shift)
+            elif (entry >> shift) > threshold:
+                counts[entry & mask] += 1

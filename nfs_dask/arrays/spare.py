@@ -16,7 +16,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.units import MiB
 
 LEAST = MiB // 8  # smaller arrays are in memory that the allocator has at hand
-MOST_KEPT = 32 * MiB  # in arrays that are waiting for others to take their place
+MOST_KEPT = 40 * MiB  # in arrays that are waiting for others to take their place
 
 # Bytes by their ids, the longest waiting first. An array that is made takes one out, by a step that threads cannot come
 # between.

@@ -11,10 +11,11 @@ import psutil
 
 from nfs_dask.arrays.block import Block, distinct, integers_as_integers
 from nfs_dask.arrays.spare import give_back
+from nfs_dask.arrays.tiles import SortedEntries, Tiling
 from nfs_dask.cluster.compiler_code import give_up_compiler_code
 from nfs_dask.cluster.freed_memory import give_back_freed
 from nfs_dask.files.folder import PROBE, Folder
-from nfs_dask.files.spool import SpooledEntries, SpoolWriter, Tiling, as_blocks
+from nfs_dask.files.spool import SpoolWriter
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import EntrywiseStatistic, Statistic
 from nfs_dask.store import states  # noqa: F401  (loads zarr)
@@ -89,9 +90,7 @@ def _scatter(statistic: EntrywiseStatistic, block: Block) -> None:
     """Spool a block, and fold a panel of it."""
     tiling = Tiling(4, 2, 2)
     SpoolWriter(_Nowhere(), "", tiling).add(block)  # type: ignore[arg-type]
-    part = SpooledEntries(np.array([2, 3]), np.zeros(3, np.uint16), block.data, None)
-    for panel in as_blocks([part], tiling, 4):
-        statistic.update_arrays({}, panel)
+    statistic.update_tiles({}, SortedEntries.of(block, tiling).tiled(tiling))
 
 
 def _fold_dense(statistic: Statistic) -> None:

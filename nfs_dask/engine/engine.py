@@ -18,11 +18,12 @@ import numpy as np
 
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.driver import driving
+from nfs_dask.engine.fold_groups import folded_together
 from nfs_dask.engine.folding import Fold
-from nfs_dask.engine.panel_bounds import even_bounds, heaviest_first
+from nfs_dask.engine.panel_bounds import even_bounds
 from nfs_dask.engine.plan import Plan, make_plan
 from nfs_dask.engine.reduction import Reduction
-from nfs_dask.engine.tasks import Job, fold_panel
+from nfs_dask.engine.tasks import Job, fold_panels
 from nfs_dask.engine.workplace import Workplace, open_workplace
 from nfs_dask.files.folder import Folder
 from nfs_dask.redaction import PlacesHidden
@@ -191,9 +192,9 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
     total.check(job.plan.n_blocks)
     tiles = np.asarray(total.tiles)
     job = replace(job, bounds=even_bounds(job.plan, tiles))
-    order = heaviest_first(job.plan, tiles, job.bounds)
-    written = executor.map(fold_panel, job, [(panel,) for panel in order], f"{_label(job)}, panels")
-    checksums = [checks for _, checks in sorted(zip(order, written, strict=True))]
+    groups = folded_together(job.plan, tiles, job.bounds)
+    written = executor.map(fold_panels, job, groups, f"{_label(job)}, panels")
+    checksums = [checks for _, of_group in sorted(zip(groups, written, strict=True)) for checks in of_group]
     states.write_manifest(out, total.state.totals, job.bounds, checksums, _facts(job))
     _commit(job, place, kept, target)
     panels = states.StoredPanels(out)

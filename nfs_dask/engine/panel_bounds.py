@@ -1,9 +1,9 @@
-"""Where the columns are cut into panels, and in which order these are folded, so that workers end together."""
+"""Where the columns are cut into panels, so that workers end together."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -27,14 +27,6 @@ def even_bounds(plan: Plan, tiles: Array) -> tuple[int, ...]:
     tried = [_cuts(work, plan.panels + more, widest) for more in _some_more(slots)]
     cuts = min(tried, key=lambda cuts: (_busiest(np.add.reduceat(work, cuts) + PANEL_WORK, slots), len(cuts)))
     return (*(cut << plan.tile_shift for cut in cuts), plan.n_features)
-
-
-def heaviest_first(plan: Plan, tiles: Array, bounds: Sequence[int]) -> list[int]:
-    """The panels, those of most work first: what is begun last is then soon over."""
-    work = tiles + COLUMN_WORK * (1 << plan.tile_shift)
-    loads = np.add.reduceat(work, [first >> plan.tile_shift for first in bounds[:-1]])
-    order: list[int] = np.argsort(-loads, kind="stable").tolist()
-    return order
 
 
 def _some_more(slots: int) -> Iterator[int]:

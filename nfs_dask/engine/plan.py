@@ -27,6 +27,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from nfs_dask.arrays.tiles import PACKED, packs
 from nfs_dask.cluster.resources import SLACK, USABLE, Resources, budget_of_task, some_names
 from nfs_dask.engine.forecast import forecast
 from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, balanced, run_bounds
@@ -42,7 +43,11 @@ Strategy = Literal["dense", "scatter"]
 CHEAP_STATE = 32 * MiB  # below this, merging whole states costs less than spooling entries
 CHEAP_IN_PLACE = 256 * MiB  # the same for threads of one worker, which need not send states to each other
 PANEL_STATE = 64 * MiB  # panels larger than this gain nothing
-FOLD_ENTRIES = 4 << 20  # spooled entries that a panel takes in at a time
+FOLD_ENTRIES = 4 << 20  # spooled entries that a task which folds panels holds at a time, at least
+MOST_FOLD_ENTRIES = 32 << 20  # and at most
+PIECE_ENTRIES = 1 << 16  # of each block, that it reads at once where there is room: many short reads take longer
+FOLDS_PER_SLOT = 4  # tasks that fold panels, at least, so that all slots are busy to the end
+WORKING_ENTRIES = 1 << 18  # that such a task puts together at a time, or counts as wide numbers
 BATCH_NBYTES = 256 * MiB  # spooled bytes between two checkpoints
 BUCKET_NBYTES = 32  # sizes and borders of one bucket of entries, while they are sorted or put together
 RUN_SECONDS = 2.0  # shorter runs would cost more to schedule than they balance
@@ -78,6 +83,7 @@ class Plan:
     entries: int = 0  # about
     state_nbytes: int = 0  # of all features
     packed_nbytes: int | None = None  # of such a state on its way; None: as many
+    fold_entries: int = FOLD_ENTRIES  # spooled entries that a task which folds panels holds at a time
 
     @property
     def work(self) -> PassWork:
@@ -96,6 +102,7 @@ class Plan:
             spool_nbytes=self.spool_nbytes,
             batches=sum(-(-length // self.batch) for length in lengths),
             panels=self.panels,
+            folds=self.folds,
             tasks=self.tasks,
             remote=self.resources.remote,
             packed_nbytes=self.packed_nbytes,
@@ -113,10 +120,16 @@ class Plan:
         return -(-self.n_features // self.panel_width)
 
     @property
+    def folds(self) -> int:
+        """How many tasks fold panels, about: a task folds neighbors whose entries it can hold."""
+        held = -(-self.entries // max(1, self.fold_entries))
+        return min(self.panels, max(held, FOLDS_PER_SLOT * self.resources.slots))
+
+    @property
     def tasks(self) -> int:
         """How many tasks there are, of reading and of merging."""
         if self.strategy == "scatter":
-            return len(self.runs) + self.panels
+            return len(self.runs) + self.folds
         merges: list[int] = []
         merge_tree(self.runs, self.fan_in, lambda _: merges.append(1))
         return len(self.runs) + len(merges)
@@ -400,7 +413,7 @@ def _tiled(statistic: Statistic, source: Source, resources: Resources, panels: i
     entry = spooled_entry_nbytes(source, shift)
     width = _panel_width(statistic, source, resources, shift, panels)
     buckets = -(-source.n_features // (1 << shift)) * statistic.n_classes
-    entries = source.about_entries
+    entries, held = source.about_entries, _fold_entries(statistic, source, resources, width, shift)
     return Plan(
         **_common(statistic, source, resources, runs),
         strategy="scatter",
@@ -409,9 +422,10 @@ def _tiled(statistic: Statistic, source: Source, resources: Resources, panels: i
         tile_shift=shift,
         task_nbytes={
             "spool a run": _read_memory(source) + source.block_entries * entry + buckets * BUCKET_NBYTES,
-            "fold a panel": _panel_memory(statistic, source, width, shift),
+            "fold a panel": _panel_memory(statistic, source, width, shift, held),
         },
         spool_nbytes=entries * entry + source.n_blocks * buckets * 8,
+        fold_entries=held,
     )
 
 
@@ -430,25 +444,40 @@ def spooled_entry_nbytes(source: Source, shift: int) -> int:
     value = 1 if source.kind == "binary" else 8
     if source.kind == "count" and source.trusted:  # held in the smallest type, beside columns of four bytes or more
         value = min(8, max(1, source.block_nbytes // max(1, source.block_entries) - 4))
-    return (2 if shift <= 16 else 4) + value + (8 if source.weighted else 0)
+    together = packs(np.dtype(f"u{value}"), shift) if value in (1, 2) else False
+    return (PACKED.itemsize if together else value + (2 if shift <= 16 else 4)) + (8 if source.weighted else 0)
 
 
-def _panel_memory(statistic: Statistic, source: Source, width: int, shift: int) -> int:
-    """Bytes to fold a panel: its arrays, their copy on the way out, and entries before and after sorting."""
-    entries = min(max(FOLD_ENTRIES, source.block_entries), source.n_blocks * source.block_entries)
+def _panel_memory(statistic: Statistic, source: Source, width: int, shift: int, held: int) -> int:
+    """Bytes to fold panels: the arrays of one, their copy on the way out, entries, and what is made of some of them."""
     buckets = -(-source.n_features // (1 << shift)) * statistic.n_classes
-    entry = spooled_entry_nbytes(source, shift)
-    return 2 * _state_nbytes(statistic, source, width) + entries * (2 * entry + 4) + buckets * BUCKET_NBYTES
+    entries = held * spooled_entry_nbytes(source, shift)
+    working = min(source.n_blocks * source.block_entries, WORKING_ENTRIES) * 20 + (8 << shift)
+    return 2 * _state_nbytes(statistic, source, width) + entries + working + buckets * BUCKET_NBYTES
+
+
+def _fold_entries(statistic: Statistic, source: Source, resources: Resources, width: int, shift: int) -> int:
+    """Entries that a task holds which folds panels: as many as it has room for, within bounds."""
+    least = _least_held(source)
+    left = resources.task_budget - _panel_memory(statistic, source, width, shift, least)
+    room = least + left / spooled_entry_nbytes(source, shift)
+    return int(max(least, min(room, PIECE_ENTRIES * source.n_blocks, MOST_FOLD_ENTRIES)))
+
+
+def _least_held(source: Source) -> int:
+    """Entries that a task holds which folds panels, at least: a piece of a spool file is read whole."""
+    return min(max(FOLD_ENTRIES, source.block_entries), source.n_blocks * source.block_entries)
 
 
 def _panel_width(statistic: Statistic, source: Source, resources: Resources, shift: int, panels: int | None) -> int:
     tiles = -(-source.n_features // (1 << shift))
+    least = _least_held(source)
     if panels is not None:
         return _columns(tiles, panels, shift, source.n_features)
 
     def is_small(count: int) -> bool:
         width = _columns(tiles, count, shift, source.n_features)
-        memory = _panel_memory(statistic, source, width, shift)
+        memory = _panel_memory(statistic, source, width, shift, least)
         return _state_nbytes(statistic, source, width) <= PANEL_STATE and memory <= resources.task_budget
 
     # A multiple of the slots, so that all are busy to the end.

@@ -18,14 +18,15 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, empty_block
 from nfs_dask.arrays.spare import give_back
+from nfs_dask.arrays.tiles import TiledEntries, Tiling
 from nfs_dask.engine.folding import Fold, fold_blocks, prepare
-from nfs_dask.engine.plan import FOLD_ENTRIES, Plan
+from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.task_tally import count
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.ahead import IN_FLIGHT, ahead
 from nfs_dask.files.arrayfile import ArrayFile, intact, write_arrays
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.spool import TILES, OpenedFiles, SpooledPiece, SpoolFile, SpoolWriter, Tiling, as_blocks
+from nfs_dask.files.spool import TILES, OpenedFiles, SpooledPiece, SpoolFile, SpoolWriter, read_pieces
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Coverage, EntrywiseStatistic, State, Statistic
 from nfs_dask.store import states
@@ -196,33 +197,47 @@ def _fold_of(file: ArrayFile) -> Fold:
     return Fold(State({}, totals), coverage, facts["mended"], file.array(TILES).copy())
 
 
-def fold_panel(job: Job, panel: int, tick: Tick) -> states.Checksums:
-    """Fold one range of columns from all spool files and store it; the checksums of its arrays."""
-    assert job.spool is not None and job.out is not None and isinstance(job.statistic, EntrywiseStatistic)
-    first, last = job.bounds[panel : panel + 2]
-    in_flight = IN_FLIGHT if job.spool.remote else 1
-    arrays: dict[str, Array] = {}
-    for group in _groups(_spooled(job, first, last, in_flight), _most_at_once(last - first)):
-        parts = list(ahead(lambda piece: piece.read(job.tiling, last), group, min(in_flight, len(group))))
-        for block in as_blocks(parts, job.tiling, last - first):
-            job.statistic.update_arrays(arrays, block)
-        del parts  # so that the next ones may take their memory
-    if not arrays:
-        job.statistic.update_arrays(arrays, empty_block(last - first))
-    give_back()
-    checksums = states.write_panel(job.out, panel, dict(sorted(arrays.items())))
-    count(panels=1)
-    tick(1)
+def fold_panels(job: Job, start: int, stop: int, tick: Tick) -> list[states.Checksums]:
+    """Fold neighboring panels from all spool files and store them; the checksums of the arrays of each.
+
+    Entries of several panels are read and held together; of one panel there may be more than a task holds at a time.
+    """
+    assert job.out is not None and isinstance(job.statistic, EntrywiseStatistic)
+    origin = job.bounds[start]
+    held: Iterable[TiledEntries] = _held(job, origin, job.bounds[stop])
+    if stop - start > 1:
+        held = list(held)
+    checksums = []
+    for panel in range(start, stop):
+        first, last = job.bounds[panel : panel + 2]
+        arrays: dict[str, Array] = {}
+        for entries in held:
+            job.statistic.update_tiles(arrays, entries.of_columns(first - origin, last - origin))
+            del entries  # so that the next ones may take their memory
+        if not arrays:
+            job.statistic.update_arrays(arrays, empty_block(last - first))
+        if panel == stop - 1:
+            held = ()
+            give_back()
+        checksums.append(states.write_panel(job.out, panel, dict(sorted(arrays.items()))))
+        count(panels=1)
+        tick(int(panel == stop - 1))  # it is tasks that are counted; any panel may be the one at which it was cancelled
     return checksums
 
 
-def _most_at_once(width: int) -> int:
-    """Entries to fold together, of those that are planned for: going through fewer columns again costs less."""
-    return min(FOLD_ENTRIES, 2 * width)
+def _held(job: Job, first: int, last: int) -> Iterator[TiledEntries]:
+    """The entries of these columns from all spool files, as many at a time as a task may hold.
+
+    Of few columns fewer: to go through them again costs less, and what is read stays in cache.
+    """
+    assert job.spool is not None
+    in_flight = IN_FLIGHT if job.spool.remote else 1
+    for group in _groups(_spooled(job, first, last, in_flight), min(job.plan.fold_entries, 2 * (last - first))):
+        yield read_pieces(group, job.tiling, first, last, in_flight)
 
 
 def _groups(pieces: Iterable[SpooledPiece], most: int) -> Iterator[list[SpooledPiece]]:
-    """Neighbors that may share a block, with no more entries than that; read at once, and then folded."""
+    """Neighbors that may lie together, with no more entries than that; read at once, and then folded."""
     group: list[SpooledPiece] = []
     held = 0
     for piece in pieces:

@@ -15,7 +15,7 @@ from nfs_dask.files.spool import MOST_PLACES
 
 CHECKED_NBYTES = 1 << 14  # least that is read of an array of a spool file: what one checksum covers
 OPENED_NBYTES = 1 << 17  # and of a file, to know what is in it
-ARRAYS = 3  # of each block in a spool file
+ARRAYS = 2  # of each block in a spool file, at least: entries, and where those of each bucket end
 BLOCK_REQUESTS = 6  # of a store, for each block that is read
 
 PHASES = {
@@ -85,21 +85,27 @@ class PassWork:
     tasks: int
     remote: bool = True  # tasks run elsewhere than the caller
     packed_nbytes: int | None = None  # of a state on its way; None: as many as it has
+    folds: int = 0  # tasks that fold panels; 0: each folds one
 
     def pieces(self, workers: int) -> int:
-        """Reads of spool files, by all panels: the end of each file, and each array of each block in it."""
-        arrays = self.panels * ARRAYS * self.n_blocks
+        """Reads of spool files, to fold all panels: the end of each file, and each array of each block in it."""
+        arrays = self.fold_tasks * ARRAYS * self.n_blocks
         return arrays + self._opened(workers) if self.strategy == "scatter" else 0
 
     def shuffled_nbytes(self, workers: int) -> int:
         """Bytes of spool files, written, and read again by checked stretches; and of panels, which lie packed."""
-        extra = self._opened(workers) * OPENED_NBYTES + self.panels * ARRAYS * self.n_blocks * CHECKED_NBYTES
+        extra = self._opened(workers) * OPENED_NBYTES + self.fold_tasks * ARRAYS * self.n_blocks * CHECKED_NBYTES
         return 2 * self.spool_nbytes + extra + self.sent_nbytes if self.strategy == "scatter" else 0
 
     def _opened(self, workers: int) -> int:
-        """How often a spool file is opened: once by a worker that remembers it, and else for every panel."""
+        """How often a spool file is opened: once by a worker that remembers it, and else by every task."""
         remembered = min(self.batches, MOST_PLACES * self.batches // (ARRAYS * self.n_blocks))
-        return min(workers, self.panels) * remembered + self.panels * (self.batches - remembered)
+        return min(workers, self.fold_tasks) * remembered + self.fold_tasks * (self.batches - remembered)
+
+    @property
+    def fold_tasks(self) -> int:
+        """Tasks that fold panels."""
+        return self.folds or self.panels
 
     @property
     def merged_nbytes(self) -> int:
@@ -163,7 +169,7 @@ def units(work: PassWork, hosts: Hosts, solved: bool = False) -> dict[str, float
     if work.strategy == "dense":
         found |= {"entry": work.entries * share, "state": work.state_nbytes * begun, "run": begun}
         return found | _merging(work, hosts)
-    panels = max(1 / hosts.parallel, math.ceil(work.panels / hosts.slots) / work.panels)
+    panels = max(1 / hosts.parallel, math.ceil(work.fold_tasks / hosts.slots) / work.fold_tasks)
     pieces = work.pieces(hosts.workers)
     return found | {
         "spool": work.entries * share,

@@ -14,6 +14,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, PlanError
+from nfs_dask.files.ahead import ahead
 from nfs_dask.solvers.naive_bayes.directory import Directory, Listed, Panelled
 from nfs_dask.solvers.naive_bayes.equal_columns import Cells, Numbering, group
 from nfs_dask.statistics.panels import HeldPanels, Panels
@@ -173,9 +174,10 @@ class PanelTotals:
             yield first, self._rows(state.arrays)
 
     def _stored(self) -> Iterator[tuple[int, Array]]:
-        """The same in the types they lie in."""
-        for number, first in enumerate(self.panels.bounds[:-1]):
-            yield first, self._rows(self.panels.stored(number))
+        """The same in the types they lie in; the next panel is read while one is used."""
+        stored = ahead(self.panels.stored, range(len(self.panels)), min(2, len(self.panels)))
+        for first, arrays in zip(self.panels.bounds[:-1], stored, strict=True):
+            yield first, self._rows(arrays)
 
     def _rows(self, arrays: dict[str, Array]) -> Array:
         return _rows(self.pick(arrays), self.classes)

@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from nfs_dask.arrays import kernels
-from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.arrays.block import Array, Block, Kind, smallest_integer
+from nfs_dask.arrays.tiles import TiledEntries
 from nfs_dask.errors import InputError
 from nfs_dask.statistics.lengths import N_BINS, add_lengths
 from nfs_dask.statistics.statistic import EntrywiseStatistic, State, Statistic, array_of
@@ -84,6 +85,15 @@ class ClassCounts(EntrywiseStatistic):
         out = array_of(arrays, name, self.n_classes, block.n_features, dtype)
         kernels.add_documents(*block.entries, float(self.threshold), block.weights, out)
 
+    def update_tiles(self, arrays: dict[str, Array], entries: TiledEntries) -> None:
+        if entries.values is not None or entries.weights is not None:
+            super().update_tiles(arrays, entries)
+            return
+        if self.with_sums:
+            _count_tiles(arrays, "sums", entries, None)
+        if self.with_documents:
+            _count_tiles(arrays, "documents", entries, float(self.threshold))
+
     def array_nbytes(self, n_features: int, kind: Kind | None, weighted: bool) -> int:
         # A source of unknown or real kind may need the exact array and the float one beside it.
         sums = 1 if kind in ("binary", "count") and not weighted else 2
@@ -99,6 +109,28 @@ def sums(arrays: dict[str, Array]) -> Array:
 def documents(arrays: dict[str, Array]) -> Array:
     """Document frequencies d (C, columns): int64 under whole-number weights, else float64."""
     return _together(arrays, "documents", "real_documents")
+
+
+def _count_tiles(arrays: dict[str, Array], name: str, entries: TiledEntries, threshold: float | None) -> None:
+    """Count packed entries bucket by bucket, each in wide numbers that stay in cache.
+
+    The array has the smallest type that holds what there is so far: most counts are small, and touching memory is dear.
+    """
+    n_classes, borders = entries.tiling.n_classes, entries.borders
+    out = arrays.get(name, np.zeros((n_classes, entries.width), np.uint8))
+    packed = kernels.read_only(entries.columns)
+    counts = np.empty(1 << entries.tiling.shift, np.int64)
+    for bucket in np.flatnonzero(np.any(borders[1:] > borders[:-1], axis=1)).tolist():
+        tile, c = divmod(bucket, n_classes)
+        here = out[c, tile * len(counts) : (tile + 1) * len(counts)]
+        counts[: len(here)] = here
+        kernels.count_bucket(borders[bucket], borders[bucket + 1], packed, entries.tiling.shift, threshold, counts)
+        found = counts[: len(here)]
+        if (most := int(found.max())) > np.iinfo(out.dtype).max:
+            out = out.astype(smallest_integer(0, most))
+            here = out[c, tile * len(counts) : (tile + 1) * len(counts)]
+        here[:] = found
+    arrays[name] = out
 
 
 def _together(arrays: dict[str, Array], whole: str, real: str) -> Array:

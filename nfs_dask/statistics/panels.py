@@ -47,9 +47,10 @@ class Panels(ABC):
         found: dict[str, Array] = {}
         for panel in np.unique(panel_of):
             here = np.flatnonzero(panel_of == panel)
-            for name, array in self.arrays(int(panel)).items():
+            for name, array in self.stored(int(panel)).items():  # a panel is not made wide for a few of its columns
                 if name not in found:
-                    found[name] = np.zeros((*array.shape[:-1], len(wanted)), array.dtype)
+                    dtype = array.dtype if array.dtype.kind == "f" else np.int64
+                    found[name] = np.zeros((*array.shape[:-1], len(wanted)), dtype)
                 found[name][..., here] = array[..., wanted[here] - self.bounds[panel]]
         return found
 

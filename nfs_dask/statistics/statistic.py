@@ -21,6 +21,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.arrays.packing import packed, unpacked
+from nfs_dask.arrays.tiles import TiledEntries
 from nfs_dask.errors import NfsDaskError
 
 
@@ -115,6 +116,11 @@ class EntrywiseStatistic(Statistic):
     def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         """Add the entries of a block, in place; the block's columns are those of the arrays."""
 
+    def update_tiles(self, arrays: dict[str, Array], entries: TiledEntries) -> None:
+        """Add sorted entries, in place; their columns are those of the arrays. What holds numbers may be narrower."""
+        for block in entries.blocks():
+            self.update_arrays(arrays, block)
+
     @abstractmethod
     def update_totals(self, totals: dict[str, Array], block: Block) -> None:
         """Add what does not depend on columns, in place; called once for each block, whatever the panels."""
@@ -161,7 +167,9 @@ class Coverage:
 
 
 def array_of(arrays: dict[str, Array], name: str, n_classes: int, n_features: int, dtype: str) -> Array:
-    """The named (C, columns) array of a state, made of zeros when it is first needed."""
+    """The named (C, columns) array of a state, of zeros when it is first needed; widened where it is narrower."""
     if name not in arrays:
         arrays[name] = np.zeros((n_classes, n_features), dtype)
+    elif arrays[name].dtype != dtype:
+        arrays[name] = arrays[name].astype(dtype)
     return arrays[name]

@@ -205,19 +205,32 @@ def test_a_tile_of_2_to_the_16_columns_fits_16_bits() -> None:
 
 def test_gathering_puts_pieces_side_by_side_in_each_bucket() -> None:
     shift, n_classes = 2, 2
-    pieces = [  # ends of the buckets (tile 0: 0, 1; tile 1: 0, 1), columns within tiles, values, weights
-        (np.array([1, 3, 3, 4]), np.array([0, 3, 2, 1], np.uint16), np.array([10, 11, 12, 13]), np.arange(4.0)),
-        (np.array([2, 2, 3, 4]), np.array([1, 1, 2, 3], np.uint16), np.array([20, 21, 22, 23]), np.arange(4.0) + 4),
-    ]
-    starts = np.array([0, 3, 5, 6])
-    columns, values, weights = np.empty(8, np.uint32), np.empty(8, np.int64), np.empty(8)
-    for ends, c, v, w in pieces:
-        kernels.gather_weights(ends, w, starts.copy(), weights)
-        kernels.gather_entries(ends, c, v, shift, n_classes, 8, starts, columns, values)
-    np.testing.assert_array_equal(columns, 8 + np.array([0, 1, 1, 3, 2, 6, 5, 7]))
-    np.testing.assert_array_equal(values, [10, 20, 21, 11, 12, 22, 13, 23])
-    np.testing.assert_array_equal(weights, [0, 4, 5, 1, 2, 6, 3, 7])
-    np.testing.assert_array_equal(starts, [3, 5, 6, 8])
+    columns = np.array([0, 3, 2, 1, 1, 1, 2, 3], np.uint16)  # of two pieces, within their tiles
+    values, weights = np.array([10, 11, 12, 13, 20, 21, 22, 23]), np.arange(8.0)
+    borders = np.array([[0, 4], [1, 6], [3, 6], [3, 7], [4, 8]])  # of tile 0: classes 0, 1; tile 1: 0, 1
+    got_columns, got_values, got_weights = np.empty(8, np.uint32), np.empty(8, np.int64), np.empty(8)
+    into = got_columns, got_values, got_weights
+    kernels.gather_entries(borders, columns, values, weights, shift, n_classes, 8, *into)
+    np.testing.assert_array_equal(got_columns, 8 + np.array([0, 1, 1, 3, 2, 6, 5, 7]))
+    np.testing.assert_array_equal(got_values, [10, 20, 21, 11, 12, 22, 13, 23])
+    np.testing.assert_array_equal(got_weights, [0, 4, 5, 1, 2, 6, 3, 7])
+    packed = columns.astype(np.uint32) | values.astype(np.uint32) << shift
+    kernels.gather_entries(borders, packed, None, None, shift, n_classes, 8, got_columns[::-1].copy(), got_values, None)
+    np.testing.assert_array_equal(got_values, [10, 20, 21, 11, 12, 22, 13, 23])
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0, 1.5, -1.0])
+def test_a_bucket_is_counted_over_all_pieces(threshold: float | None) -> None:
+    rng = np.random.default_rng(0)
+    columns, values = rng.integers(0, 8, 100), rng.integers(0, 4, 100)
+    begins, ends = np.array([0, 20, 50, 70]), np.array([10, 20, 60, 100])
+    counts = np.arange(8)
+    want = counts.copy()
+    for begin, end in zip(begins, ends, strict=True):
+        amounts = values if threshold is None else values > threshold
+        np.add.at(want, columns[begin:end], amounts[begin:end])
+    kernels.count_bucket(begins, ends, (columns | values << 3).astype(np.uint32), 3, threshold, counts)
+    np.testing.assert_array_equal(counts, want)
 
 
 # The cache of compiled code

@@ -92,15 +92,15 @@ def test_damage_behind_the_back_of_a_pass_is_an_error_and_the_next_try_mends_it(
     options = {"run": str(tmp_path / "place")} if kept else {"spool": str(tmp_path / "place")}
     engine = SerialEngine(panels=3, **options)
 
-    def harm_and_fold(job: Any, panel: int, tick: Any) -> Any:
+    def harm_and_fold(job: Any, start: int, stop: int, tick: Any) -> Any:
         path = spool_files(tmp_path / "place")[2]
         for at in range(64, path.stat().st_size // 2, 500):
             flip(path, at, 6)
-        return tasks.fold_panel(job, panel, tick)
+        return tasks.fold_panels(job, start, stop, tick)
 
     (tmp_path / "place").mkdir()
     with monkeypatch.context() as patch:
-        patch.setattr(base, "fold_panel", harm_and_fold)
+        patch.setattr(base, "fold_panels", harm_and_fold)
         with pytest.raises(StoreError, match=r"place/.*\.spool is truncated, damaged .* run again"):
             engine.reduce(COUNTS, CORPUS)
     assert_same(engine.reduce(COUNTS, CORPUS).state, want, exact=True)

@@ -24,6 +24,7 @@ from nfs_dask.engine.forecast import forecast
 from nfs_dask.engine.foretell import Foreteller, Foretold
 from nfs_dask.engine.plan import make_plan, merge_tree
 from nfs_dask.engine.serial import SerialEngine
+from nfs_dask.engine.tasks import fold_panels
 from nfs_dask.engine.work_units import BLOCK_REQUESTS, PHASES, TERMS, Hosts, PassWork, merge_levels, units
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
@@ -167,11 +168,20 @@ def test_requests_are_those_that_a_pass_makes(tmp_path: Path, monkeypatch: pytes
 
     for method in ("read", "read_array"):
         monkeypatch.setattr(Folder, method, count(getattr(Folder, method)))
+    folds: list[tuple[int, int]] = []
+
+    def fold(job: Any, start: int, stop: int, tick: Any) -> Any:
+        folds.append((start, stop))
+        return fold_panels(job, start, stop, tick)
+
+    monkeypatch.setattr("nfs_dask.engine.engine.fold_panels", fold)
     found = SerialEngine(panels=5, spool=str(tmp_path / "spool")).reduce(COUNTS, source)
     assert found.plan is not None and found.plan.strategy == "scatter"
     assert source.n_blocks > 10
     cut = len(found.panels)  # more than planned, as columns are uneven
-    assert 5 <= cut <= 10 and reads["spool"] == replace(found.plan.work, panels=cut).pieces(1)
+    assert 5 <= cut <= 10 and sorted(panel for fold in folds for panel in range(*fold)) == list(range(cut))
+    assert found.plan.folds <= len(folds) < 2 * found.plan.folds
+    assert reads["spool"] == replace(found.plan.work, panels=cut, folds=len(folds)).pieces(1)
     assert reads["store"] <= BLOCK_REQUESTS * source.n_blocks
 
 

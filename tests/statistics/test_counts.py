@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nfs_dask.arrays.block import Block
+from nfs_dask.arrays.block import Block, smallest_integer
+from nfs_dask.arrays.tiles import SortedEntries, Tiling
 from nfs_dask.errors import InputError, NfsDaskError
 from nfs_dask.statistics.counts import ClassCounts, documents, sums
 from nfs_dask.statistics.incremental import subtract
@@ -147,3 +148,38 @@ def test_more_than_was_asked_for_does() -> None:
     state, part = (fold(ClassCounts(3, w, d, with_lengths=d), random_blocks("uint8")) for w, d in ((1, 1), (1, 0)))
     rest = subtract(state, part)
     assert set(rest.arrays) == {"sums"} and not rest.arrays["sums"].any() and "lengths" not in rest.totals
+
+
+# Sorted entries
+
+
+@pytest.mark.parametrize("largest", [1, 255, 65535])
+def test_sorted_entries_are_counted_in_the_smallest_type_that_holds_them(largest: int) -> None:
+    """Counts that outgrow 8, 16 and 32 bits on the way; columns of each tile, some of them empty."""
+    rng = np.random.default_rng(largest)
+    statistic, tiling = ClassCounts(2, with_documents=True, threshold=0.0), Tiling(37, 2, 3)
+    arrays: dict[str, np.ndarray] = {}
+    want_sums, want_documents = np.zeros((2, 37), np.int64), np.zeros((2, 37), np.int64)
+    for number, times in enumerate((1, 1, 300, 70_000)):
+        n = 40 * times
+        columns, codes = rng.choice([0, 7, 8, 20, 36], n).astype(np.int32), rng.integers(0, 2, n).astype(np.int32)
+        values = rng.integers(0, largest + 1, n).astype(np.uint8 if largest < 256 else np.uint16)
+        block = Block(np.arange(n + 1), columns, values, codes, 37)
+        statistic.update_tiles(arrays, SortedEntries.of(block, tiling).tiled(tiling))
+        np.add.at(want_sums, (codes, columns), values)
+        np.add.at(want_documents, (codes, columns), values > 0)
+        for name, want in (("sums", want_sums), ("documents", want_documents)):
+            np.testing.assert_array_equal(arrays[name], want)
+            assert arrays[name].dtype == smallest_integer(0, int(want.max())), (name, number)
+    assert arrays["sums"].dtype == {1: np.uint32, 255: np.uint32, 65535: np.int64}[largest]
+
+
+def test_narrow_counts_are_widened_for_what_is_not_packed() -> None:
+    """Blocks of small and of large whole numbers, in turn: none wraps."""
+    statistic, tiling = ClassCounts(1), Tiling(4, 1, 1)
+    arrays: dict[str, np.ndarray] = {}
+    for dtype, value in (("uint8", 200), ("int64", 2**40), ("uint8", 250), ("int64", -7)):
+        block = Block(np.array([0, 2]), np.array([1, 3], np.int32), np.full(2, value, dtype), np.zeros(1, np.int32), 4)
+        statistic.update_tiles(arrays, SortedEntries.of(block, tiling).tiled(tiling))
+    total = 200 + 2**40 + 250 - 7
+    assert arrays["sums"].tolist() == [[0, total, 0, total]]

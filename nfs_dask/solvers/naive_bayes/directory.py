@@ -77,8 +77,9 @@ class Panelled:
     def _codes(self) -> Iterator[tuple[int, Array]]:
         known = Numbering.of(self.cells)
         for first, totals in self.panels():
-            yield first, known.codes(totals)
-            assert len(known) == len(self.cells.sizes), "a panel has columns that are in no cell"
+            codes = known.places(totals)
+            assert len(known) == len(self.cells.sizes) and codes.min(initial=0) >= 0, "a column is in no cell"
+            yield first, codes
 
     def cells_of(self, features: Array) -> Array:
         if not len(features):

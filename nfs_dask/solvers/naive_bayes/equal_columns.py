@@ -15,11 +15,11 @@ import numpy as np
 
 from nfs_dask.arrays.compiling import kernel, kernel_part
 from nfs_dask.arrays.hashes import GOLDEN
+from nfs_dask.arrays.kernels import read_only
 from nfs_dask.solvers.solution import Array
 
 _FIRST_CAPACITY = 1 << 12
 _STRETCH = 1 << 14  # columns that are numbered at a time
-_SMALL = 256  # counts below this are small: a power of two
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Numbering:
     """
 
     def __init__(self, n_classes: int) -> None:
-        self._tables = [_Pairs(with_small=not table) for table in range(max(1, n_classes - 1))]
+        self._tables = [_Pairs() for _ in range(max(1, n_classes - 1))]
         self._n_classes, self._n_seen = n_classes, 0
 
     @classmethod
@@ -98,16 +98,38 @@ class Numbering:
 
     def add(self, totals: Array) -> None:
         """Take in columns (C, m) of whole numbers."""
+        if self._are_bytes(totals):
+            self._tables[0].number_bytes(totals[0], totals[-1], self._n_seen)
+            self._n_seen += totals.shape[1]
+            return
         for _ in self._number(totals):
             pass
 
     def codes(self, totals: Array) -> Array:
         """As `add`; the cell of each column."""
+        if self._are_bytes(totals):
+            self.add(totals)
+            return self.places(totals)
         out, done = np.empty(totals.shape[1], np.int32), 0
         for found in self._number(totals):
             out[done : done + len(found)] = found
             done += len(found)
         return out
+
+    def places(self, totals: Array) -> Array:
+        """The cell of each column, of columns that are all known."""
+        if not self._are_bytes(totals):
+            return self.codes(totals)
+        table = self._tables[0]
+        small = np.flatnonzero((table.pairs[: table.n] < 256).all(axis=1))
+        code_of, out = np.full(1 << 16, -1, np.int32), np.empty(totals.shape[1], np.int32)
+        code_of[table.pairs[small, 0] << 8 | table.pairs[small, 1]] = small
+        _look_up_bytes(read_only(totals[0]), read_only(totals[-1]), code_of, out)
+        return out
+
+    def _are_bytes(self, totals: Array) -> bool:
+        """Whether each column has a place of its own in a table, and none is looked for: most panels are like that."""
+        return totals.dtype == np.uint8 and self._n_classes <= 2
 
     def _number(self, totals: Array) -> Iterator[Array]:
         """The cells of some columns after others, which are made 64 bits wide where they stay in cache."""
@@ -148,10 +170,8 @@ def bits(totals: Array) -> Array:
 class _Pairs:
     """Pairs of whole numbers and their codes, by an open-addressing table that grows."""
 
-    def __init__(self, with_small: bool) -> None:
+    def __init__(self) -> None:
         self.n = 0
-        # Most counts are small: pairs of such are looked up by what they are. One table of this size is enough.
-        self._small = np.full(_SMALL**2 if with_small else 0, -1, np.int32)
         self.pairs = np.zeros((_FIRST_CAPACITY, 2), np.int64)
         self.sizes, self.firsts = np.zeros((2, _FIRST_CAPACITY), np.int64)
         self._slots = np.full(4 * _FIRST_CAPACITY, -1, np.int32)
@@ -160,11 +180,23 @@ class _Pairs:
         """The codes of some pairs, the first of which is that of feature ``first``."""
         codes, done = np.empty(len(left), np.int32), 0
         while True:
-            table = self._small, self._slots, self.pairs, self.n, self.sizes, self.firsts
+            table = self._slots, self.pairs, self.n, self.sizes, self.firsts
             done, self.n = _intern(left, right, first, done, *table, codes)
             if done == len(codes):
                 return codes
             self._grow()
+
+    def number_bytes(self, left: Array, right: Array, first: int) -> None:
+        """As `number`, of pairs of bytes."""
+        sizes, firsts = np.zeros((1 << 16, 4), np.int64), np.full(1 << 16, -1, np.int64)
+        _tally_bytes(read_only(left), read_only(right), first, sizes.reshape(-1), firsts)
+        found = np.flatnonzero(firsts >= 0)
+        found = found[np.argsort(firsts[found])]
+        before = self.n
+        codes = self.number(found >> 8, found & 255, 0)
+        self.sizes[codes] += sizes[found].sum(axis=1) - 1  # which is what `number` has added
+        new = codes >= before
+        self.firsts[codes[new]] = firsts[found[new]]
 
     def _grow(self) -> None:
         room = 3 * len(self.pairs)
@@ -192,20 +224,14 @@ def _fill(slots, pairs):
 
 
 @kernel
-def _intern(left, right, first, start, small, slots, pairs, n, sizes, firsts, codes):
+def _intern(left, right, first, start, slots, pairs, n, sizes, firsts, codes):
     """Number pairs from ``start`` on; returns where it stopped (the end, or a full table) and how many there are."""
     mask = np.uint64(len(slots) - 1)
     for i in range(np.uint64(start), np.uint64(len(codes))):  # numba asks of a signed place whether it is negative
         a, b = np.int64(left[i]), np.int64(right[i])
-        key = np.uint64(a) * np.uint64(_SMALL) + np.uint64(b)
-        is_small = np.uint64(a | b) < np.uint64(_SMALL) and key < np.uint64(len(small))
-        code = small[key] if is_small else np.int32(-1)
-        if code < 0:
-            place = _hash(a, b) & mask
+        place = _hash(a, b) & mask
+        while True:
             code = slots[place]
-            while code >= 0 and (pairs[code, 0] != a or pairs[code, 1] != b):
-                place = (place + np.uint64(1)) & mask
-                code = slots[place]
             if code < 0:
                 if n == len(pairs):
                     return np.int64(i), n
@@ -215,11 +241,33 @@ def _intern(left, right, first, start, small, slots, pairs, n, sizes, firsts, co
                 firsts[n] = first + np.int64(i)
                 code = np.int32(n)
                 n += 1
-            if is_small:
-                small[key] = code
+                break
+            if pairs[code, 0] == a and pairs[code, 1] == b:
+                break
+            place = (place + np.uint64(1)) & mask
         sizes[np.uint64(code)] += 1
         codes[i] = code
     return len(codes), n
+
+
+@kernel
+def _tally_bytes(left, right, first, sizes, firsts):
+    """How often each pair of bytes occurs, and where first (-1: not yet).
+
+    In four counters in turn: most pairs are zeros, and to add to one counter again and again is to wait each time.
+    """
+    for i in range(len(left)):
+        pair = (np.uint64(left[i]) << np.uint64(8)) | np.uint64(right[i])
+        sizes[(pair << np.uint64(2)) | (np.uint64(i) & np.uint64(3))] += 1
+        if firsts[pair] < 0:
+            firsts[pair] = first + i
+
+
+@kernel
+def _look_up_bytes(left, right, code_of, codes):
+    """The code of each pair of bytes."""
+    for i in range(len(left)):
+        codes[i] = code_of[(np.uint64(left[i]) << np.uint64(8)) | np.uint64(right[i])]
 
 
 @kernel
