@@ -15,7 +15,7 @@ from sklearn.naive_bayes import MultinomialNB
 from nfs_dask.arrays.block import Block
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.logistic.likelihood import class_scores, prior_offsets
-from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable, by_word
+from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable, laid_out
 from tests.helpers.region_features import region_features
 
 
@@ -128,7 +128,7 @@ def test_whole_numbers_have_the_same_bits_without_the_shortcut(corpus: Corpus, l
     sums = [RegionSums(corpus.block, table, leave_out=leave_out) for _ in range(2)]
     sums[1].in_parts = True
     for one in sums:
-        one.add(by_word(counts))
+        one.add(laid_out(counts))
     np.testing.assert_array_equal(sums[0].logs, sums[1].logs)
     assert [one.places.tolist() for one in sums] == [sums[0].places.tolist()] * 2
 
@@ -136,14 +136,28 @@ def test_whole_numbers_have_the_same_bits_without_the_shortcut(corpus: Corpus, l
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "uint32", "int64", "float64"])
 @pytest.mark.parametrize("most", [100, 2**31])
 def test_counts_are_laid_out_by_word_in_any_type(dtype: str, most: int) -> None:
-    counts = np.random.default_rng(0).integers(
-        0, min(most, np.iinfo("int64" if dtype[0] == "f" else dtype).max), (2, 9)
-    )
-    counts[0, 0] = min(most, np.iinfo("int64" if dtype[0] == "f" else dtype).max)
-    laid = by_word(counts.astype(dtype))
+    n_classes = 2 if dtype[0] == "f" else 3  # whole numbers of two classes are pairs
+    top = min(most, np.iinfo("int64" if dtype[0] == "f" else dtype).max)
+    counts = np.random.default_rng(0).integers(0, top, (n_classes, 1, 9))
+    counts[0, 0, 0] = top
+    laid = laid_out(counts.astype(dtype))
+    assert isinstance(laid, np.ndarray)
     np.testing.assert_array_equal(laid, counts)
     assert laid.dtype == ("float64" if dtype[0] == "f" else "int32" if counts.max() < 2**31 else "int64")
     assert np.moveaxis(laid, 0, -1).flags.c_contiguous
+
+
+@given(corpora(), st.integers(1, 300), st.booleans())
+def test_frequent_words_have_the_same_bits_without_the_shortcut(corpus: Corpus, times: int, leave_out: bool) -> None:
+    """Counts on both sides of what has a number of its own, and of what has its logarithm looked up."""
+    corpus.n_classes, corpus.codes = 2, corpus.codes % 2
+    table, counts = corpus.table()
+    counts = counts * times ** np.arange(counts.shape[-1])
+    sums = [RegionSums(corpus.block, table, leave_out=leave_out) for _ in range(2)]
+    sums[1].in_parts = True
+    for one in sums:
+        one.add(counts)
+    np.testing.assert_array_equal(sums[0].logs, sums[1].logs)
 
 
 def golden_corpus(inputs: dict[str, Any], docs: list[Any], normalize: bool, y: list[int] | None = None) -> Corpus:
