@@ -111,25 +111,23 @@ class RegionSums:
     def __init__(self, block: Block, table: RegionTable, *, leave_out: bool, trusted: bool = False) -> None:
         """Of the documents of a block; ``trusted`` values were checked when the data were written."""
         block = _checked(block, table, trusted)
-        regions = _Regions.of(block.entries[:3], table.n_regions, table.n_words)
+        # Where regions share a table, a word of several of them leaves it at once.
+        whole, looks = table.support is None, leave_out and table.n_regions > table.n_tables
+        regions = _Regions.of(block.entries[:3], table.n_regions, table.n_words, looks and whole)
         if not regions.ascend:
             block = integers_as_integers(canonical(block)[0])
-            regions = _Regions.of(block.entries[:3], table.n_regions, table.n_words)
+            regions = _Regions.of(block.entries[:3], table.n_regions, table.n_words, looks and whole)
         self.table = table
         self.codes = block.entries.codes
         self.removed = _removed(block, table.n_classes, leave_out)
         self.in_parts = not np.array_equal(self.removed, np.floor(self.removed))  # some leave a part of them behind
         self.lengths, self.nothing = regions.lengths, regions.lengths.dtype.type(0)
         self.entries = block.entries[:3]
-        if table.support is not None:
+        if not whole:
             self.entries = tuple(map(read_only, table.columns.take(block)))
-            regions = _Regions.of(self.entries, table.n_regions, table.n_kept)
-        self.tokens, self.places = regions.lengths, regions.places
+            regions = _Regions.of(self.entries, table.n_regions, table.n_kept, looks)
+        self.tokens, self.places, self.shared = regions.lengths, regions.places, regions.shared
         self.logs = np.zeros((block.n_rows, table.n_regions, table.n_classes))
-        self.shared = np.zeros(len(self.entries[1]) if leave_out else 0, np.uint8)
-        together = table.n_regions // table.n_tables
-        if leave_out and together > 1:
-            kernels.mark_shared(self.entries[0], self.entries[1], table.n_kept, together, self.places, self.shared)
 
     def add(self, counts: LaidOut, first: int = 0) -> None:
         """Add what the words ``first ..`` (of the support, if there is one) contribute. Panels come in their order.
@@ -196,15 +194,17 @@ class _Regions:
 
     places: Array  # (n, R) where those of each region begin
     lengths: Array  # (n, R) the sums of their values, of the type that these add up in
+    shared: Array  # (nnz,) uint8 whether a document has the word in other regions, too; empty if that was not asked for
     ascend: bool  # whether the columns of each document do; else the others say nothing
 
     @classmethod
-    def of(cls, entries: tuple[Array, ...], n_regions: int, n_words: int) -> _Regions:
+    def of(cls, entries: tuple[Array, ...], n_regions: int, n_words: int, looks: bool) -> _Regions:
         indptr, indices, data = entries
         places = np.empty((len(indptr) - 1, n_regions), np.int64)
-        lengths = np.zeros(places.shape, np.float64 if data.dtype.kind == "f" else np.int64)
-        ascend = kernels.split_regions(indptr, indices, data, n_words, places, lengths)
-        return cls(places, lengths, bool(ascend))
+        lengths = np.empty(places.shape, np.float64 if data.dtype.kind == "f" else np.int64)
+        shared = np.zeros(len(indices) if looks else 0, np.uint8)
+        ascend = kernels.split_regions(indptr, indices, data, n_words, places, lengths, shared)
+        return cls(places, lengths, shared, bool(ascend))
 
 
 def laid_out(counts: Array) -> LaidOut:

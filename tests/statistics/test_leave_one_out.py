@@ -16,6 +16,7 @@ from nfs_dask.arrays.block import Block
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.logistic.likelihood import class_scores, prior_offsets
 from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable, laid_out
+from nfs_dask.statistics.region_kernels import SHORT, SLOTS
 from tests.helpers.region_features import region_features
 
 
@@ -296,3 +297,32 @@ def test_what_cannot_be_is_refused() -> None:
         sums.add(np.ones((3, 3)))
     with pytest.raises(InputError, match="words 1 to 3"):
         sums.add(np.ones((2, 3)), 1)
+
+
+@pytest.mark.parametrize("n_regions", [1, 2, 3])
+@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.parametrize("dtype", ["uint8", "float64"])
+def test_regions_and_words_they_share_are_found(n_regions: int, separate: bool, dtype: str) -> None:
+    """In rows that are short and long, with words that fall on one slot whether they are the same or not."""
+    rng = np.random.default_rng(n_regions)
+    n_words = 3 * SLOTS + 5
+    rows = []
+    for i in range(60):
+        pool = np.arange(3) * SLOTS + rng.integers(5) if i % 3 else rng.permutation(n_words)[:90]
+        n_entries = int(rng.integers(0, min(len(pool) * n_regions, 2 * SHORT) + 1))
+        every = (np.arange(n_regions)[:, None] * n_words + pool).ravel()
+        rows.append(np.sort(rng.choice(every, n_entries, replace=False)))
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    columns, data = np.concatenate(rows).astype(np.int32), rng.integers(1, 9, indptr[-1]).astype(dtype)
+    block = Block(indptr, columns, data, np.zeros(60, np.int32), n_regions * n_words)
+    totals = np.full((2, n_regions) if separate else 2, 10**6)
+    sums = RegionSums(block, RegionTable(n_regions, n_words, totals), leave_out=True)
+    regions = columns // n_words
+    for i, row in enumerate(rows):
+        here = slice(indptr[i], indptr[i + 1])
+        assert sums.places[i].tolist() == (indptr[i] + np.searchsorted(row, np.arange(n_regions) * n_words)).tolist()
+        assert sums.lengths[i].tolist() == [data[here][regions[here] == r].sum() for r in range(n_regions)]
+        if len(sums.shared):
+            words, times = np.unique(row % n_words, return_counts=True)
+            np.testing.assert_array_equal(sums.shared[here], times[np.searchsorted(words, row % n_words)] > 1)
+    assert (len(sums.shared) > 0) == (n_regions > 1 and not separate)
