@@ -17,8 +17,9 @@ from nfs_dask.arrays.block import Array, Block, check_structure, full_rows, row_
 from nfs_dask.arrays.spare import give_back
 from nfs_dask.sources.source import Sizes, Source
 from nfs_dask.sources.views import View
-from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable, by_word
+from nfs_dask.statistics.leave_one_out import LaidOut, RegionSums, RegionTable, laid_out
 from nfs_dask.statistics.panels import Panels
+from nfs_dask.statistics.word_pairs import WordPairs, fit_together, side_by_side
 from nfs_dask.units import MiB
 
 COUNTS = "counts"  # the array that the panels of a table have
@@ -55,9 +56,8 @@ class TablePanels(Panels):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the table, and of a panel beside it."""
-        widest = int(np.diff(self.bounds).max())
-        return self._counts.nbytes + (self._counts[..., :widest].nbytes if len(self) > 1 else 0)
+        """Bytes of the table."""
+        return self._counts.nbytes
 
     def arrays(self, panel: int) -> dict[str, Array]:
         first, last = self.bounds[panel : panel + 2]
@@ -77,7 +77,7 @@ class Featuring:
 
     def of(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """The features of blocks, in pieces of at most `PIECE_ROWS` documents."""
-        whole = [*self._panels()] if len(self.counts) == 1 else None
+        whole = self._whole()
         for batch in self._batches(_pieces(blocks), 0 if whole else self.batch_nbytes):
             if whole is None:
                 give_back()  # what it took to read them
@@ -93,9 +93,36 @@ class Featuring:
         values = np.concatenate([piece.data for piece in pieces]).reshape(block.n_rows, -1)
         return _with_values(block, values)
 
-    def _panels(self) -> Iterator[tuple[int, Array]]:
+    def _whole(self) -> list[tuple[int, LaidOut]] | None:
+        """The table in one piece, if it takes no more room than a panel: then no documents are held for it."""
+        least = self.table.n_tables * self.table.n_kept * WordPairs.least_nbytes
+        if len(self.counts) > 1 and (self.table.n_classes != 2 or least > self._most_nbytes):
+            return None
+        panels = self._panels()
+        first = next(panels)
+        return [first] if next(panels, None) is None else None
+
+    def _panels(self) -> Iterator[tuple[int, LaidOut]]:
+        """First words and counts, of as many panels together as take the room of one."""
+        first, parts = 0, list[WordPairs]()
         for panel in range(len(self.counts)):
-            yield self.counts.bounds[panel], by_word(self.counts.stored(panel)[COUNTS])
+            part = laid_out(self.counts.stored(panel)[COUNTS])
+            if parts and not (isinstance(part, WordPairs) and fit_together([*parts, part], self._most_nbytes)):
+                together, parts = side_by_side(parts), []
+                yield first, together
+            if not parts:
+                first = self.counts.bounds[panel]
+            if isinstance(part, WordPairs):
+                parts.append(part)
+            else:
+                yield first, part
+        if parts:
+            yield first, side_by_side(parts)
+
+    @property
+    def _most_nbytes(self) -> int:
+        """Bytes of the widest panel."""
+        return table_nbytes(self.table, int(np.diff(self.counts.bounds).max()))
 
     def _batches(self, pieces: Iterator[Block], nbytes: int) -> Iterator[list[tuple[Block, RegionSums]]]:
         """Pieces of about so many bytes together, one at least, with what becomes of them."""
@@ -177,15 +204,16 @@ class FeatureView(View):
     def _working_nbytes(self, source: Source, rows: int) -> int:
         """Memory to make features: blocks as they are read, what becomes of their pieces, and the table."""
         table, counts = self._featuring.table, self._featuring.counts
-        decoded = 2 * table_nbytes(table, int(np.diff(counts.bounds).max()))  # a panel, and how it was stored
-        tables = counts.nbytes if isinstance(counts, TablePanels) else decoded
+        held = counts.nbytes if isinstance(counts, TablePanels) else 0
+        # A panel, how it was stored, and what is needed to lay it out; or panels as pairs, and these side by side.
+        panels = 3 * table_nbytes(table, int(np.diff(counts.bounds).max()))
         piece = min(rows, PIECE_ROWS) * table.n_regions * (table.n_classes + 1) * 8 * 3
         batch = self._featuring.batch_nbytes if len(counts) > 1 else 0
         reading = 0 if source.in_memory else 2 * source.block_nbytes
-        return KERNELS_NBYTES + tables + piece + batch + reading
+        return KERNELS_NBYTES + held + panels + piece + batch + reading
 
 
-def _add(batch: list[tuple[Block, RegionSums]], panels: Iterable[tuple[int, Array]]) -> None:
+def _add(batch: list[tuple[Block, RegionSums]], panels: Iterable[tuple[int, LaidOut]]) -> None:
     """Let panels go by for the documents of a batch."""
     for first, counts in panels:
         for _, sums in batch:

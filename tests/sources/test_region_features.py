@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from nfs_dask.sources import region_features as features
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.region_features import FeatureView, n_columns
 from nfs_dask.sources.source import Source
+from nfs_dask.statistics import word_pairs
 from nfs_dask.statistics.collected_rows import CollectedRows
 from nfs_dask.statistics.counts import ClassCounts, sums
 from nfs_dask.statistics.leave_one_out import RegionTable
+from nfs_dask.store import states
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 from tests.helpers.region_features import region_features
@@ -131,6 +134,37 @@ def test_panels_and_pieces_change_no_bit(
     assert rows == sorted(set(rows))
 
 
+@pytest.mark.parametrize("most", [0, 2, 5, 1000])
+@pytest.mark.parametrize("separate", [False, True])
+def test_panels_are_looked_at_together_where_few_words_are_frequent(
+    most: int, separate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``most`` words may have a number of their own in panels that are looked at together."""
+    y = RNG.integers(2, size=N)
+    monkeypatch.setattr("nfs_dask.sources.block_cuts.BLOCK_NBYTES", 8_000)
+    source = open_source(sparse.csr_array(X), y)
+    _, counts = table_of(source, 2, separate, None)
+    counts = counts * np.where(RNG.random(V) < 0.3, 1000, 1)
+    table = RegionTable(R, V, counts.sum(axis=-1), 1.0)
+    want = region_features(replace(whole_block(y), weights=None), table, counts, normalize=True, leave_out=True)
+    stored = store_table(Folder.of(tmp_path / "table"), counts, (0, 2, 5, 6, V))
+    asked: list[int] = []
+    monkeypatch.setattr(states.StoredPanels, "stored", noted(states.StoredPanels.stored, asked))
+    monkeypatch.setattr("nfs_dask.statistics.word_pairs.NARROW", word_pairs.OWN + most)
+    view: Any = FeatureView(source, table, stored, normalize=True, leave_out=True, batch_nbytes=1000)
+    found = [block.data for block in view.blocks(0, source.n_blocks)]
+    assert np.concatenate(found).tobytes() == want.tobytes()
+    assert (len(asked) == len(stored)) == (most == 1000), "a table in one piece is read once"
+
+
+def noted(function: Any, asked: list[int]) -> Any:
+    def stored(self: Any, panel: int) -> Any:
+        asked.append(panel)
+        return function(self, panel)
+
+    return stored
+
+
 def test_wider_tables_and_batches_are_planned_for(tmp_path: Path) -> None:
     source = open_source(sparse.csr_matrix(X), np.arange(N) % 2)
     table, counts = table_of(source, 2, False, None)
@@ -142,7 +176,7 @@ def test_wider_tables_and_batches_are_planned_for(tmp_path: Path) -> None:
         FeatureView(source, wide, stored, normalize=True, leave_out=True, batch_nbytes=3000),
     ]
     needs = [view.import_nbytes for view in views]
-    assert needs[1] - needs[0] == 2 * 2 * 15 * 8 - 2 * V * 8 + 1000  # a stored panel is decoded
+    assert needs[1] - needs[0] == 3 * 2 * 15 * 8 - (3 + 1) * 2 * V * 8 + 1000  # the table, and work on panels of it
     assert needs[2] - needs[1] == 2000
 
 

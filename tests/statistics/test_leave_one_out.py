@@ -15,7 +15,8 @@ from sklearn.naive_bayes import MultinomialNB
 from nfs_dask.arrays.block import Block
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.logistic.likelihood import class_scores, prior_offsets
-from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable, by_word
+from nfs_dask.statistics.leave_one_out import RegionSums, RegionTable, laid_out
+from nfs_dask.statistics.region_kernels import SHORT, SLOTS
 from tests.helpers.region_features import region_features
 
 
@@ -128,7 +129,7 @@ def test_whole_numbers_have_the_same_bits_without_the_shortcut(corpus: Corpus, l
     sums = [RegionSums(corpus.block, table, leave_out=leave_out) for _ in range(2)]
     sums[1].in_parts = True
     for one in sums:
-        one.add(by_word(counts))
+        one.add(laid_out(counts))
     np.testing.assert_array_equal(sums[0].logs, sums[1].logs)
     assert [one.places.tolist() for one in sums] == [sums[0].places.tolist()] * 2
 
@@ -136,14 +137,28 @@ def test_whole_numbers_have_the_same_bits_without_the_shortcut(corpus: Corpus, l
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "uint32", "int64", "float64"])
 @pytest.mark.parametrize("most", [100, 2**31])
 def test_counts_are_laid_out_by_word_in_any_type(dtype: str, most: int) -> None:
-    counts = np.random.default_rng(0).integers(
-        0, min(most, np.iinfo("int64" if dtype[0] == "f" else dtype).max), (2, 9)
-    )
-    counts[0, 0] = min(most, np.iinfo("int64" if dtype[0] == "f" else dtype).max)
-    laid = by_word(counts.astype(dtype))
+    n_classes = 2 if dtype[0] == "f" else 3  # whole numbers of two classes are pairs
+    top = min(most, np.iinfo("int64" if dtype[0] == "f" else dtype).max)
+    counts = np.random.default_rng(0).integers(0, top, (n_classes, 1, 9))
+    counts[0, 0, 0] = top
+    laid = laid_out(counts.astype(dtype))
+    assert isinstance(laid, np.ndarray)
     np.testing.assert_array_equal(laid, counts)
     assert laid.dtype == ("float64" if dtype[0] == "f" else "int32" if counts.max() < 2**31 else "int64")
     assert np.moveaxis(laid, 0, -1).flags.c_contiguous
+
+
+@given(corpora(), st.integers(1, 300), st.booleans())
+def test_frequent_words_have_the_same_bits_without_the_shortcut(corpus: Corpus, times: int, leave_out: bool) -> None:
+    """Counts on both sides of what has a number of its own, and of what has its logarithm looked up."""
+    corpus.n_classes, corpus.codes = 2, corpus.codes % 2
+    table, counts = corpus.table()
+    counts = counts * times ** np.arange(counts.shape[-1])
+    sums = [RegionSums(corpus.block, table, leave_out=leave_out) for _ in range(2)]
+    sums[1].in_parts = True
+    for one in sums:
+        one.add(counts)
+    np.testing.assert_array_equal(sums[0].logs, sums[1].logs)
 
 
 def golden_corpus(inputs: dict[str, Any], docs: list[Any], normalize: bool, y: list[int] | None = None) -> Corpus:
@@ -282,3 +297,32 @@ def test_what_cannot_be_is_refused() -> None:
         sums.add(np.ones((3, 3)))
     with pytest.raises(InputError, match="words 1 to 3"):
         sums.add(np.ones((2, 3)), 1)
+
+
+@pytest.mark.parametrize("n_regions", [1, 2, 3])
+@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.parametrize("dtype", ["uint8", "float64"])
+def test_regions_and_words_they_share_are_found(n_regions: int, separate: bool, dtype: str) -> None:
+    """In rows that are short and long, with words that fall on one slot whether they are the same or not."""
+    rng = np.random.default_rng(n_regions)
+    n_words = 3 * SLOTS + 5
+    rows = []
+    for i in range(60):
+        pool = np.arange(3) * SLOTS + rng.integers(5) if i % 3 else rng.permutation(n_words)[:90]
+        n_entries = int(rng.integers(0, min(len(pool) * n_regions, 2 * SHORT) + 1))
+        every = (np.arange(n_regions)[:, None] * n_words + pool).ravel()
+        rows.append(np.sort(rng.choice(every, n_entries, replace=False)))
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    columns, data = np.concatenate(rows).astype(np.int32), rng.integers(1, 9, indptr[-1]).astype(dtype)
+    block = Block(indptr, columns, data, np.zeros(60, np.int32), n_regions * n_words)
+    totals = np.full((2, n_regions) if separate else 2, 10**6)
+    sums = RegionSums(block, RegionTable(n_regions, n_words, totals), leave_out=True)
+    regions = columns // n_words
+    for i, row in enumerate(rows):
+        here = slice(indptr[i], indptr[i + 1])
+        assert sums.places[i].tolist() == (indptr[i] + np.searchsorted(row, np.arange(n_regions) * n_words)).tolist()
+        assert sums.lengths[i].tolist() == [data[here][regions[here] == r].sum() for r in range(n_regions)]
+        if len(sums.shared):
+            words, times = np.unique(row % n_words, return_counts=True)
+            np.testing.assert_array_equal(sums.shared[here], times[np.searchsorted(words, row % n_words)] > 1)
+    assert (len(sums.shared) > 0) == (n_regions > 1 and not separate)
