@@ -101,8 +101,12 @@ def will_be_kept(kernel: Any) -> bool:
 
 
 def kernel_part(function: Callable[..., Any]) -> Any:
-    """A function that kernels alone call, without wrappers for callers in Python and C: they take part of the time."""
-    options: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    """A function that kernels alone call, and that makes no arrays.
+
+    It goes without wrappers for callers in Python and C, which take part of the time to compile, and without counts of
+    who refers to the arrays it is given: each is changed under a lock, as other threads might have them, too.
+    """
+    options: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
     return numba.njit(**options)(function)
 
 

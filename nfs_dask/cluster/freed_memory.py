@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from nfs_dask.cluster.worker_settings import TRIM
@@ -92,10 +93,23 @@ def give_back_freed() -> None:
 @cache
 def _trimmed_at() -> int:
     """From how many free bytes on the allocator was told to give them back; 0 if it was not, or if that must stay."""
-    told = os.environ.get(TRIM, "")
-    chosen = "MALLOC_MMAP_THRESHOLD_" in os.environ or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "")
+    began_with = _first_environment()
+    told = began_with.get(TRIM, "")
+    chosen = "MALLOC_MMAP_THRESHOLD_" in began_with or "glibc.malloc" in began_with.get("GLIBC_TUNABLES", "")
     able = hasattr(_libc(), "mallopt") and hasattr(_libc(), "malloc_trim")
     return int(told) if told.isdecimal() and able and not chosen else 0
+
+
+def _first_environment() -> dict[str, str]:
+    """What this process began with, which is what its allocator has read; nothing where the system does not say.
+
+    A nanny sets what its worker is to begin with in its own process, which may be that of a user.
+    """
+    try:
+        pairs = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return {}
+    return {os.fsdecode(name): os.fsdecode(value) for name, _, value in (pair.partition(b"=") for pair in pairs)}
 
 
 @cache

@@ -29,10 +29,11 @@ from nfs_dask.documents.arrow import are_strings, strings_by_arrow, strings_in_a
 from nfs_dask.documents.checking import is_missing
 from nfs_dask.documents.document_source import BATCH_NBYTES
 from nfs_dask.errors import InputError
+from nfs_dask.text.counting import TermCounter, TermCounts
 from nfs_dask.text.strings import Strings
 
 TEXT_NBYTES = 16  # that a text takes in a batch besides its bytes
-AT_A_TIME = 1 << 16  # documents that are looked at together
+AT_A_TIME = 1 << 13  # of Python's strings, looked at and encoded while the cache of a core has them
 PLAIN = ("",)  # the regions of documents that are texts themselves
 
 
@@ -108,6 +109,29 @@ def batches(given: Any, regions: Sequence[str] = PLAIN, where: str = "document")
         yield from _one_by_one(iterated(given), regions, where)
 
 
+def counts(
+    counter: TermCounter, given: Any, regions: Sequence[str] = PLAIN, where: str = "document"
+) -> Iterator[TermCounts]:
+    """What a counter finds in texts in memory, those of some megabytes together; of no texts nothing.
+
+    Parameters
+    ----------
+    counter
+        Has a row for each text, document after document and region after region.
+    given, regions, where
+        As for `batches`.
+    """
+    nbytes = 0
+    for texts in batches(given, regions, where):
+        counter.add(texts)
+        nbytes += texts.nbytes
+        if nbytes >= BATCH_NBYTES:
+            yield counter.finish()
+            nbytes = 0
+    if nbytes:
+        yield counter.finish()
+
+
 def _objects(given: Any) -> Any:
     """Documents that are Python's strings already, where they can be cut; None where they are in another form."""
     if isinstance(given, (list, tuple)):
@@ -121,6 +145,9 @@ def _together(texts: Any, where: str, first: int) -> Iterator[Strings]:
     texts = texts.tolist() if isinstance(texts, np.ndarray) else texts
     if set(map(type, texts)) != {str}:
         yield from _one_by_one(texts, PLAIN, where, first)
+        return
+    if sum(map(len, texts)) + TEXT_NBYTES * len(texts) <= BATCH_NBYTES:
+        yield _encoded(texts, where, first, 1)
         return
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     for start, stop in zip(*_cut(lengths), strict=True):

@@ -11,10 +11,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from nfs_dask.arrays.compiling import kernel, kernel_part
+from nfs_dask.arrays.kernels import trailing_zeros
+from nfs_dask.text.text_kernels import HIGH_BITS, LITTLE, load_eight
 
+EACH = np.uint64(0x0101010101010101)
 LF, CR, QUOTE, BACKSLASH = 10, 13, ord('"'), ord("\\")
 COMMA, COLON, BRACE, BRACKET = ord(","), ord(":"), ord("{"), ord("[")
 CLOSE = 2  # from the code of a brace or a bracket to that of its counterpart
@@ -25,6 +32,43 @@ WORDS = tuple(np.frombuffer(word, np.uint8) for word in (b"true", b"false", b"nu
 TEXT, SCALAR = 1, 2  # what a field of JSON has to be: there, and a string; or nothing that holds other values
 DEEPEST = 60  # values within values, each a bit of a number
 LONGEST_NUMBER = 600  # characters; Python refuses whole numbers of more than some digits, never of less than 640
+
+
+def _copy_bytes(_typing: Any, out: Any, _p: Any, text: Any, _start: Any, _n: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]).data for i in (0, 2)]
+        to, source = (builder.gep(data, [arguments[i]]) for data, i in zip(arrays, (1, 3), strict=True))
+        cgutils.raw_memcpy(builder, to, source, arguments[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(out, types.int64, text, types.int64, types.int64), generate
+
+
+# For loops: n bytes of a text from ``start`` on to ``out[p]`` and what follows, as C copies them.
+copy_bytes: Any = intrinsic(_copy_bytes)
+
+
+# Eight bytes at once, of which the first is the lowest: in each that is looked for, the high bit is set. What is set
+# after the first of them may be wrong.
+
+
+@numba.njit(nogil=True, inline="always")
+def _alike(eight, byte):
+    """Those that are the same as a byte."""
+    differ = eight ^ (EACH * np.uint64(byte))
+    return (differ - EACH) & ~differ & HIGH_BITS
+
+
+@numba.njit(nogil=True, inline="always")
+def _below(eight, byte):
+    """Those that are less than a byte of no more than 128."""
+    return (eight - EACH * np.uint64(byte)) & ~eight & HIGH_BITS
+
+
+@numba.njit(nogil=True, inline="always")
+def _first_of(found):
+    """How many bytes come before the first."""
+    return np.int64(trailing_zeros(found) >> np.uint64(3))
 
 
 # CSV
@@ -57,8 +101,7 @@ def find_rows(text, at, complete, delimiter, slots, longest, spans, lines):
                 stop = at
                 at += 1
             else:
-                while at < len(text) and text[at] != delimiter and text[at] != LF and text[at] != CR:
-                    at += 1
+                at = end_of_field(text, at, delimiter)
                 stop = at
             if field == len(slots) or stop - start > longest:
                 return rows, begin, before, IRREGULAR
@@ -88,9 +131,24 @@ def _after_line_end(text, at):
 
 
 @kernel_part
+def end_of_field(text, at, last):
+    """The next line end, or byte that fields end with, or the end of the text."""
+    while LITTLE and at + 8 <= len(text):
+        eight = load_eight(text, at)
+        ends = _alike(eight, last) | _alike(eight, LF) | _alike(eight, CR)
+        if ends:
+            return at + _first_of(ends)
+        at += 8
+    while at < len(text) and text[at] != last and text[at] != LF and text[at] != CR:
+        at += 1
+    return at
+
+
+@kernel_part
 def _end_of_quoted(text, at, passed):
     """The quote that ends a field, or the end of the text; line ends up to there; and whether quotes are doubled."""
     doubled = False
+    at = end_of_field(text, at, QUOTE)
     while at < len(text):
         c = text[at]
         if c == QUOTE:
@@ -98,9 +156,9 @@ def _end_of_quoted(text, at, passed):
                 return at, passed, doubled
             doubled = True
             at += 1
-        elif c == LF or (c == CR and (at + 1 == len(text) or text[at + 1] != LF)):
+        elif c == LF or at + 1 == len(text) or text[at + 1] != LF:
             passed += 1
-        at += 1
+        at = end_of_field(text, at + 1, QUOTE)
     return at, passed, doubled
 
 
@@ -123,8 +181,7 @@ def copy_fields(text, spans, slot, out, offsets):
 
 @kernel_part
 def _copy(text, start, stop, out, p):
-    for q in range(stop - start):
-        out[p + q] = text[start + q]
+    copy_bytes(out, p, text, start, stop - start)
     return p + stop - start
 
 
@@ -286,32 +343,41 @@ def _after_key(text, at):
 def _after_string(text, at):
     """The position after a string, or -1; whether it has escapes; whether no escape is half of a character alone."""
     marked, sound = False, True
-    at += 1
-    while at < len(text):
-        c = text[at]
-        if c == QUOTE:
-            return at + 1, marked, sound
-        if c < 32:
-            return -1, False, False
+    at = end_of_plain(text, at + 1)
+    while at < len(text) and text[at] == BACKSLASH:
+        marked = True
         at += 1
-        if c == BACKSLASH:
-            marked = True
-            if at == len(text):
+        if at == len(text):
+            return -1, False, False
+        c = text[at]
+        at += 1
+        if c == ord("u"):
+            code = _hexadecimal(text, at)
+            if code < 0:
                 return -1, False, False
-            c = text[at]
-            at += 1
-            if c == ord("u"):
-                code = _hexadecimal(text, at)
-                if code < 0:
-                    return -1, False, False
-                at += 4
-                if 0xD800 <= code < 0xDC00 and _follows(text, at):
-                    at += 6
-                elif 0xD800 <= code < 0xE000:
-                    sound = False
-            elif not _is_escape(c):
-                return -1, False, False
-    return -1, False, False
+            at += 4
+            if 0xD800 <= code < 0xDC00 and _follows(text, at):
+                at += 6
+            elif 0xD800 <= code < 0xE000:
+                sound = False
+        elif not _is_escape(c):
+            return -1, False, False
+        at = end_of_plain(text, at)
+    return (at + 1, marked, sound) if at < len(text) and text[at] == QUOTE else (-1, False, False)
+
+
+@kernel_part
+def end_of_plain(text, at):
+    """The next quote, backslash or control character, or the end of the text."""
+    while LITTLE and at + 8 <= len(text):
+        eight = load_eight(text, at)
+        ends = _below(eight, 32) | _alike(eight, QUOTE) | _alike(eight, BACKSLASH)
+        if ends:
+            return at + _first_of(ends)
+        at += 8
+    while at < len(text) and text[at] >= 32 and text[at] != QUOTE and text[at] != BACKSLASH:
+        at += 1
+    return at
 
 
 @kernel_part

@@ -15,6 +15,7 @@ import numpy as np
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.documents.decoding import BOM
 from nfs_dask.documents.document_source import BATCH_NBYTES
+from nfs_dask.documents.field_kernels import end_of_field
 from nfs_dask.files.data_files import open_binary
 
 QUOTE = ord('"')
@@ -111,10 +112,9 @@ def _next_row(text, at, target, delimiter, state):
         byte = text[i]
         if mode in (FIELD, QUOTED) and previous not in (10, 13):
             last = QUOTE if mode == QUOTED else delimiter
-            while i + 1 < len(text) and byte != 10 and byte != 13 and byte != last:
-                i += 1
-                previous = byte
-                byte = text[i]
+            end = min(end_of_field(text, i, last), len(text) - 1)
+            if end > i:
+                i, previous, byte = end, text[end - 1], text[end]
         if previous == 10 or (previous == 13 and byte != 10):
             lines += 1
             if mode == START and previous == 10 and begun and i >= target:

@@ -82,15 +82,12 @@ class NaiveBayesModel(Model):
         -inf rules a class out. A document that all classes rule out is left to the priors.
         """
         block = self._checked(block, trusted)
-        scores = np.tile(self.start.finite, (block.n_rows, 1))
-        zeros = np.tile(self.start.zeros, (block.n_rows, 1))
+        scores, zeros = np.empty((block.n_rows, self.n_classes)), np.empty(self.n_classes, np.int64)
         indptr, indices, data, _ = block.entries
         entries = (indptr, read_only(self.lookup.positions(indices)), data)
         rules = (self.threshold is None, self.threshold or 0.0, self.rest is not None)
-        _add_entries(*entries, *rules, *self._kernel_steps, scores, zeros)
-        scores = LogTerms(scores, zeros).value
-        nowhere = np.isneginf(scores).all(axis=1)
-        scores[nowhere] = self.class_log_prior
+        start = (self.start.finite, self.start.zeros, self.class_log_prior)
+        _score_rows(*entries, *rules, *map(read_only, (*start, *self._kernel_steps)), scores, zeros)
         return scores
 
     def scores(self, block: Block, trusted: bool = False) -> Array:
@@ -201,13 +198,19 @@ class NaiveBayesModel(Model):
 
 
 @kernel
-def _add_entries(indptr, positions, data, by_value, threshold, others, steps, step_zeros, scores, zeros):
-    """scores[row, class] += what each entry of a selected feature is worth; zeros of probability are counted apart.
+def _score_rows(
+    indptr, positions, data, by_value, threshold, others, start, start_zeros, prior, steps, step_zeros, scores, zeros
+):
+    """scores[row, class]: that of an empty document and what each entry of a selected feature is worth.
 
-    Entries of ``others`` are worth the last steps.
+    Entries of ``others`` are worth the last steps. Zeros of probability are counted apart, in ``zeros``, and make a
+    score infinite where they do not cancel; a row that all classes rule out has the ``prior``.
     """
     n_classes = steps.shape[1]
     for i in range(len(indptr) - 1):
+        for c in range(n_classes):
+            scores[i, c] = start[c]
+            zeros[c] = start_zeros[c]
         for j in range(indptr[i], indptr[i + 1]):
             p = positions[j]
             if p < 0:
@@ -219,4 +222,12 @@ def _add_entries(indptr, positions, data, by_value, threshold, others, steps, st
                 times = value if by_value else 1.0
                 for c in range(n_classes):
                     scores[i, c] += times * steps[p, c]
-                    zeros[i, c] += step_zeros[p, c]
+                    zeros[c] += step_zeros[p, c]
+        nowhere = True
+        for c in range(n_classes):
+            if zeros[c]:
+                scores[i, c] = -np.inf if zeros[c] > 0 else np.inf
+            nowhere &= scores[i, c] == -np.inf
+        if nowhere:
+            for c in range(n_classes):
+                scores[i, c] = prior[c]

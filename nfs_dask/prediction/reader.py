@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block
-from nfs_dask.documents.at_hand import batches
+from nfs_dask.documents.at_hand import counts
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import Csr, chosen, documents, renumbered, weighed
 from nfs_dask.prediction.term_columns import Known, TermColumns, terms_for
@@ -60,14 +60,13 @@ class Reader:
         Parameters
         ----------
         given
-            Documents, as `batches` takes them.
+            Documents, as `nfs_dask.documents.at_hand.batches` takes them.
         where
             What to call a document in messages; its number follows.
         """
         counter, first = self.counter(), 0
-        for texts in batches(given, self.features.regions, where):
-            counter.add(texts)
-            block = self.block(counter.finish(), first)
+        for counted in counts(counter, given, self.features.regions, where):
+            block = self.block(counted, first)
             first += block.n_rows
             yield block
         if not first:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -130,11 +130,11 @@ def verdicts(
 
 def classify(task: ModelTask) -> Verdicts:
     """The verdicts of one task."""
-    rows, found = [np.zeros(0, np.int64)], [np.zeros((0, task.model.n_classes))]
+    rows, parts = [np.zeros(0, np.int64)], [_judged(task, np.zeros((0, task.model.n_classes)))]
     seen, left_out, first, met = 0, 0, None, Seen()
     others: dict[str, list[Any]] = {}
     for block, batch in task.read():
-        found.append(task.model.scores(block, task.trusted))
+        parts.append(_judged(task, task.model.scores(block, task.trusted)))
         rows.append(seen + (np.arange(block.n_rows) if batch is None else batch.rows))
         seen += block.n_rows if batch is None else batch.seen
         problems = () if batch is None else batch.problems
@@ -144,10 +144,23 @@ def classify(task: ModelTask) -> Verdicts:
                 others.setdefault(name, []).extend(values)
         left_out += len(problems)
         first = first or next(iter(problems), None)
-    scores = np.concatenate(found)
-    best, chances, margins = _best(task.model, scores)
-    posteriors = np.exp(task.model.log_posterior(scores)) if task.what == "predict_proba" else None
+    judged: list[Any] = [None if some[0] is None else np.concatenate(some) for some in zip(*parts, strict=True)]
+    best, chances, margins, posteriors = judged
     return Verdicts(np.concatenate(rows), best, chances, seen, left_out, first, margins, met, others, posteriors)
+
+
+class _Judged(NamedTuple):
+    """What `Verdicts` have of the scores of some rows."""
+
+    best: Array
+    chances: Array | None
+    margins: Array
+    posteriors: Array | None
+
+
+def _judged(task: ModelTask, scores: Array) -> _Judged:
+    posteriors = np.exp(task.model.log_posterior(scores)) if task.what == "predict_proba" else None
+    return _Judged(*_best(task.model, scores), posteriors)
 
 
 def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:

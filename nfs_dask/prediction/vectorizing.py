@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.documents.at_hand import PLAIN, batches
+from nfs_dask.documents.at_hand import PLAIN, batches, counts
 from nfs_dask.prediction.counted_rows import Csr, documents, joined, no_rows, renumbered, weighed
 from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals
 from nfs_dask.text.counting import TermCounter
@@ -89,10 +89,7 @@ class KnownColumns:
 
     def _counted(self, given: Any, where: str) -> Iterator[tuple[Csr, Array]]:
         """Counts of some megabytes of text at a time, as rows over numbered columns, and which columns these are."""
-        counter = self.splitter.counter(self.terms)
-        for texts in batches(given, PLAIN, where):
-            counter.add(texts)
-            counted = counter.finish()
+        for counted in counts(self.splitter.counter(self.terms), given, PLAIN, where):
             if self.terms is not None:
                 columns = ranks = np.arange(self.n_columns)
             else:  # there may be far more columns than memory holds numbers

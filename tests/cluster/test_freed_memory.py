@@ -90,3 +90,17 @@ with freed_memory.freed_memory_kept():
 print(len(told))
 """
     assert said(script, **environment) == [0]
+
+
+def test_a_process_that_only_tells_its_workers_is_left_alone() -> None:
+    """As a user's own process is, after Dask's nannies began workers in it."""
+    script = f"""
+import os
+os.environ[{TRIM!r}] = "65536"
+told = []
+freed_memory._set_thresholds = lambda *thresholds: told.append(thresholds)
+with freed_memory.freed_memory_kept():
+    freed_memory.give_back_freed()
+print(len(told))
+"""
+    assert said(script) == [0]

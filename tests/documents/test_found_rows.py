@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.kernels import read_only
 from nfs_dask.documents import field_kernels
 from nfs_dask.documents.delimited import DelimitedDocuments
@@ -63,6 +64,26 @@ def agree(make, path, on_error, piece, batch):
 sizes = st.tuples(st.sampled_from([7, 50, 300, 1 << 22]), st.sampled_from([5, 60, 1 << 22]))
 on_errors = st.sampled_from(["skip", "skip", "fail"])
 
+near = st.sampled_from([*b'",\r\n\\\t\x1f !-#\x0b\x0c[]', 0, 1, 0x7F, 0x80, 0x8A, 0x8D, 0xA2, 0xAC, 0xDC, 0xFF])
+
+
+@kernel
+def ends_of(text, last, fields, plain):
+    """What the two scans say from each position on."""
+    for at in range(len(text)):
+        fields[at], plain[at] = field_kernels.end_of_field(text, at, last), field_kernels.end_of_plain(text, at)
+
+
+@given(st.lists(st.one_of(near, st.just(ord("x"))), max_size=40), st.sampled_from(b',"\t'))
+def test_eight_bytes_at_once_end_where_one_by_one_do(content, last):
+    fields, plain = np.empty(len(content), np.int64), np.empty(len(content), np.int64)
+    ends_of(read_only(np.array(content, np.uint8)), last, fields, plain)
+    for at in range(len(content)):
+        rest = list(enumerate(content))[at:]
+        assert fields[at] == next((i for i, byte in rest if byte in (last, *b"\r\n")), len(content))
+        assert plain[at] == next((i for i, byte in rest if byte < 32 or byte in b'"\\'), len(content))
+
+
 odd_fields = st.sampled_from(
     [
         b"",
@@ -97,7 +118,19 @@ odd_fields = st.sampled_from(
 odd_rows = st.tuples(
     st.lists(odd_fields, min_size=1, max_size=8), st.sampled_from([b"\n", b"\r\n", b"\r", b"\n\n", b""])
 )
-good_fields = st.sampled_from([b"a", b"some words", b"1", b'"b, c"', b'"d ""e"""', b'"f\ng"', b""])
+good_fields = st.sampled_from(
+    [
+        b"a",
+        b"some words",
+        b"so many words \xc3\xa9",
+        b'"so many, words ""\n"',
+        b"1",
+        b'"b, c"',
+        b'"d ""e"""',
+        b'"f\ng"',
+        b"",
+    ]
+)
 good_rows = st.tuples(
     st.lists(good_fields, min_size=3, max_size=3).flatmap(
         lambda fields: st.tuples(*map(st.just, fields), st.just(b"2"), st.just(b"7"), st.sampled_from([b"a", b"b"]))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -289,3 +290,30 @@ def test_a_file_on_s3(s3):
         pq.write_table(pa.table({"text": ["one", "two"], "label": ["a", "b"]}), file)
     found = read(open_tables((f"{s3}/mails.parquet",), SKIP))
     assert (found.texts, found.labels) == (["one", "two"], ["a", "b"])
+
+
+def test_memory_comes_from_the_system_and_what_others_take_it_from_is_left_alone(tmp_path):
+    """Of files that are opened by several threads at once, too, and of those that cannot be opened."""
+    good, damaged = tmp_path / "good.parquet", tmp_path / "damaged.parquet"
+    pq.write_table(pa.table({"text": ["some words"] * 9000}), good)
+    damaged.write_bytes(b"PAR1 and no more of it PAR1")
+    default, system = pa.proxy_memory_pool(pa.default_memory_pool()), pa.system_memory_pool()
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(default)
+    try:
+
+        def read_some(path):
+            try:
+                return next(ParquetDocuments((str(path),), TextColumns(("text",))).batches(0))
+            except InputError:
+                return None
+
+        held = system.bytes_allocated()
+        with ThreadPoolExecutor(8) as threads:
+            batches = list(filter(None, threads.map(read_some, [good, damaged] * 20)))
+        nbytes = batches[0].texts[0].nbytes
+        assert len(batches) == 20 and system.bytes_allocated() - held > 20 * nbytes / 2
+        assert default.max_memory() < nbytes / 10
+        assert pa.array(["x" * nbytes]).nbytes < default.max_memory()
+    finally:
+        pa.set_memory_pool(before)
