@@ -271,7 +271,7 @@ def _write_row_ids(task: RowsTask, first: int, stop: int) -> None:
     folder, ids, old = Folder(task.location), task.header.row_ids, task.old
     if isinstance(ids, Numbers):
         if stop > first:
-            with ArrayWriter(folder, ids, task.shard) as writer:
+            with ArrayWriter(folder, ids, task.shard, wanted=False) as writer:
                 writer.add(np.arange(first, stop))
         return
     if not task.header.named:
