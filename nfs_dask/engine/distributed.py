@@ -11,10 +11,11 @@ from __future__ import annotations
 import logging
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, cast
 
 from nfs_dask.cluster.crew import Crew
@@ -199,10 +200,13 @@ class ClusterExecutor:
             works = [Work(run_task, (function, shared, args, self._topic)) for args in arguments]
             return self._results(works, job, crew, short=True)
 
-    def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def map_items(
+        self, function: Callable[[Any], Any], items: Sequence[Any], *, at_once: int | None = None
+    ) -> list[Any]:
+        name = function.__name__
         with self._watched(len(items), label_of(function), "tasks") as progress, self._all_or_none():
-            futures = [self._wanted(self._submit(run_item, function, item, name=function.__name__)) for item in items]
-            return self._collect(futures, progress)
+            futures = (self._wanted(self._submit(run_item, function, item, name=name)) for item in items)
+            return self._collect(list(islice(futures, at_once)), progress, futures)
 
     def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:
         task = _lazy(run_value)
@@ -333,16 +337,23 @@ class ClusterExecutor:
         self._futures.append(future)
         return future
 
-    def _collect(self, futures: list[Any], progress: Progress | None = None) -> list[Any]:
-        """The results in order, or the first error. With ``progress``, a finished task counts as one."""
+    def _collect(self, futures: list[Any], progress: Progress | None = None, later: Iterable[Any] = ()) -> list[Any]:
+        """The results in order, or the first error. With ``progress``, a finished task counts as one.
+
+        Of what comes ``later``, one begins whenever another has ended.
+        """
         from distributed import CancelledError, as_completed
 
         results: dict[str, Any] = {}
+        completed = as_completed(futures, loop=self._client.loop, with_results=True)
         try:
-            for future, result in as_completed(futures, loop=self._client.loop, with_results=True):
+            for future, result in completed:
                 if isinstance(_checked(result), CancelledError):  # which Dask hands over as if it were a result
                     raise result
                 results[future.key] = result
+                for following in islice(later, 1):
+                    futures.append(following)
+                    completed.add(following)
                 if progress is not None:
                     progress.advance()
         except Exception as error:

@@ -69,8 +69,14 @@ class Executor(Protocol):
         """``function(job, *arguments[i], tick=...)`` for each i, in any order; the results in order."""
         ...
 
-    def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """``function(item)`` for each item, in any order; the results in order."""
+    def map_items(
+        self, function: Callable[[Any], Any], items: Sequence[Any], *, at_once: int | None = None
+    ) -> list[Any]:
+        """``function(item)`` for each item, in any order; the results in order.
+
+        With ``at_once`` no more than that are handed out at a time, the first ones first. Of long tasks that are few
+        and uneven none then waits behind another while a worker has nothing to do.
+        """
         ...
 
     def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:

@@ -50,7 +50,13 @@ class SerialExecutor:
         with Progress(len(arguments), label) as progress:
             return [function(job, *args, tick=progress.advance) for args in arguments]
 
-    def map_items(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def map_items(
+        self,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        at_once: int | None = None,
+    ) -> list[Any]:
         with Progress(len(items), label_of(function), "tasks") as progress:
             return [_counted(function(item), progress) for item in items]
 

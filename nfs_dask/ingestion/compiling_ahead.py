@@ -66,7 +66,7 @@ def compile_late() -> None:
     assert counted.totals is not None
     ends = np.array([0, 2])
     groups = group_equal(
-        SegmentTerms(Strings.joined([counted.terms]), ends, counted.totals[0], None, counted.totals[1], ends)
+        SegmentTerms(Strings.joined([counted.terms]), ends, counted.totals[:1], None, counted.totals[1:], ends)
     )
     encoded(groups.names, 2)
 

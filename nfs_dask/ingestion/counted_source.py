@@ -10,6 +10,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block, Kind
 from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import InputError
 from nfs_dask.files.arrayfile import ArrayFile
 from nfs_dask.files.folder import Folder
@@ -29,6 +30,7 @@ from nfs_dask.text.tfidf import inverse_document_frequencies, weigh
 
 _WIDE = 2**31 - 1  # columns that int32 can number
 _NAMES = 1 << 16  # columns whose names are read together
+_STRETCH = 1 << 16  # ids whose columns are looked up together
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,9 @@ class CountedTexts(Source):
         self.n_documents = self.n_rows if n_documents is None else n_documents
         self._sizes = self._measured([segment for _, segment in filled])
         self._kept = self._columns_kept(kept, [segment for _, segment in filled])
+        # Whether rows are those of their segments, under other numbers.
         plain = self.columns.numbered and len(regions) == 1 and not settings.tfidf
-        self._whole = plain and all(merged.n_kept == merged.n_distinct for merged in ranges)
+        self.whole = plain and all(merged.n_kept == merged.n_distinct for merged in ranges)
 
     @property
     def annotations(self) -> KeptColumns | None:
@@ -140,7 +143,7 @@ class CountedTexts(Source):
     def outlines(self, start: int, stop: int) -> Iterator[Block]:
         """Where no term was left out, rows have the entries of their segments, and columns are not read: all are 0."""
         for reader, number in self._read(start, stop):
-            yield reader.outline(number) if self._whole else reader.block(number)
+            yield reader.outline(number) if self.whole else reader.block(number)
 
     def _read(self, start: int, stop: int) -> Iterator[tuple[_Reader, int]]:
         """For each block the reader of its segment, and its number there."""
@@ -207,12 +210,14 @@ class _Reader:
 
     def block(self, number: int) -> Block:
         source, (columns, idf) = self._source, self._columns
-        first, last = self._documents(number)
         pointers = self._pointers(number)
         rows, ids = pointers - pointers[0], self._ids(pointers)
+        if source.whole:
+            values = weigh(rows, ids, self._counts(pointers), source.settings)
+            return self._block(number, rows, _picked(columns, ids), values)
+        first, last = self._documents(number)
         indptr = np.zeros(last - first + 1, np.int64)
-        indices = np.empty(len(ids), columns.dtype)
-        places = np.empty(len(ids), np.int32)
+        indices, places = spare(ids.shape, columns.dtype), spare(ids.shape, np.int32)
         nnz = _map(rows, ids, columns, len(source.regions), source.n_terms, indptr, indices, places)
         indices, places = indices[:nnz], places[:nnz]
         if not source.columns.ascending:
@@ -315,6 +320,15 @@ def _kind(settings: TextSettings, largest: list[int], ranges: Sequence[MergedRan
     if nnz is None:
         return None
     return "binary" if sum(merged.cf for merged in ranges) == nnz else "count"
+
+
+def _picked(columns: Array, ids: Array) -> Array:
+    """The column of each id. Stretch by stretch, as numpy makes ids of 64 bits of those that it is given."""
+    picked = spare(ids.shape, columns.dtype)
+    for start in range(0, len(ids), _STRETCH):
+        part = slice(start, start + _STRETCH)
+        np.take(columns, ids[part], out=picked[part], mode="clip")  # they are within; to "raise" it would copy
+    return picked
 
 
 @kernel

@@ -35,7 +35,6 @@ from nfs_dask.ingestion.term_groups import (
     group_fixed,
     read_terms,
 )
-from nfs_dask.text.ordering import take
 from nfs_dask.units import MiB
 
 
@@ -134,27 +133,27 @@ def merge_range(task: MergeTask) -> MergedRange:
     if task.fixed is not None:
         rare = frequent = np.zeros(len(groups.df), bool)
     allowed = ~(rare | frequent)
-    kept = allowed & _frequent_enough(groups.cf, allowed, task)
-    places = np.flatnonzero(kept)
-    columns = None if groups.columns is None else groups.columns[places]
-    names_nbytes = int(np.diff(groups.names.offsets)[places].sum())
+    table = np.unique(groups.cf[allowed], return_counts=True) if task.with_table else None
+    kept = groups.only(allowed & _frequent_enough(groups.cf, allowed, task))
+    columns, edges = kept.columns, kept.names.offsets[[0, -1]]
     if task.name is not None:
-        write_arrays(folder, task.name, _arrays(groups, terms.starts, places, task.with_df), {})
+        id_df = {"id_df": groups.df_of_ids()} if task.with_df else {}
+        write_arrays(folder, task.name, _arrays(kept, terms.starts) | id_df, {})
     return MergedRange(
         number=task.number,
         name=task.name,
         n_distinct=groups.n_distinct,
-        n_kept=len(places),
+        n_kept=len(kept.df),
         n_rare=int(np.count_nonzero(rare)),
         n_frequent=int(np.count_nonzero(frequent)),
-        n_cut=int(np.count_nonzero(allowed)) - len(places),
+        n_cut=int(np.count_nonzero(allowed)) - len(kept.df),
         n_shared=groups.n_shared,
-        names_nbytes=names_nbytes,
-        cf=int(groups.cf[places].sum()),
-        df=int(groups.df[places].sum()),
+        names_nbytes=int(edges[1] - edges[0]),
+        cf=int(kept.cf.sum()),
+        df=int(kept.df.sum()),
         first_column=None if columns is None or not len(columns) else int(columns.min()),
         last_column=None if columns is None or not len(columns) else int(columns.max()),
-        table=np.unique(groups.cf[allowed], return_counts=True) if task.with_table else None,
+        table=table,
     )
 
 
@@ -200,20 +199,15 @@ def _frequent_enough(cf: Array, allowed: Array, task: MergeTask) -> Array:
     return enough
 
 
-def _arrays(groups: TermGroups, starts: Array, places: Array, with_df: bool) -> dict[str, Array]:
-    """What the file of a range holds, of the groups at some places."""
-    names = groups.names if len(places) == len(groups.df) else take(groups.names, places)
-    df, cf = narrow(groups.df[places]), narrow(groups.cf[places])
-    arrays = {"offsets": narrow(names.offsets), "text": names.text, "df": df, "cf": cf}
-    numbers = np.arange(len(places))
+def _arrays(groups: TermGroups, starts: Array) -> dict[str, Array]:
+    """What the file of a range holds, of the groups that were kept."""
+    offsets, text = groups.names.offsets, groups.names.text
+    arrays = {"offsets": narrow(offsets), "text": text, "df": narrow(groups.df), "cf": narrow(groups.cf)}
+    columns_of = groups.of_id
     if groups.columns is not None:
-        numbers = arrays["columns"] = groups.columns[places]
+        arrays["columns"] = groups.columns
+        wide = smallest_integer(-1, int(groups.columns.max(initial=2**31 - 1)))
+        columns_of = np.append(groups.columns, -1).astype(wide)[groups.of_id]  # the last is for those in no group
     if groups.others is not None:
-        arrays["others"] = groups.others[places]
-    table = np.full(len(groups.df) + 1, -1, smallest_integer(-1, int(numbers.max(initial=2**31 - 1))))
-    table[places] = numbers
-    arrays |= {"starts": starts, "map": table[groups.of_id]}  # the last of the table is for those in no group
-    if with_df:
-        df = np.append(groups.df if groups.fitted_df is None else groups.fitted_df, 0)
-        arrays["id_df"] = df.astype(smallest_integer(0, int(df.max())))[groups.of_id]
-    return arrays
+        arrays["others"] = groups.others
+    return arrays | {"starts": starts, "map": columns_of}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,18 +44,35 @@ def terms_nbytes(terms: Strings) -> int:
 
 def sample_terms(terms: Strings, groups: Array | None = None) -> list[Sample]:
     """Samples about every 64 KiB of sorted terms; never within a group, where terms have ascending groups."""
-    costs = terms.offsets - terms.offsets[0] + TERM_NBYTES * np.arange(len(terms) + 1)
-    step = max(1, min(SAMPLE_NBYTES, int(costs[-1]) // FEWEST))
-    positions = np.searchsorted(costs, np.arange(step, int(costs[-1]), step))
+    total = terms_nbytes(terms)
+    step = max(1, min(SAMPLE_NBYTES, total // FEWEST))
+    positions = _positions_of(terms, np.arange(step, total, step))
     if groups is not None:
         positions = np.searchsorted(groups, groups[np.minimum(positions, len(groups) - 1)])
     positions = np.unique(positions)
+    positions = positions[(positions > 0) & (positions < len(terms))]
+    costs, edges = _costs(terms, positions).tolist(), terms.offsets[positions + np.array([[-1], [0], [1]])].tolist()
     found = []
-    for position in positions[(positions > 0) & (positions < len(terms))].tolist():
-        bound = _between(terms[position - 1], terms[position])
+    for position, cost, start, middle, stop in zip(positions.tolist(), costs, *edges, strict=True):
+        bound = _between(terms.text[start:middle].tobytes(), terms.text[middle:stop].tobytes())
         if len(bound) <= _LONGEST:
-            found.append(Sample(position, int(costs[position]), bound))
+            found.append(Sample(position, cost, bound))
     return found
+
+
+def _costs(terms: Strings, positions: Array) -> Array:
+    """What the terms before some positions take in a merge."""
+    return terms.offsets[positions] - terms.offsets[0] + TERM_NBYTES * positions
+
+
+def _positions_of(terms: Strings, costs: Array) -> Array:
+    """The first positions that the terms before take so much: by halves, for the few that are asked for of many."""
+    low, high = np.zeros(len(costs), np.int64), np.full(len(costs), len(terms), np.int64)
+    for _ in range(len(terms).bit_length()):
+        middle = (low + high) >> 1
+        less = _costs(terms, middle) < costs
+        low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
+    return low
 
 
 def _between(low: bytes, high: bytes) -> bytes:
@@ -86,13 +104,27 @@ def read_range(file: ArrayFile, low: bytes, high: bytes | None) -> tuple[int, St
 
     The samples say between which terms each end lies, so that little more than the range is read.
     """
-    samples = [Sample.from_json(found) for found in file.facts["samples"]]
     n_terms = file.length("offsets") - 1
-    start = max((sample.position for sample in samples if sample.bound <= low), default=0)
-    stop = n_terms if high is None else min((s.position for s in samples if s.bound >= high), default=n_terms)
+    start, stop = _around(file.facts["samples"], low, high, n_terms)
     if not 0 <= start <= stop <= n_terms:
         raise file.damaged()
     terms = read_strings(file, start, stop)
     first = lower_bound(terms, low)
     last = len(terms) if high is None else lower_bound(terms, high)
     return start + first, terms.part(first, last)
+
+
+def _around(samples: list[list[Any]], low: bytes, high: bytes | None, n_terms: int) -> tuple[int, int]:
+    """Positions between which the terms from ``low`` to before ``high`` are, by samples as JSON has them.
+
+    These are ascending, and so are their bounds as text: a few are looked at, and no others made into anything.
+    """
+    before = bisect_right(samples, low.decode("latin-1"), key=_bound)
+    start = samples[before - 1][0] if before else 0
+    after = len(samples) if high is None else bisect_left(samples, high.decode("latin-1"), key=_bound)
+    return start, samples[after][0] if after < len(samples) else n_terms
+
+
+def _bound(sample: list[Any]) -> str:
+    bound: str = sample[2]
+    return bound

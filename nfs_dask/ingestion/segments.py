@@ -95,12 +95,11 @@ def write_segment(
     """
     assert (len(counted.indptr) - 1) % n_regions == 0
     kept = kept or {}
-    terms, rows = _arrays(counted, settings, n_regions)
+    names, terms, rows = _arrays(counted, settings, n_regions)
     if codes is not None:
         rows["codes"] = codes.astype(np.int32)
     if weights is not None:
         rows["weights"] = weights
-    names = Strings(terms["offsets"].astype(np.int64), terms["text"])
     ends = rows["indptr"][::n_regions]  # of documents
     cuts = _cut(ends, block_entries)
     edges = np.append(cuts, len(ends) - 1)
@@ -137,8 +136,10 @@ def read_manifest(folder: Folder, name: str) -> Segment | None:
     return None if file is None else Segment.from_facts(file.facts)
 
 
-def _arrays(counted: TermCounts, settings: TextSettings, n_regions: int) -> tuple[dict[str, Array], dict[str, Array]]:
-    """What a segment holds of terms, and of rows."""
+def _arrays(
+    counted: TermCounts, settings: TextSettings, n_regions: int
+) -> tuple[Strings, dict[str, Array], dict[str, Array]]:
+    """The terms of a segment, and what it holds of them, and of rows."""
     names, extra = counted.terms, {}
     indptr, ids, counts = counted.indptr, counted.ids, counted.counts
     cf, df = _totals(counted, settings.binary, n_regions)
@@ -150,9 +151,14 @@ def _arrays(counted: TermCounts, settings: TextSettings, n_regions: int) -> tupl
     if settings.binary:
         counts = np.ones(len(counts), np.uint8)
     start, stop = int(names.offsets[0]), int(names.offsets[-1])
-    offsets = narrow(names.offsets - start)
+    offsets = narrow(names.offsets - start if start else names.offsets)
     terms = {"offsets": offsets, "text": names.text[start:stop], "cf": narrow(cf), **extra, "df": narrow(df)}
-    return terms, {"indptr": np.asarray(indptr, np.int64), "ids": np.asarray(ids, np.int32), "counts": narrow(counts)}
+    rows: dict[str, Array] = {
+        "indptr": np.asarray(indptr, np.int64),
+        "ids": np.asarray(ids, np.int32),
+        "counts": narrow(counts),
+    }
+    return names, terms, rows
 
 
 def _totals(counted: TermCounts, binary: bool, n_regions: int) -> tuple[Array, Array]:

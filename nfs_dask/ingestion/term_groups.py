@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.block import Array, smallest_integer
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.files.arrayfile import ArrayFile
 from nfs_dask.files.folder import Folder
@@ -29,9 +29,9 @@ class SegmentTerms:
 
     names: Strings  # ascending within a segment
     runs: Array  # (n_segments + 1,) int64, first term of each segment
-    cf: Array  # (n_terms,) int64
+    cf: Sequence[Array]  # of each segment (n_terms,), as narrow as they lie in its file
     ids: Array | None  # (n_terms,) which id each term has, with hashed columns; None: its own number
-    df: Array  # (n_ids,) documents of the segment that have the id
+    df: Sequence[Array]  # of each segment (n_ids,), its documents that have the id
     starts: Array  # (n_segments + 1,) int64, first id of each segment
 
 
@@ -48,6 +48,29 @@ class TermGroups:
     columns: Array | None = None  # (n_groups,) int64, where they are not the numbers of the groups
     others: Array | None = None  # (n_groups,) int32, how many more terms a column has
     fitted_df: Array | None = None  # (n_groups,) int64, what tf-idf goes by where that is not `df`
+
+    def only(self, kept: Array) -> TermGroups:
+        """Those that are kept, by a bool for each; ids of others are in none."""
+        if kept.all():
+            return self
+        places = np.flatnonzero(kept)
+        numbers = np.full(len(kept) + 1, -1, np.int32)
+        numbers[places] = np.arange(len(places), dtype=np.int32)
+        return replace(
+            self,
+            of_id=numbers[self.of_id],  # the last of the numbers is for those in no group
+            names=take(self.names, places),
+            cf=self.cf[places],
+            df=self.df[places],
+            columns=None if self.columns is None else self.columns[places],
+            others=None if self.others is None else self.others[places],
+            fitted_df=None if self.fitted_df is None else self.fitted_df[places],
+        )
+
+    def df_of_ids(self) -> Array:
+        """For each id what tf-idf goes by, (n_ids,)."""
+        df = np.append(self.df if self.fitted_df is None else self.fitted_df, 0)
+        return df.astype(smallest_integer(0, int(df.max())))[self.of_id]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +110,7 @@ def read_terms(folder: Folder, segments: Sequence[str], low: bytes, high: bytes 
             ids.append(columns - first + starts[number])
         df.append(file.read("df", first, stop))
         starts[number + 1] = starts[number] + stop - first
-    local = _joined(ids, np.int64) if ids else None
-    return SegmentTerms(Strings.joined(names), runs, _joined(cf, np.int64), local, _joined(df, np.int32), starts)
-
-
-def _joined(arrays: list[Array], dtype: type) -> Array:
-    return np.concatenate([np.zeros(0, dtype), *arrays])
+    return SegmentTerms(Strings.joined(names), runs, cf, np.concatenate(ids) if ids else None, df, starts)
 
 
 def group_equal(terms: SegmentTerms) -> TermGroups:
@@ -111,7 +129,7 @@ def group_columns(terms: SegmentTerms, stored: StoredFrequencies | None = None) 
     columns = columns_of(names)
     of_name = np.cumsum(np.diff(columns, prepend=columns[:1]) > 0, dtype=np.int32)
     n = int(of_name[-1]) + 1 if len(names) else 0
-    of_id = np.empty(len(terms.df), np.int32)
+    of_id = np.empty(terms.starts[-1], np.int32)
     of_id[terms.ids] = of_name[of_term]
     sizes = np.bincount(of_name, minlength=n)
     best = np.full(n, -1, np.int64)
@@ -119,7 +137,7 @@ def group_columns(terms: SegmentTerms, stored: StoredFrequencies | None = None) 
     return TermGroups(
         of_id,
         without_columns(take(names, best)),
-        _added(of_name, cf, n),
+        _added(of_name, [cf], n),
         _added(of_id, terms.df, n),
         n_distinct=len(names),
         n_shared=int(sizes[sizes > 1].sum()),
@@ -143,10 +161,12 @@ def _distinct(terms: SegmentTerms) -> tuple[Array, Strings, Array]:
     return of_term, take(terms.names, places), _added(of_term, terms.cf, len(places))
 
 
-def _added(groups: Array, values: Array, n_groups: int) -> Array:
-    """Sums of the values by group."""
-    sums = np.zeros(n_groups, np.int64)
-    _add(groups, values, sums)
+def _added(groups: Array, parts: Sequence[Array], n_groups: int) -> Array:
+    """Sums of values by group, of values that come in parts."""
+    sums, at = np.zeros(n_groups, np.int64), 0
+    for values in parts:
+        _add(groups[at : at + len(values)], values.astype(np.int64, copy=False), sums)
+        at += len(values)
     return sums
 
 

@@ -9,7 +9,7 @@ import functools
 import io
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -52,6 +52,7 @@ logger = logging.getLogger("nfs_dask")
 RUN_NBYTES = 128 * MiB  # of counted texts, that one task writes
 RANGES_PER_SLOT = 3  # that balance each other, where there are few terms
 SMALL_RANGE = 8 * MiB  # of terms, that no more tasks are made for
+FEW_PER_SLOT = 8  # tasks that write, of which the last ones matter
 FIXED = "vocabulary.terms"
 
 
@@ -240,13 +241,18 @@ def _merge_and_write(
         ingest.store.location,
         append=ingest.append,
         overwrite=ingest.overwrite,
-        map=executor.map_items,
+        map=functools.partial(_write_in_turn, executor, plan.resources.slots),
         layout=ingest.layout,
         runs=runs,
         text=facts,
     )
     if seen.left_out:
         warn(str(seen), DataWarning)
+
+
+def _write_in_turn(executor: Executor, slots: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Run tasks of which one may take as long as ten others; handing them out one by one takes some time itself."""
+    return executor.map_items(function, items, at_once=slots if len(items) <= FEW_PER_SLOT * slots else None)
 
 
 def _write_vocabulary(ingest: TextIngest, folder: Folder) -> Fixed | None:
@@ -271,8 +277,7 @@ def _merge(
     n_documents = sum(segment.n_documents for segment in segments)
     fewest, most = filters.document_range(n_documents)
     files: list[Segment | Fixed] = [*segments, *([] if fixed is None else [fixed])]
-    share = sum(file.terms_nbytes for file in files) // (RANGES_PER_SLOT * plan.resources.slots)
-    bounds = choose_bounds(files, min(plan.range_nbytes, max(SMALL_RANGE, share)))
+    bounds = choose_bounds(files, _range_nbytes(sum(file.terms_nbytes for file in files), plan))
     tasks = [
         MergeTask(
             folder.location,
@@ -301,6 +306,14 @@ def _merge(
             "min_df and max_df, or see whether the documents hold more than stop words"
         )
     return ranges
+
+
+def _range_nbytes(total: int, plan: TextPlan) -> int:
+    """How large ranges are: such that every slot merges as many, where there are more than slots."""
+    slots = plan.resources.slots
+    largest = min(plan.range_nbytes, max(SMALL_RANGE, total // (RANGES_PER_SLOT * slots)))
+    rounds = -(-total // (largest * slots))
+    return largest if rounds < 2 else -(-total // (rounds * slots))
 
 
 def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPieces], seen: Seen) -> Any:

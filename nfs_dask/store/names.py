@@ -181,7 +181,7 @@ def write_column_ids(folder: Folder, header: Header) -> None:
     index = header.column_ids
     if isinstance(index, Numbers):
         step = index.chunk
-        with ArrayWriter(folder, index) as writer:
+        with ArrayWriter(folder, index, wanted=False) as writer:
             for first in range(0, index.length, step):
                 writer.add(np.arange(first, min(first + step, index.length)))
     elif header.names_nbytes is None:

@@ -146,8 +146,8 @@ def write_entries(task: EntriesTask) -> tuple[list[Receipt], list[Receipt]]:
                     "the source has fewer entries than when it was first read; ingest data that do not change"
                 )
             part = slice(min(skip, block.nnz), min(block.nnz, skip + left))
-            data.add(block.data[part].astype(header.value_type, copy=False))
-            indices.add(block.indices[part].astype(header.index_type, copy=False))
+            data.add(block.data[part])
+            indices.add(block.indices[part])
             skip -= part.start
             left -= part.stop - part.start
     return data.receipts, indices.receipts
@@ -271,7 +271,7 @@ def _write_row_ids(task: RowsTask, first: int, stop: int) -> None:
     folder, ids, old = Folder(task.location), task.header.row_ids, task.old
     if isinstance(ids, Numbers):
         if stop > first:
-            with ArrayWriter(folder, ids, task.shard) as writer:
+            with ArrayWriter(folder, ids, task.shard, wanted=False) as writer:
                 writer.add(np.arange(first, stop))
         return
     if not task.header.named:

@@ -55,17 +55,18 @@ def compressed(values: Array) -> bytes:
 class ShardWriter:
     """Writes one shard from values that come in pieces; holds one chunk of them.
 
-    The object appears when the ``with`` block ends without an error, and replaces an older one whole.
+    The object appears when the ``with`` block ends without an error, and replaces an older one whole. Digests take as
+    long as all else: where no receipt is ``wanted`` there is none.
     """
 
-    def __init__(self, folder: Folder, numbers: Numbers, shard: int) -> None:
+    def __init__(self, folder: Folder, numbers: Numbers, shard: int, wanted: bool = True) -> None:
         self._numbers = numbers
         self._folder, self._name = folder, numbers.object_name(shard)
-        self._chunk = np.zeros(numbers.chunk, np.dtype(numbers.dtype).newbyteorder("<"))
+        self._chunk = spare((numbers.chunk,), np.dtype(numbers.dtype).newbyteorder("<"))
         self._filled = 0
         self._offset = 0
         self._table: list[tuple[int, int]] = []
-        self._digest = hashlib.blake2b(digest_size=DIGEST_NBYTES)
+        self._digest = hashlib.blake2b(digest_size=DIGEST_NBYTES) if wanted else None
         self._stack = ExitStack()
 
     def __enter__(self) -> ShardWriter:
@@ -90,11 +91,13 @@ class ShardWriter:
                 self._flush()
 
     @property
-    def receipt(self) -> Receipt:
-        return Receipt(self._digest.digest(), self._offset)
+    def receipts(self) -> list[Receipt]:
+        """That of the shard, if one was wanted."""
+        return [] if self._digest is None else [Receipt(self._digest.digest(), self._offset)]
 
     def _flush(self) -> None:
-        self._digest.update(self._chunk[: self._filled].data)
+        if self._digest is not None:
+            self._digest.update(self._chunk[: self._filled].data)
         self._chunk[self._filled :] = 0
         content = compressed(self._chunk)
         self._table.append((self._offset, len(content)))
@@ -116,10 +119,11 @@ class ArrayWriter:
     """Writes consecutive shards of an array from values that come in pieces; one chunk is held.
 
     ``numbers.length`` need not be known yet. An error leaves the shards that were finished, and no part of another.
+    Arrays of which a store keeps no receipts need none, as `ShardWriter` says.
     """
 
-    def __init__(self, folder: Folder, numbers: Numbers, first_shard: int = 0) -> None:
-        self._folder, self._numbers, self._shard = folder, numbers, first_shard
+    def __init__(self, folder: Folder, numbers: Numbers, first_shard: int = 0, wanted: bool = True) -> None:
+        self._folder, self._numbers, self._shard, self._wanted = folder, numbers, first_shard, wanted
         self._writer: ShardWriter | None = None
         self._room = 0
         self.receipts: list[Receipt] = []
@@ -133,12 +137,12 @@ class ArrayWriter:
         if self._writer is not None:
             self._writer.__exit__(kind, error, trace)
             if error is None:
-                self.receipts.append(self._writer.receipt)
+                self.receipts += self._writer.receipts
 
     def add(self, values: Array) -> None:
         while len(values):
             if self._writer is None:
-                self._writer = ShardWriter(self._folder, self._numbers, self._shard).__enter__()
+                self._writer = ShardWriter(self._folder, self._numbers, self._shard, self._wanted).__enter__()
                 self._room = self._numbers.shard
             part, values = values[: self._room], values[self._room :]
             self._writer.add(part)
@@ -150,7 +154,7 @@ class ArrayWriter:
         writer, self._writer = self._writer, None
         assert writer is not None
         writer.__exit__(None, None, None)
-        self.receipts.append(writer.receipt)
+        self.receipts += writer.receipts
         self._shard += 1
 
 

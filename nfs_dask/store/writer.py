@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -263,14 +263,16 @@ def _write_generation(
     entries = entries_tasks(work.source, work.runs, folder.location, header, old, surveys)
     rows = rows_tasks(folder.location, scratch, header, old, surveys, work.source.annotations)
     wider = widening_tasks(folder.location, header, old, work.runs)
-    written = work.run("writing", write_shards, [*([] if columns is None else [columns]), *rows, *wider, *entries])
+    named = [] if columns is None else [columns]
+    written = iter(work.run("writing", write_shards, [*named, *entries, *wider, *rows]))  # those first that take long
     if columns is not None:
-        header, receipts = written.pop(0)
-    written_rows, written_entries = written[: len(rows)], written[len(rows) + len(wider) :]
+        header, receipts = next(written)
+    written_entries = list(islice(written, len(entries)))
     for name in {task.new.name for task in wider}:
         receipts[name] = []
-    for name, new in written[len(rows) : len(rows) + len(wider)]:
+    for name, new in islice(written, len(wider)):
         receipts[name] += new
+    written_rows = list(written)
 
     data, indices = header.data.name, header.indices.name
     receipts[data] = receipts.get(data, [])[:first_shard] + [one for parts, _ in written_entries for one in parts]

@@ -114,7 +114,7 @@ class Analysis:
         first = 0
         while True:
             first, why = kernels.fold_texts(
-                text, offsets, verdicts, first, settings.lowercase,
+                text, offsets, first, settings.lowercase,
                 table.codes, table.offsets, table.pieces, table.widest, out, out_offsets,
             )  # fmt: skip
             if why == kernels.DONE:

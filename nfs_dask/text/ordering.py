@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.compiling import kernel, kernel_part
 from nfs_dask.text.strings import Strings, TermCounts
+from nfs_dask.text.text_kernels import load_eight, store_eight
 
 _FEW = 24  # so many are sorted by insertion
 _FEW_ENTRIES = 48  # the same for numbers alone
@@ -232,24 +231,6 @@ def _lengths(offsets, positions, out):
         out[i + 1] = offsets[positions[i] + 1] - offsets[positions[i]]
 
 
-def _move_eight(typing_context, text, p, out, q):  # noqa: ARG001 - numba hands it in
-    """Copy bytes ``p .. p + 7`` of a text to ``q .. q + 7`` of another, wherever they lie."""
-
-    def move(context, builder, signature, arguments):
-        eight = context.get_value_type(types.uint64).as_pointer()
-        places = [
-            builder.bitcast(builder.gep(context.make_array(kind)(context, builder, array).data, [at]), eight)
-            for kind, array, at in zip(signature.args[::2], arguments[::2], arguments[1::2], strict=True)
-        ]
-        builder.store(builder.load(places[0], align=1), places[1], align=1)
-        return context.get_dummy_value()
-
-    return types.void(text, p, out, q), move
-
-
-move_eight: Any = intrinsic(_move_eight)
-
-
 @kernel
 def _copy(offsets, text, positions, out_offsets, out):
     """Copy the string at each position to its place, eight bytes at a time.
@@ -261,7 +242,7 @@ def _copy(offsets, text, positions, out_offsets, out):
         n = out_offsets[i + 1] - to
         if start + n + 8 <= len(text):
             for j in range(0, n, 8):
-                move_eight(text, start + j, out, to + j)
+                store_eight(load_eight(text, start + j), out, to + j)
         else:
             for j in range(n):
                 out[to + j] = text[start + j]

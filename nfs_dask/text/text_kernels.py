@@ -38,6 +38,8 @@ HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
 ONE = np.uint64(1)
 HIGH_BITS = np.uint64(0x8080808080808080)  # of eight bytes: none is set where all are ASCII
+TO_A = np.uint64(0x3F3F3F3F3F3F3F3F)  # from A to the highest bit, for each of eight bytes
+BEYOND_Z = np.uint64(0x2525252525252525)
 SPACE = np.uint8(32)
 LITTLE = sys.byteorder == "little"
 SPARE = 8  # bytes after a text that is read eight at a time
@@ -52,6 +54,42 @@ CONTEXT = 2  # a text that only Python can fold
 
 AHEAD = 16  # slices whose slots are fetched together
 ROW_END = -1  # as the start of a slice: the row is complete
+
+
+def _load_eight(typing_context, text, p):  # noqa: ARG001 - numba hands it in
+    """Bytes ``p .. p + 7`` of a text as one number, wherever they lie: for comparing names eight bytes at a time."""
+
+    def load(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.gep(data, [arguments[1]])
+        return builder.load(builder.bitcast(place, context.get_value_type(types.uint64).as_pointer()), align=1)
+
+    return types.uint64(text, p), load
+
+
+load_eight: Any = intrinsic(_load_eight)
+
+
+def _store_eight(typing_context, value, out, p):  # noqa: ARG001 - numba hands it in
+    """Write a number to bytes ``p .. p + 7``, as `load_eight` reads it."""
+
+    def store(context, builder, signature, arguments):
+        data = context.make_array(signature.args[1])(context, builder, arguments[1]).data
+        place = builder.bitcast(builder.gep(data, [arguments[2]]), context.get_value_type(types.uint64).as_pointer())
+        builder.store(arguments[0], place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, out, p), store
+
+
+store_eight: Any = intrinsic(_store_eight)
+
+
+@kernel_part
+def _lower_eight(eight):
+    """Eight ASCII characters in lower case: those from A to Z get the bit that tells a letter from its capital."""
+    from_a, beyond_z = eight + TO_A, eight + BEYOND_Z  # with the highest bit of each byte where that is so
+    return eight | (((from_a & ~beyond_z) & HIGH_BITS) >> np.uint64(2))
 
 
 @kernel_part
@@ -110,37 +148,42 @@ def check_texts(text, offsets, states, verdicts):
 
 
 @kernel
-def fold_texts(text, offsets, verdicts, first, lowercase, codes, piece_offsets, pieces, widest, out, out_offsets):
-    """Folded texts one after another, from text ``first`` on; the text it stopped before, and why."""
+def fold_texts(text, offsets, first, lowercase, codes, piece_offsets, pieces, widest, out, out_offsets):
+    """Folded texts one after another, from text ``first`` on; the text it stopped before, and why.
+
+    ASCII is folded eight bytes at a time, whatever stands beside it.
+    """
     p = out_offsets[first]
-    for i in range(first, len(verdicts)):
-        start, stop = offsets[i], offsets[i + 1]
-        if p + (stop - start) > len(out):
-            return i, NO_ROOM
-        if verdicts[i] == VALID_ASCII:
-            shift = np.uint8(32) if lowercase else np.uint8(0)
-            for q in range(stop - start):
-                c = text[start + q]
-                out[p + q] = c + shift if np.uint8(c - 65) < 26 else c
-            p += stop - start
-        else:
-            q = start
-            while q < stop:
-                if p + widest > len(out):
-                    return i, NO_ROOM
-                code, width = _decode(text, q)
-                code = np.int64(codes[code])
-                q += width
-                if 0 <= code < 0x110000:
-                    p = _encode(code, out, p)
-                elif code >= 0:
-                    return i, CONTEXT
-                else:
-                    for r in range(piece_offsets[-1 - code], piece_offsets[-code]):
-                        out[p] = pieces[r]
-                        p += 1
+    for i in range(first, len(offsets) - 1):
+        q, stop = offsets[i], offsets[i + 1]
+        while q < stop:
+            if q + 8 <= stop and p + 8 <= len(out):
+                eight = load_eight(text, q)
+                if eight & HIGH_BITS == 0:
+                    store_eight(_lower_eight(eight) if lowercase else eight, out, p)
+                    p += 8
+                    q += 8
+                    continue
+            if text[q] < 0x80 and p < len(out):
+                out[p] = codes[text[q]]
+                p += 1
+                q += 1
+                continue
+            if p + widest > len(out):
+                return i, NO_ROOM
+            code, width = _decode(text, q)
+            code = np.int64(codes[code])
+            q += width
+            if 0 <= code < 0x110000:
+                p = _encode(code, out, p)
+            elif code >= 0:
+                return i, CONTEXT
+            else:
+                for r in range(piece_offsets[-1 - code], piece_offsets[-code]):
+                    out[p] = pieces[r]
+                    p += 1
         out_offsets[i + 1] = p
-    return len(verdicts), DONE
+    return len(offsets) - 1, DONE
 
 
 # Hashes
@@ -201,20 +244,6 @@ def hash_texts(text, offsets, hashes):
 def n_slots(n_terms: int) -> int:
     """A power of two that leaves a third of the slots free, and up to two thirds."""
     return 1 << (3 * n_terms // 2).bit_length()
-
-
-def _load_eight(typing_context, text, p):  # noqa: ARG001 - numba hands it in
-    """Bytes ``p .. p + 7`` of a text as one number, wherever they lie: for comparing names eight bytes at a time."""
-
-    def load(context, builder, signature, arguments):
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        place = builder.gep(data, [arguments[1]])
-        return builder.load(builder.bitcast(place, context.get_value_type(types.uint64).as_pointer()), align=1)
-
-    return types.uint64(text, p), load
-
-
-load_eight: Any = intrinsic(_load_eight)
 
 
 @kernel

@@ -19,7 +19,7 @@ from nfs_dask.arrays.kernels import kernel
 from nfs_dask.arrays.radix import COUNTERS_NBYTES, sort_by_bits
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Slices, grown, runs_of, spared
-from nfs_dask.text.ordering import move_eight, sort_strings, take
+from nfs_dask.text.ordering import sort_strings, take
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings, TermCounts
 from nfs_dask.text.tally import TermIndex, check_numbers
@@ -105,8 +105,8 @@ def counted_words(words: Strings, tokens: Array, indptr: Array, ngrams: tuple[in
     n_terms = _measure(codes, rows, np.uint64(row_bits), ends)
     np.cumsum(ends, out=ends)
     terms = np.empty(n_terms, np.uint64)
-    ids, counts = np.empty(int(ends[-1]), np.int32), np.empty(int(ends[-1]), np.int32)
-    totals = np.zeros(n_terms, np.int64), np.zeros(n_terms, np.int32)
+    ids, counts = np.empty(int(ends[-1]), np.int32), np.ones(int(ends[-1]), np.int32)
+    totals = np.empty(n_terms, np.int64), np.empty(n_terms, np.int32)
     _fill(codes, rows, np.uint64(row_bits), ends[:-1].copy(), terms, ids, counts, *totals)
     del codes, rows
     return TermCounts(_named(terms, words, word_bits), ends, ids, counts, collisions, totals)
@@ -116,13 +116,17 @@ def _sorted_occurrences(
     tokens: Array, indptr: Array, ranks: Array, ngrams: tuple[int, int], word_bits: int, row_bits: int
 ) -> tuple[Array, Array]:
     """All occurrences of terms, sorted: numbers that have their rows in the lowest bits, or beside them."""
-    codes = np.empty(len(tokens) * (1 + ngrams[1] - ngrams[0]), np.uint64)
+    shortest, longest = ngrams
+    codes, n_words = np.empty(len(tokens) * (1 + longest - shortest), np.uint64), len(tokens) * (shortest == 1)
     rows = np.zeros(0, np.int32)
     if 2 * word_bits + row_bits <= _BITS:
-        n = _number(tokens, indptr, ranks, *ngrams, np.uint64(word_bits), np.uint64(row_bits), rows, codes)
-        return sort_by_bits(codes[:n], row_bits, row_bits + 2 * word_bits), rows
+        n = _number(tokens, indptr, ranks, n_words, longest, np.uint64(word_bits), np.uint64(row_bits), rows, codes)
+        middle, pairs = row_bits + word_bits, codes[n_words:n]  # a word alone has nothing to be sorted by below
+        if (ordered := sort_by_bits(pairs, row_bits, middle)) is not pairs:
+            pairs[:] = ordered
+        return sort_by_bits(codes[:n], middle, middle + word_bits), rows
     rows = np.empty(len(codes), np.int32)
-    n = _number(tokens, indptr, ranks, *ngrams, np.uint64(word_bits), np.uint64(0), rows, codes)
+    n = _number(tokens, indptr, ranks, n_words, longest, np.uint64(word_bits), np.uint64(0), rows, codes)
     order = np.argsort(codes[:n], kind="stable")
     return codes[order], rows[order]
 
@@ -138,24 +142,28 @@ def _named(terms: Array, words: Strings, word_bits: int) -> Strings:
 
 
 @kernel
-def _number(tokens, indptr, ranks, shortest, longest, word_bits, row_bits, rows, codes):
-    """The number of each occurrence of a term, in any order; how many. Rows go beside them if they have no bits."""
-    n = 0
+def _number(tokens, indptr, ranks, n_words, longest, word_bits, row_bits, rows, codes):
+    """The number of each occurrence of a term: of ``n_words`` words, if any, then of pairs, row by row; how many.
+
+    Rows go beside them if they have no bits.
+    """
+    word, pair = 0, n_words
     for row in range(len(indptr) - 1):
         end = indptr[row + 1]
         own = np.uint64(row) if row_bits else np.uint64(0)
-        before = n
         for j in range(indptr[row], end):
             first = ranks[tokens[j]] << word_bits
-            if shortest == 1:
-                codes[n] = (first << row_bits) | own
-                n += 1
+            if n_words:
+                codes[word] = (first << row_bits) | own
+                if not row_bits:
+                    rows[word] = row
+                word += 1
             if longest == 2 and j + 1 < end:
-                codes[n] = ((first | (ranks[tokens[j + 1]] + np.uint64(1))) << row_bits) | own
-                n += 1
-        if not row_bits:
-            rows[before:n] = row
-    return n
+                codes[pair] = ((first | (ranks[tokens[j + 1]] + np.uint64(1))) << row_bits) | own
+                if not row_bits:
+                    rows[pair] = row
+                pair += 1
+    return pair
 
 
 @kernel
@@ -176,24 +184,29 @@ def _measure(codes, rows, row_bits, ends):
 def _fill(codes, rows, row_bits, at, terms, ids, counts, occurrences, rows_with):
     """Distinct terms, how often each occurs and in how many rows; entries of each row from ``at[row]`` on, which moves.
 
-    ``occurrences`` and ``rows_with`` are zeros.
+    ``counts`` are ones: most entries occur once, and each is a place far from the one before.
     """
-    n_terms = 0
+    term, found, with_it = -1, 0, 0
     mask = (np.uint64(1) << row_bits) - np.uint64(1)
     for i in range(len(codes)):
-        another = i == 0 or codes[i] >> row_bits != codes[i - 1] >> row_bits
-        row = np.int64(codes[i] & mask) if row_bits else np.int64(rows[i])
+        code = codes[i]
+        row = np.int64(code & mask) if row_bits else np.int64(rows[i])
+        another = i == 0 or code >> row_bits != terms[term]
         if another:
-            terms[n_terms] = codes[i] >> row_bits
-            n_terms += 1
-        occurrences[n_terms - 1] += 1
-        if another or (codes[i] != codes[i - 1] if row_bits else rows[i] != rows[i - 1]):
-            rows_with[n_terms - 1] += 1
-            ids[at[row]] = n_terms - 1
-            counts[at[row]] = 1
+            if term >= 0:
+                occurrences[term], rows_with[term] = found, with_it
+            term += 1
+            terms[term] = code >> row_bits
+            found, with_it = 0, 0
+        found += 1
+        if another or (code != codes[i - 1] if row_bits else rows[i] != rows[i - 1]):
+            with_it += 1
+            ids[at[row]] = term
             at[row] += 1
         else:
             counts[at[row] - 1] += 1
+    if term >= 0:
+        occurrences[term], rows_with[term] = found, with_it
 
 
 @kernel
@@ -218,9 +231,9 @@ def _write_names(terms, word_bits, word_offsets, text, offsets, names):
         at, start = offsets[i], word_offsets[first]
         n = word_offsets[first + 1] - start
         for j in range(0, n, 8):
-            move_eight(text, start + j, names, at + j)
+            kernels.store_eight(kernels.load_eight(text, start + j), names, at + j)
         if second:
             names[at + n] = kernels.SPACE
             at, start = at + n + 1, word_offsets[second - 1]
             for j in range(0, word_offsets[second] - start, 8):
-                move_eight(text, start + j, names, at + j)
+                kernels.store_eight(kernels.load_eight(text, start + j), names, at + j)

@@ -75,6 +75,24 @@ def test_processes_equal_numpy(cluster: Client, panels: int | None) -> None:
     assert_same(result.state, TRUTH, exact=True)
 
 
+def while_it_ran(number: int) -> tuple[int, float, float]:
+    """The number, and when the task began and ended, by a clock that all processes have."""
+    begin = time.monotonic()
+    time.sleep(0.02)
+    return number, begin, time.monotonic()
+
+
+@pytest.mark.parametrize("at_once", [None, 1, 2, 9])
+def test_no_more_items_at_once_than_were_asked_for(cluster: Client, at_once: int | None) -> None:
+    with DaskEngine().executor() as executor:
+        found = executor.map_items(while_it_ran, list(range(5)), at_once=at_once)
+    assert [number for number, _, _ in found] == list(range(5))
+    for _, begin, _ in found:
+        assert sum(other <= begin < end for _, other, end in found) <= (at_once or 5)
+    if at_once == 1:
+        assert [begin for _, begin, _ in found] == sorted(begin for _, begin, _ in found)
+
+
 @pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])  # two of them are above
 @pytest.mark.parametrize("workers", [1, 4])
 def test_workers_of_threads_and_of_processes_equal_numpy(workers: int, processes: bool) -> None:

@@ -116,8 +116,10 @@ def test_every_task_run_twice_at_once(
 ) -> None:
     run = ClusterExecutor.map_items
 
-    def twice_at_once(self: ClusterExecutor, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        return run(self, function, [item for item in items for _ in range(2)])[::2]
+    def twice_at_once(
+        self: ClusterExecutor, function: Callable[[Any], Any], items: Sequence[Any], **how: Any
+    ) -> list[Any]:
+        return run(self, function, [item for item in items for _ in range(2)], **how)[::2]
 
     monkeypatch.setattr(ClusterExecutor, "map_items", twice_at_once)
     ingest(mail, tmp_path / "mail.zarr", label_column="label", engine=DaskEngine(), **SETTINGS)
@@ -135,7 +137,7 @@ def test_every_task_run_twice(
     run = SerialExecutor.map_items
     functions = set()
 
-    def twice(self: SerialExecutor, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def twice(self: SerialExecutor, function: Callable[[Any], Any], items: Sequence[Any], **how: Any) -> list[Any]:
         @functools.wraps(function)
         def again(item: Any) -> Any:
             function(item)
@@ -144,7 +146,7 @@ def test_every_task_run_twice(
             return function(item)
 
         functions.add(function.__name__)
-        return run(self, again, items)
+        return run(self, again, items, **how)
 
     monkeypatch.setattr(SerialExecutor, "map_items", twice)
     ingest(mail, tmp_path / "mail.zarr", label_column="label", engine=SerialEngine(), **SETTINGS)

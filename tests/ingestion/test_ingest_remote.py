@@ -88,10 +88,10 @@ def interrupted(s3_cluster: Client, s3: str, mail: Any, monkeypatch: pytest.Monk
         settings = {"label_column": "label", "engine": DaskEngine(), **changed}
         return ingest(f"{s3}/mail/*.parquet", f"{s3}/mail.zarr", **settings)
 
-    def stopping(self: Any, function: Any, items: Any) -> Any:
+    def stopping(self: Any, function: Any, items: Any, **how: Any) -> Any:
         if function.__name__ != "count_texts":
             raise KeyboardInterrupt
-        return run(self, function, items)
+        return run(self, function, items, **how)
 
     with monkeypatch.context() as patch:
         patch.setattr(ClusterExecutor, "map_items", stopping)

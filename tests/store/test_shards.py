@@ -53,6 +53,17 @@ def test_one_range_after_another_unpacks_each_chunk_once(tmp_path, monkeypatch):
     assert len(unpacked) == 60 // numbers(60).chunk
 
 
+def test_without_receipts_the_same_is_written(tmp_path):
+    values, folders = np.arange(31), [Folder.of(tmp_path / name) for name in ("with", "without")]
+    for folder, wanted, n_receipts in zip(folders, (True, False), (3, 0), strict=True):
+        with ArrayWriter(folder, numbers(31), wanted=wanted) as writer:
+            writer.add(values)
+        assert len(writer.receipts) == n_receipts
+    for shard in range(3):
+        name = numbers(31).object_name(shard)
+        assert folders[0].read(name) == folders[1].read(name)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float32", "float64"])
 @pytest.mark.parametrize("length", [0, 3, 12, 31])
 def test_zarr_reads_what_we_write(tmp_path, dtype, length):

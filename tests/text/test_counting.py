@@ -16,11 +16,11 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 from nfs_dask.errors import InputError
 from nfs_dask.text import counting
-from nfs_dask.text.analysis import runs_of
+from nfs_dask.text.analysis import Analysis, runs_of
 from nfs_dask.text.counting import TermCounter, hash_strings
 from nfs_dask.text.settings import DEFAULT_PATTERN, TextSettings
 from nfs_dask.text.strings import Strings
-from nfs_dask.text.unicode import SOLID, WORD
+from nfs_dask.text.unicode import SOLID, WORD, fold_text
 from tests.helpers.places import data_file
 
 # What tends to go wrong: case that changes length or depends on context, marks, ligatures, joiners, digits of other
@@ -145,6 +145,16 @@ def test_texts_that_grow_and_texts_full_of_tokens(strip_accents):
     texts = ["\ufdfa" * 3000 + "Σ", "Ⱥ" * 5000, "İ" * 5000 + "ΑΣ", "x " * 20000, "Σ" * 9000]
     for analyzer in ("word", "char_wb"):
         check(texts, TextSettings(analyzer=analyzer, strip_accents=strip_accents, token_pattern=r"\w+"), capacity=1)
+
+
+@given(st.lists(st.text(st.characters(max_codepoint=127) | st.sampled_from("AZaz@[`{éÉİß😀"), max_size=40)), accents)
+def test_ascii_is_folded_whatever_stands_beside_it(texts, strip_accents):
+    settings = TextSettings(lowercase=True, strip_accents=strip_accents)
+    analysis = Analysis(settings, None, hash_bits=64, n_slices=8)
+    strings = Strings.of(["before", *texts])
+    whole = (strings.offsets[1:], np.ones(len(texts), np.uint8))  # as if none of them were ASCII alone
+    folded = analysis.fold(strings.text, *whole)
+    assert folded.to_list() == [fold_text(text, True, strip_accents) for text in texts]
 
 
 def test_every_character_is_split_and_folded_as_scikit_learn_does():
