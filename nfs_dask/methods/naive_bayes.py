@@ -106,8 +106,7 @@ def fit_multinomial(counts: Counts, settings: Settings) -> NaiveBayesModel:
     point = np.zeros(len(counts.classes))
     point[counts.seen] = solution.point
     support, alpha = solution.support, settings.alpha
-    (logs,) = mapped(totals, support, alpha, "logs", lambda f: (_log(f + alpha),))
-    logs = _possible(_log_shares(smoothed(totals, support, alpha), logs, total))
+    logs = _possible(_log_shares(totals, support, alpha, total))
     unseen = len(counts.seen) < len(counts.classes)
     even = np.logaddexp.reduce(logs[0]) - np.log(logs.shape[1]) if unseen and logs.size else 0.0
     return _model(
@@ -226,18 +225,18 @@ def _bernoulli_logs(totals: Array, documents: Array, alpha: float) -> tuple[Arra
     return _possible(present), _possible(absent)
 
 
-def _log_shares(f: Array, logs: Array, total: float) -> Array:
-    """Log of (B/S) f_c / B_c, (C, k), from logs of f: every class has the same share of its mass on the support.
+def _log_shares(totals: Totals, support: Array, alpha: float, total: float) -> Array:
+    """Log of (B/S) f_c / B_c, (C, k): every class has the same share of its mass on the support.
 
     A class without mass there is like all others together.
     """
-    masses = f.sum(axis=1)
+    logs, masses = smoothed(totals, support, alpha, _log)
     mass = masses.sum()
     if mass == 0:
-        return np.full(f.shape, -np.inf)
+        return np.full(logs.shape, -np.inf)
     shares = logs - _log(masses[:, None], otherwise=0.0) + log_share(mass, total)
     if not masses.all():
-        shares[masses == 0] = _log(f.sum(axis=0)) - np.log(total)
+        shares[masses == 0] = _log((totals.at(support) + alpha).sum(axis=0)) - np.log(total)
     return np.asarray(shares)
 
 

@@ -146,7 +146,8 @@ class NestedFit:
     always: Array | None  # features that are in all models
 
     def __call__(self, k: int, alpha: float | None) -> CentersModel:
-        return part_of(self.whole, choose(self.gains, k, self._forced(k)))
+        model: CentersModel = part_of(self.whole, choose(self.gains, k, self._forced(k)))
+        return model
 
     def many(self, ks: Array) -> NestedCenters:
         """Models of some k, of which the largest alone is held."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.naive_bayes import bernoulli, multinomial
 from nfs_dask.solvers.naive_bayes.directory import Directory
 from nfs_dask.solvers.naive_bayes.equal_columns import Cells
@@ -71,13 +72,17 @@ def scored(totals: Totals, documents: Array, alpha: float) -> bernoulli.Scored:
     return made
 
 
-def smoothed(totals: Totals, support: Array, alpha: float) -> Array:
-    """The totals of some columns under smoothing, (C, k), a column after another in memory."""
+def smoothed(totals: Totals, support: Array, alpha: float, log: Callable[[Array], Array]) -> tuple[Array, Array]:
+    """Logs of the totals of some columns under smoothing, (C, k), and what these totals add up to, (C,)."""
     if not isinstance(totals, SharedTotals):
-        return totals.at(support) + alpha
+        f = totals.at(support) + alpha
+        return log(f), f.sum(axis=1)
+    (logs,) = mapped(totals, support, alpha, "logs", lambda f: (log(f + alpha),))
     cells, where = totals.grouped()
-    table: Array = totals.made(smoothed, alpha, lambda: np.ascontiguousarray((cells.totals + alpha).T))
-    return table.take(_places(where, support), axis=0).T
+    table, places = totals.made(smoothed, alpha, lambda: cells.totals + alpha), _places(where, support)
+    masses = np.zeros(len(table))
+    _add_columns(table, places, masses)
+    return logs, masses
 
 
 def mapped(totals: Totals, support: Array, alpha: float, what: str, function: OfColumns) -> tuple[Array, ...]:
@@ -94,3 +99,11 @@ def mapped(totals: Totals, support: Array, alpha: float, what: str, function: Of
 
 def _places(where: Directory | None, support: Array) -> Array:
     return support if where is None else where.cells_of(support)
+
+
+@kernel
+def _add_columns(table, places, out):
+    """out[class] += the columns in some places, one after another as numpy adds up what `ArrayTotals.at` returns."""
+    for j in range(len(places)):
+        for c in range(len(out)):
+            out[c] += table[c, places[j]]

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
 
-if TYPE_CHECKING:
-    from nfs_dask.models.centers import CentersModel
-
 
 @dataclass(frozen=True, eq=False)
-class NestedCenters(Sequence["CentersModel"]):
+class NestedCenters(Sequence[Any]):
     """Such models, of which the largest alone is held; the others are made of it when they are asked for."""
 
-    whole: CentersModel  # of the most features
+    whole: Any  # the model of the most features
     places: tuple[Array, ...]  # of the features of each model among those of the largest, ascending
 
     @classmethod
-    def of(cls, whole: CentersModel, places: Sequence[Array]) -> NestedCenters:
+    def of(cls, whole: Any, places: Sequence[Array]) -> NestedCenters:
         """The parts of a model that have the features in some places; what none of them has is let go."""
         largest = max(places, key=len)
         if len(largest) < len(whole.support):
@@ -33,7 +30,7 @@ class NestedCenters(Sequence["CentersModel"]):
         return len(self.places)
 
     @overload
-    def __getitem__(self, index: int) -> CentersModel: ...
+    def __getitem__(self, index: int) -> Any: ...
 
     @overload
     def __getitem__(self, index: slice) -> NestedCenters: ...
@@ -44,7 +41,7 @@ class NestedCenters(Sequence["CentersModel"]):
         return part_of(self.whole, self.places[index])
 
 
-def part_of(whole: CentersModel, places: Array) -> CentersModel:
+def part_of(whole: Any, places: Array) -> Any:
     """The model of those of its features that are in some places, ascending; its evidence is not about that."""
     if len(places) == len(whole.support):
         return whole

@@ -87,6 +87,8 @@ class Problem:
             chosen = self.origin[free].astype(np.int64)
         else:
             chosen = where.members(self.wanted(choice), self.forced)
+            if not len(self.forced):
+                return chosen  # which ascend
         return np.sort(np.concatenate((chosen, self.forced)))
 
 
