@@ -350,7 +350,7 @@ def _common(
 ) -> dict[str, Any]:
     """What plans of either strategy say of the data."""
     return {
-        "statistic": statistic.describe(),
+        "statistic": statistic.in_short(),
         "fingerprint": source.fingerprint,
         "n_rows": source.n_rows,
         "n_features": source.n_features,

@@ -94,7 +94,7 @@ class Workplace:
                 "or do without"
             )
         if self._pass is not None and not self._pass.exists(PLAN):
-            self._pass.write(PLAN, sealed(plan.to_json()))
+            self._pass.write(PLAN, sealed({**plan.to_json(), "statistic": self.statistic}))
 
     def spool(self, plan: Plan) -> Folder:
         """The folder for spool files: in the run folder, or a temporary one."""
@@ -149,8 +149,11 @@ def open_workplace(
     """The folders of a pass; temporary ones are removed at the end, also on errors and on Ctrl-C."""
     run_folder = None if run is None else Folder.of(run)
     given = [run_folder, None if spool is None else Folder.of(spool), *_usual_places(beside)]
-    name = pass_name(statistic, source)
-    place = Workplace([folder for folder in given if folder is not None], run_folder, statistic.describe(), name)
+    # Only a run has passes that are to be told from others.
+    name, described = statistic.name, statistic.in_short()
+    if run_folder is not None:
+        name, described = pass_name(statistic, source), statistic.describe()
+    place = Workplace([folder for folder in given if folder is not None], run_folder, described, name)
     if run_folder is not None:
         _enter_run(run_folder, source.origin)
     try:

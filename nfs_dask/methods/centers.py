@@ -18,7 +18,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.doubles import Pair
 from nfs_dask.errors import InputError
 from nfs_dask.models.centers import CentersModel
-from nfs_dask.models.model import Evidence
+from nfs_dask.models.model import NOT_JUDGED, Evidence
 from nfs_dask.solvers.centers.best_features import (
     Best,
     Cost,
@@ -70,19 +70,34 @@ def fit_moments(classes: Array, panels: Panels, settings: CenterSettings) -> Cen
         best.add(first, gains)
     support, gains = best.result()
     chosen = MemoryPanels(State(panels.columns(support), panels.totals), len(support))
-    centers, pooled, variances = sweep.estimates(chosen)
-    return CentersModel(
-        method=settings.method,
+    model, _ = _estimated(classes, sweep, chosen, panels.n_features, support)
+    return replace(model, evidence=_evidence(sweep.cost, gains))
+
+
+def every_moment(classes: Array, panels: Panels, settings: CenterSettings) -> tuple[CentersModel, Array]:
+    """The model of all features, without evidence, and their gains, (m,): one look has all that smaller models need."""
+    everything = np.arange(panels.n_features)
+    return _estimated(classes, _Sweep(panels, settings), panels, panels.n_features, everything)
+
+
+def _estimated(
+    classes: Array, sweep: _Sweep, chosen: Panels, n_features: int, support: Array
+) -> tuple[CentersModel, Array]:
+    """The model of some columns of a sweep, not judged, and their gains."""
+    gains, centers, pooled, variances = sweep.estimates(chosen)
+    model = CentersModel(
+        method=sweep.settings.method,
         classes=classes,
-        class_count=panels.totals["weight"],
-        n_features=panels.n_features,
+        class_count=chosen.totals["weight"],
+        n_features=n_features,
         support=support,
-        evidence=_evidence(sweep.cost, gains),
+        evidence=NOT_JUDGED,
         centers=centers,
         pooled=pooled,
         variances=variances,
-        covariance=None if variances is None else settings.covariance,
+        covariance=None if variances is None else sweep.settings.covariance,
     )
+    return model, gains
 
 
 def moment_gains(panels: Panels, settings: CenterSettings) -> Array:
@@ -156,6 +171,12 @@ def fit_medians(classes: Array, medians: Medians, settings: CenterSettings) -> C
     )
 
 
+def largest_median(classes: Array, medians: Medians, settings: CenterSettings) -> tuple[CentersModel, Array]:
+    """As `fit_medians`, without evidence, with the gains of its features: all that smaller models need."""
+    model = fit_medians(classes, medians, settings)
+    return replace(model, evidence=NOT_JUDGED), _at(medians, medians.gains, model.support)
+
+
 def median_gains(medians: Medians) -> Array:
     """The gain of each feature, (m,)."""
     gains = np.zeros(medians.n_features)
@@ -179,7 +200,7 @@ class _Sweep:
                 'give "euclidean", or "mahalanobis" with covariance="within" or "total"'
             )
         self.n_features = panels.n_features
-        self._panels, self._settings, self._is_scaled = panels, settings, diagonal
+        self._panels, self.settings, self._is_scaled = panels, settings, diagonal
         self._seen = _seen(panels.totals["weight"])
         self._weights = Pair(panels.totals["weight"][self._seen], panels.totals["weight_low"][self._seen])
         self._squares = np.zeros((3, len(self._seen)))  # of class sums, where costs are squares
@@ -208,9 +229,9 @@ class _Sweep:
         spreads = [(p - q / w) / w for p, q, w in zip(powers, squares, weights, strict=True)]
         return Cost.of(gains + sum(max(spread, Fraction(0)) for spread in spreads))
 
-    def estimates(self, panels: Panels) -> tuple[Array, Array, Array | None]:
-        """Centers (C, k), pooled ones (k,), and variances (k,) if there are any, of k columns."""
-        pooled, variances = np.zeros((2, panels.n_features))
+    def estimates(self, panels: Panels) -> tuple[Array, Array, Array, Array | None]:
+        """Gains (k,), centers (C, k), pooled ones (k,), and variances (k,) if there are any, of k columns."""
+        gains, pooled, variances = np.zeros((3, panels.n_features))
         centers = np.zeros((len(panels.totals["weight"]), panels.n_features))
         for first, state in self._pieces(panels):
             found, far = moments(state), separate(self._sums(state), self._weights)
@@ -218,9 +239,10 @@ class _Sweep:
             pooled[columns] = far.pooled
             centers[:, columns] = far.pooled
             centers[self._seen, columns] = found.means[self._seen]
+            gains[columns] = far.gain
             if self._is_scaled:
-                variances[columns] = self._scaled(far, found)[1]
-        return centers, pooled, variances if self._is_scaled else None
+                gains[columns], variances[columns] = self._scaled(far, found)
+        return gains, centers, pooled, variances if self._is_scaled else None
 
     def _pieces(self, panels: Panels) -> Iterator[tuple[int, State]]:
         """First column and state of some columns in turn."""
@@ -245,10 +267,10 @@ class _Sweep:
         return gains
 
     def _scaled(self, far: Separation, found: Moments) -> tuple[Array, Array]:
-        variance = found.within if self._settings.covariance == "within" else found.total
+        variance = found.within if self.settings.covariance == "within" else found.total
         if variance is None or found.spread is None:
             raise InputError('metric="mahalanobis" needs moments with squares; count them with squares=True')
-        return scaled(far, variance, found.spread == 0, self._settings.variance_floor)
+        return scaled(far, variance, found.spread == 0, self.settings.variance_floor)
 
 
 @dataclass(frozen=True)

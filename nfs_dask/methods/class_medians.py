@@ -33,6 +33,7 @@ from nfs_dask.methods.memory_budget import MemoryBudget
 from nfs_dask.methods.procedure import Measure, Pass, Passes, Procedure, Supplier, run
 from nfs_dask.solvers.medians.column_medians import ColumnMedians, Medians, assemble, from_pinned, from_sample
 from nfs_dask.solvers.medians.edges import Brackets, find_brackets, refined_edges, sample_edges
+from nfs_dask.sources.folds import Sorted
 from nfs_dask.sources.source import Source
 from nfs_dask.sources.views import some_columns
 from nfs_dask.statistics.medians.cells import ClassCells
@@ -153,7 +154,11 @@ def _all_columns(passes: Passes, n_classes: int) -> Procedure[Medians]:
 
 
 def _is_sparse(source: Source) -> bool:
-    """Whether most values are zeros that nobody stored; where that is not known, one block is looked at."""
+    """Whether most values are zeros that nobody stored; where that is not known, one block is looked at.
+
+    The rows of some folds are taken to be as those of all folds: it does not matter for what is found.
+    """
+    source = source.underlying if isinstance(source, Sorted) else source
     entries, cells = source.nnz, source.n_rows * source.n_features
     if entries is None:
         first = next(source.blocks(0, 1))

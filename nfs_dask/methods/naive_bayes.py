@@ -6,13 +6,16 @@ References: NFS20 (Askari et al. 2020) Theorems 1 and 2, (4), (7); NFS Theorems 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
+from nfs_dask.methods import shared_totals
 from nfs_dask.methods.class_factors import ClassWeight, Weighing
+from nfs_dask.methods.shared_totals import mapped, smoothed
 from nfs_dask.models.model import NOT_JUDGED, Evidence
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, objectives, streamed_bernoulli
@@ -86,17 +89,16 @@ def fit_bernoulli(counts: Counts, settings: Settings) -> NaiveBayesModel:
     documents, alpha = counts.documents[counts.seen], settings.alpha
     totals = counts.seen_totals
     solution, objective = _solve_bernoulli(totals, documents, settings)
-    f, n = totals.at(solution.support), documents[:, None]
-    log_n = np.log(n + 2 * alpha)
-    present, absent = _log(f + alpha) - log_n, _log(n - f + alpha) - log_n  # in this order n - f is exact
+    logs = partial(_bernoulli_logs, documents=documents, alpha=alpha)
+    present, absent = mapped(totals, solution.support, alpha, "logs", logs)
     return _model(
         "bernoulli",
         counts,
         settings,
         solution.support,
         _evidence(solution, objective, float(documents.sum()), None),
-        present=_spread(_possible(present), counts, np.log(0.5)),
-        absent=_spread(_possible(absent), counts, np.log(0.5)),
+        present=_spread(present, counts, np.log(0.5)),
+        absent=_spread(absent, counts, np.log(0.5)),
         threshold=0.0 if settings.binarize is None else float(settings.binarize),
         binary_only=settings.binarize is None,
     )
@@ -114,8 +116,8 @@ def fit_multinomial(counts: Counts, settings: Settings) -> NaiveBayesModel:
     solution, objective, total = _solve_multinomial(totals, len(counts.seen), settings)
     point = np.zeros(len(counts.classes))
     point[counts.seen] = solution.point
-    f = totals.at(solution.support) + settings.alpha
-    logs = _possible(_log_shares(f, total))
+    support, alpha = solution.support, settings.alpha
+    logs = _possible(_log_shares(totals, support, alpha, total))
     unseen = len(counts.seen) < len(counts.classes)
     even = np.logaddexp.reduce(logs[0]) - np.log(logs.shape[1]) if unseen and logs.size else 0.0
     return _model(
@@ -180,7 +182,7 @@ def _solve_bernoulli(totals: Totals, documents: Array, settings: Settings) -> tu
             return solution, None
         columns = totals.at(solution.support)
         return solution, Objective(streamed_bernoulli.objective(totals, documents, alpha, columns))
-    scored = bernoulli.score_cells(*totals.grouped(), documents, alpha)
+    scored = shared_totals.scored(totals, documents, float(alpha))
     solution = bernoulli.solve(scored, k, always=always)
     if not settings.judged:
         return solution, None
@@ -197,7 +199,7 @@ def _solve_multinomial(totals: Totals, n_classes: int, settings: Settings) -> tu
         solution = streamed.solve(totals, survey, k, alpha=alpha, always=always)
         return solution, survey.objective(totals.at(solution.support)) if settings.judged else None, survey.mass
     array = _to_bisect(totals, n_classes, settings) if settings.solver == "bisection" else None
-    counted = multinomial.GroupedCounts(*totals.grouped(), float(alpha))
+    counted = shared_totals.counted(totals, float(alpha))
     if array is not None:
         solution = bisection.solve(array, k, alpha=alpha)
     else:
@@ -226,28 +228,40 @@ def _to_bisect(totals: Totals, n_classes: int, settings: Settings) -> Array:
     return totals.array
 
 
-def _log_shares(f: Array, total: float) -> Array:
+def _bernoulli_logs(totals: Array, documents: Array, alpha: float) -> tuple[Array, Array]:
+    """Logs of the probabilities that features are present, and absent, (C, n)."""
+    n = documents[:, None]
+    log_n = np.log(n + 2 * alpha)
+    present, absent = _log(totals + alpha) - log_n, _log(n - totals + alpha) - log_n  # in this order n - f is exact
+    return _possible(present), _possible(absent)
+
+
+def _log_shares(totals: Totals, support: Array, alpha: float, total: float) -> Array:
     """Log of (B/S) f_c / B_c, (C, k): every class has the same share of its mass on the support.
 
     A class without mass there is like all others together.
     """
-    masses = f.sum(axis=1)
+    logs, masses = smoothed(totals, support, alpha, _log)
     mass = masses.sum()
     if mass == 0:
-        return np.full(f.shape, -np.inf)
-    shares = _log(f) - _log(masses[:, None], otherwise=0.0) + log_share(mass, total)
+        return np.full(logs.shape, -np.inf)
+    shares = logs - _log(masses[:, None], otherwise=0.0) + log_share(mass, total)
     if not masses.all():
-        shares[masses == 0] = _log(f.sum(axis=0)) - np.log(total)
+        shares[masses == 0] = _log((totals.at(support) + alpha).sum(axis=0)) - np.log(total)
     return np.asarray(shares)
 
 
 def _possible(logs: Array) -> Array:
     """The same, where what is impossible in every class says nothing."""
+    if not logs.size or logs.min() > -np.inf:
+        return logs
     return np.where(np.isneginf(logs).all(axis=0), 0.0, logs)
 
 
 def _spread(logs: Array, counts: Counts, even: Any) -> Array:
     """Rows for all classes; those that were not seen take all features for alike, and are ruled out by their priors."""
+    if len(logs) == len(counts.classes):
+        return logs
     out = np.empty((len(counts.classes), logs.shape[1]))
     out[:] = even
     out[counts.seen] = logs

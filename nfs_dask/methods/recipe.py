@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,6 +14,17 @@ from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.statistic import Statistic
 
 Fit = Callable[[int, "float | None"], Model]  # the model of a k and an alpha
+
+
+@runtime_checkable
+class FitOfMany(Protocol):
+    """A `Fit` that makes models of several k at once, which share what they have in common."""
+
+    def __call__(self, k: int, alpha: float | None) -> Model: ...
+
+    def many(self, ks: Array) -> Sequence[Model]:
+        """Those of some k, in their order; they do not smooth."""
+        ...
 
 
 class Recipe(Protocol):
@@ -37,8 +48,10 @@ class Grid:
     alphas: tuple[float | None, ...]  # (None,) of a method that does not smooth
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the method, for people
 
-    def models(self, fit: Fit) -> tuple[Model, ...]:
+    def models(self, fit: Fit) -> Sequence[Model]:
         """All of them, by alpha, then k."""
+        if isinstance(fit, FitOfMany):
+            return fit.many(self.ks)
         return tuple(fit(k, alpha) for k, alpha in self.pairs())
 
     def pairs(self) -> list[tuple[int, float | None]]:
@@ -59,6 +72,6 @@ class LongRecipe(Protocol):
         """Whether each k and alpha takes passes of its own."""
         ...
 
-    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, tuple[Model, ...]]]:
+    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, Sequence[Model]]]:
         """The documents of each class under their weights, (C,), and the models of a grid; none without documents."""
         ...

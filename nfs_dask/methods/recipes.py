@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.methods.centers import (
     CenterSettings,
     about_means,
+    every_moment,
     fit_gram,
-    fit_medians,
     fit_moments,
-    gram_path,
-    moment_path,
+    gram_gains,
+    largest_median,
 )
 from nfs_dask.methods.class_factors import Weighing
 from nfs_dask.methods.class_medians import median_procedure
@@ -26,13 +25,14 @@ from nfs_dask.methods.hybrid import HybridFit, HybridSettings, hybrid_procedure
 from nfs_dask.methods.naive_bayes import Counts, Settings
 from nfs_dask.methods.procedure import Procedure, Sum
 from nfs_dask.methods.recipe import Fit, Grid
+from nfs_dask.methods.shared_totals import SharedTotals
 from nfs_dask.models.centers import CentersModel
-from nfs_dask.models.model import Model
-from nfs_dask.solvers.centers.best_features import Ranked
-from nfs_dask.solvers.naive_bayes.directory import Directory
-from nfs_dask.solvers.naive_bayes.equal_columns import Cells
+from nfs_dask.models.model import NOT_JUDGED, Model
+from nfs_dask.models.nested_centers import NestedCenters, part_of
+from nfs_dask.solvers.centers.best_features import choose, narrowed
+from nfs_dask.solvers.naive_bayes.problem import forced_features
 from nfs_dask.sources.views import View, some_blocks
-from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals, Pick
+from nfs_dask.statistics.class_totals import PanelTotals, Pick
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.gram import Gram
 from nfs_dask.statistics.moments import ClassMoments
@@ -55,7 +55,7 @@ class CountsRecipe:
         weighed = Weighing.of(self.settings.class_weight, panels.totals["weight"], self.pick)
         weight, pick = weighed.documents, weighed.pick
         seen: Any = (weight > 0).nonzero()[0]
-        totals = _Seen(pick(panels.arrays(0))[seen]) if len(panels) == 1 else _SeenPanels(panels, pick, seen)
+        totals = SharedTotals(pick(panels.arrays(0))[seen]) if len(panels) == 1 else _SeenPanels(panels, pick, seen)
         counts = Counts(classes, weight, totals)
 
         def fit(k: int, alpha: float | None) -> Model:
@@ -78,9 +78,7 @@ class MomentsRecipe:
         if len(panels) > 1:
             return lambda k, _: fit_moments(classes, panels, replace(self.settings, k=k))
         # In memory, all features are estimated once; which of them a model has is a matter of their order.
-        whole = fit_moments(classes, panels, replace(self.settings, k=panels.n_features))
-        ranked = moment_path(panels, self.settings)
-        return lambda k, _: _chosen(whole, ranked, k)
+        return NestedFit(*every_moment(classes, panels, self.settings), self.settings.always)
 
 
 @dataclass(frozen=True)
@@ -91,11 +89,12 @@ class MediansRecipe:
 
     one_by_one = False
 
-    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, tuple[Model, ...]]]:
+    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, Sequence[Model]]]:
         classes, medians = dataset.known_classes(), (yield from median_procedure(dataset)).medians
         if not medians.weight.any():
             return medians.weight, ()
-        return medians.weight, grid.models(lambda k, _: fit_medians(classes, medians, replace(self.settings, k=k)))
+        settings = replace(self.settings, k=int(grid.ks.max()))
+        return medians.weight, grid.models(NestedFit(*largest_median(classes, medians, settings), settings.always))
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class GramRecipe:
 
     one_by_one = False
 
-    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, tuple[Model, ...]]]:
+    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, Sequence[Model]]]:
         classes, source = dataset.known_classes(), dataset.source
         # About which point does not matter, so it may be one of all folds: the first block may have no other rows.
         first = some_blocks(source.underlying if isinstance(source, View) else source, np.zeros(1, np.int64))
@@ -115,14 +114,8 @@ class GramRecipe:
         if not state.totals["weight"].any():
             return state.totals["weight"], ()
         whole = fit_gram(classes, state, replace(self.settings, k=dataset.n_features))
-        assert whole.root is not None
-        root, ranked = whole.root, gram_path(state, self.settings)
-
-        def fit(k: int, _: float | None) -> Model:
-            chosen = _chosen(whole, ranked, k)
-            return replace(chosen, root=np.ascontiguousarray(root[:, chosen.support]))
-
-        return state.totals["weight"], grid.models(fit)
+        gains, always = gram_gains(state, self.settings), self.settings.always
+        return state.totals["weight"], grid.models(NestedFit(replace(whole, evidence=NOT_JUDGED), gains, always))
 
 
 @dataclass(frozen=True)
@@ -134,7 +127,7 @@ class HybridRecipe:
 
     one_by_one = True
 
-    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, tuple[Model, ...]]]:
+    def learn(self, dataset: Dataset, grid: Grid) -> Procedure[tuple[Array, Sequence[Model]]]:
         words, models = dataset.n_features // self.settings.n_regions, []
         for k, alpha in grid.pairs():
             assert alpha is not None, "hybrid naive Bayes smooths"
@@ -144,35 +137,31 @@ class HybridRecipe:
         return found.class_weight, tuple(models)
 
 
-def _chosen(whole: CentersModel, ranked: Ranked, k: int) -> CentersModel:
-    """The best k features of a model that has all of them."""
-    support = ranked.support(k)
-    return replace(
-        whole,
-        support=support,
-        evidence=replace(whole.evidence, objective=float(ranked.cost[np.searchsorted(ranked.ks, k)])),
-        centers=whole.centers[:, support],
-        pooled=whole.pooled[support],
-        variances=None if whole.variances is None else whole.variances[support],
-    )
+@dataclass(frozen=True)
+class NestedFit:
+    """Makes models of one that has all features they may have: those that gain most."""
 
+    whole: CentersModel
+    gains: Array  # of its features
+    always: Array | None  # features that are in all models
 
-class _Seen(ArrayTotals):
-    """Totals of the classes that have documents, which are grouped once for all models."""
+    def __call__(self, k: int, alpha: float | None) -> CentersModel:
+        model: CentersModel = part_of(self.whole, choose(self.gains, k, self._forced(k)))
+        return model
 
-    def grouped(self) -> tuple[Cells, Directory | None]:
-        return self._grouped
+    def many(self, ks: Array) -> NestedCenters:
+        """Models of some k, of which the largest alone is held."""
+        wanted = ks.tolist()
+        return NestedCenters.of(self.whole, narrowed(self.gains, wanted, self._forced(min(wanted))))
 
-    def of(self, classes: Array) -> _Seen:
-        return self
-
-    @cached_property
-    def _grouped(self) -> tuple[Cells, Directory | None]:
-        return super().grouped()
+    def _forced(self, k: int) -> Array:
+        """Places of the features that are in any case, which are refused if they are more than k."""
+        forced = forced_features(self.always, k, self.whole.n_features)
+        return np.searchsorted(self.whole.support, forced)
 
 
 class _SeenPanels(PanelTotals):
-    """The same in panels."""
+    """Totals in panels, of the classes that have documents."""
 
     def of(self, classes: Array) -> _SeenPanels:
         return self

@@ -24,6 +24,7 @@ from nfs_dask.models.distance_differences import (
     mismatches,
 )
 from nfs_dask.models.model import Model, of_others
+from nfs_dask.models.nested_centers import NestedCenters
 from nfs_dask.models.together import Together, all_entries, located
 
 WHITENED_BYTES = 16 << 20  # of dense rows that are whitened at a time
@@ -92,7 +93,11 @@ class CentersModel(Model):
     @classmethod
     def together(cls, models: Sequence[Self]) -> Together:
         """Side by side, where the larger ones have the features of the smaller ones, and none is without variance."""
-        copies = [replace(model) for model in models]  # what they work out for themselves goes with them
+        # What copies work out for themselves goes with them.
+        if isinstance(models, NestedCenters) and (whole := replace(models.whole)).root is None:
+            if not whole.exact.any():
+                return CentersTogether.nested(replace(models, whole=whole))
+        copies = [replace(model) for model in models]
         if any(model.root is not None or model.exact.any() for model in copies):
             return super().together(models)
         return CentersTogether.of(copies, [model.tables for model in copies]) or super().together(models)

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure
+from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.errors import InputError
-from nfs_dask.models.distance_differences import CenterTables, advantages_at_zero, nested_advantages
+from nfs_dask.models.distance_differences import CenterTables, nested_advantages, parts_at_zero
+from nfs_dask.models.nested_centers import NestedCenters
 from nfs_dask.models.together import SharedColumns, located
 
 
@@ -41,9 +43,19 @@ class CentersTogether:
             alike = (np.array_equal(one[places], own) for one, own in zip(largest[1:], tables[number][1:], strict=True))
             if tables[number].plain != largest.plain or not all(alike):
                 return None
-        at_zero = advantages_at_zero(largest)
-        empty = np.stack([at_zero[places].sum(axis=0) for places in columns.places])
-        return cls(first.n_classes, first.seen, columns, largest, at_zero, empty)
+        return cls._of_columns(first, columns, largest)
+
+    @classmethod
+    def nested(cls, models: NestedCenters) -> CentersTogether:
+        """Those that are known to be so; ``models.whole`` works out its tables."""
+        whole = models.whole
+        columns = SharedColumns.found(Lookup.of(whole.support, whole.n_features), models.places)
+        return cls._of_columns(whole, columns, whole.tables)
+
+    @classmethod
+    def _of_columns(cls, model: Any, columns: SharedColumns, tables: CenterTables) -> CentersTogether:
+        at_zero, empty = parts_at_zero(tables, columns.uses, len(columns.places))
+        return cls(model.n_classes, model.seen, columns, tables, at_zero, empty)
 
     def scores(self, block: Block) -> Array:
         check_structure(block)

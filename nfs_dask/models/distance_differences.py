@@ -65,9 +65,14 @@ def nested_advantages(
 
 def advantages_at_zero(centers: CenterTables) -> Array:
     """What each feature adds where it is 0, (k, C)."""
-    out = np.zeros(centers.centers.shape)
-    _fill_at_zero(*centers, out)
-    return out
+    return parts_at_zero(centers, np.zeros(len(centers.pooled), np.int64), 0)[0]
+
+
+def parts_at_zero(centers: CenterTables, uses: Array, n_parts: int) -> tuple[Array, Array]:
+    """The same, and what the features of each part add then, (P, C): added up in their order, as numpy does."""
+    out, sums = np.empty(centers.centers.shape), np.zeros((n_parts, centers.centers.shape[1]))
+    _fill_at_zero(*centers, uses, out, sums)
+    return out, sums
 
 
 def added_by_values(centers: CenterTables, positions: Array, values: Array) -> Array:
@@ -107,11 +112,14 @@ def _advantage(plain, x, center, pooled, slope):
 
 
 @kernel
-def _fill_at_zero(plain, centers, pooled, slopes, out):
-    """out[feature, class] = the advantage of a value of 0."""
+def _fill_at_zero(plain, centers, pooled, slopes, uses, out, sums):
+    """out[feature, class] = the advantage of a value of 0; sums[part, class] += that of every feature of the part."""
     for p in range(centers.shape[0]):
         for c in range(centers.shape[1]):
             out[p, c] = _advantage(plain, 0.0, centers[p, c], pooled[p], slopes[p, c])
+        for part in range(uses[p]):
+            for c in range(centers.shape[1]):
+                sums[part, c] += out[p, c]
 
 
 @kernel

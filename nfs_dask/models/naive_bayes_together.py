@@ -46,9 +46,9 @@ class NaiveBayesTogether:
         copies = [replace(model) for model in models]  # what they work out for themselves goes with them
         for position, (number, places) in enumerate(zip(columns.order, columns.places, strict=True)):
             logs = copies[number].steps
-            steps[firsts[places] + position] = logs.finite.T
+            _lay_out(np.ascontiguousarray(logs.finite), places, firsts, position, steps)
             if logs.zeros.any():
-                zeros[firsts[places] + position] = logs.zeros.T
+                _lay_out(logs.zeros.astype(np.float64), places, firsts, position, zeros)
         starts = [copies[number].start for number in columns.order]
         start = LogTerms(np.stack([one.finite for one in starts]), np.stack([one.zeros for one in starts]))
         found = zeros.ravel() if zeros.any() else None
@@ -79,6 +79,15 @@ class NaiveBayesTogether:
         out[:] = start.ravel()
         _add_runs(indptr, positions, times, self.firsts, runs, out)
         return out.reshape(-1, *start.shape)
+
+
+@kernel
+def _lay_out(values, places, firsts, position, runs):
+    """runs[...] = the values (C, k) of a model, at its position in the run of each of its columns."""
+    for j in range(len(places)):
+        row = firsts[places[j]] + position
+        for c in range(len(values)):
+            runs[row, c] = values[c, j]
 
 
 @kernel

@@ -47,14 +47,18 @@ class SharedColumns:
     @classmethod
     def of(cls, supports: Sequence[Array], n_features: int) -> SharedColumns:
         """Those of models with such supports, which ascend."""
-        order = tuple(sorted(range(len(supports)), key=lambda number: -len(supports[number])))
-        largest = supports[order[0]]
+        largest = max(supports, key=len)
         lookup = Lookup.of(largest if len(largest) == n_features else _union(supports), n_features)
-        places = tuple(lookup.positions(supports[number]) for number in order)
+        return cls.found(lookup, [lookup.positions(support) for support in supports])
+
+    @classmethod
+    def found(cls, lookup: Lookup, places: Sequence[Array]) -> SharedColumns:
+        """The same of models whose features are known by their places among the columns, which ascend."""
+        order = tuple(sorted(range(len(places)), key=lambda number: -len(places[number])))
         uses = np.zeros(len(lookup.columns), np.int64)
-        for position, place in enumerate(places):
-            uses[place] = position + 1
-        return cls(order, lookup, places, uses)
+        for position, number in enumerate(order):
+            uses[places[number]] = position + 1
+        return cls(order, lookup, tuple(places[number] for number in order), uses)
 
     @property
     def nested(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block, Kind, integers_as_integers
 from nfs_dask.sources.folds import Sorting
 from nfs_dask.sources.source import Source
-from nfs_dask.sources.views import Step, View
+from nfs_dask.sources.views import ColumnChoice, Step, View
 from nfs_dask.statistics.statistic import State, Statistic
 
 
@@ -24,6 +24,7 @@ class JointMember:
     n_features: int  # columns of what it sees
     numbers: Array | None = None  # the blocks it is about; None: all
     rows: Sorting | None = None  # which rows of a block; None: all
+    columns: ColumnChoice | None = None  # which columns of these; None: all
     steps: tuple[Step, ...] = ()  # what else becomes of a block, in turn
 
     def wants(self, block: Block) -> bool:
@@ -35,6 +36,7 @@ class JointMember:
 
     def seen(self, block: Block) -> Block:
         """What it sees of a block that has its rows alone."""
+        block = block if self.columns is None else self.columns.of(block)
         for step in self.steps:
             block = step(block)
         return integers_as_integers(block)

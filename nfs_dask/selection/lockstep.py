@@ -20,7 +20,7 @@ from nfs_dask.selection.joint import Joint, JointMember, carrying
 from nfs_dask.selection.training import TrainingPanels, dataset_by_fold
 from nfs_dask.sources.folds import Sorted
 from nfs_dask.sources.source import Source
-from nfs_dask.sources.views import Step, View, some_blocks
+from nfs_dask.sources.views import ColumnChoice, Step, View, some_blocks, some_columns
 from nfs_dask.statistics.panels import MemoryPanels
 
 T = TypeVar("T")
@@ -94,13 +94,28 @@ def _sums(wants: list[Sum], passes: Passes) -> Procedure[list[Reduction]]:
 
 def _jointly(wants: list[Sum], members: list[JointMember], passes: Passes) -> Procedure[list[Reduction]]:
     """The parts of one joint statistic."""
-    common = passes.dataset.source
+    carried = sum(want.source.import_nbytes - passes.dataset.source.import_nbytes for want in wants)
+    common, members = _of_common_columns(passes.dataset.source, members)
     joint = Joint(max(want.statistic.n_classes for want in wants), tuple(members))
-    carried = sum(want.source.import_nbytes - common.import_nbytes for want in wants)
     view: Any = carrying(_blocks_of(members, common), carried)
     reduction = yield from passes.carry_out(Sum(joint.label, joint, view, lasting=False))
     states = zip(joint.parts(reduction.state), members, strict=True)
     return [replace(reduction, panels=MemoryPanels(state, member.n_features)) for state, member in states]
+
+
+def _of_common_columns(common: Source, members: list[JointMember]) -> tuple[Source, list[JointMember]]:
+    """The source with the columns that any member wants, and the members' choices among these; where that is few.
+
+    What is left of a block is then sorted by rows for each member, instead of all of it.
+    """
+    choices = [member.columns for member in members if member.columns is not None]
+    wanted = np.unique(np.concatenate([choice.columns for choice in choices])) if choices else np.zeros(0, np.int64)
+    if len(choices) < len(members) or 2 * len(wanted) > common.n_features:
+        return common, members
+    places = [np.searchsorted(wanted, choice.columns) for choice in choices]
+    among = [None if len(own) == len(wanted) else ColumnChoice(own, len(wanted)) for own in places]
+    narrow = [replace(member, columns=own) for member, own in zip(members, among, strict=True)]
+    return some_columns(common, wanted), narrow
 
 
 def _differ_in_the_fold_alone(members: list[JointMember]) -> bool:
@@ -142,15 +157,17 @@ def _member(want: Sum, common: Source) -> JointMember | None:
             return None
         views.insert(0, source)
         source = source.underlying
-    numbers, rows, steps = None, None, list[Step]()
+    numbers, rows, columns, steps = None, None, None, list[Step]()
     for view in views:
         if view.numbers is not None:
             numbers = view.numbers if numbers is None else numbers[view.numbers]
         if isinstance(view, Sorted) and rows is None and not steps:
             rows = view.sorting
+        elif view.column_choice is not None and columns is None and not steps:
+            columns = view.column_choice
         elif view.step is not None:
             steps.append(view.step)
-    return JointMember(want.statistic, want.source.n_features, numbers, rows, tuple(steps))
+    return JointMember(want.statistic, want.source.n_features, numbers, rows, columns, tuple(steps))
 
 
 def _blocks_of(members: list[JointMember], common: Source) -> Source:

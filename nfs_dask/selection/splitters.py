@@ -75,7 +75,9 @@ def _split(splitter: Any, source: Source, y: Any) -> Folds:
     found = np.full(source.n_rows, -1, np.int64)
     for fold, pair in enumerate(splits):
         train, test = (_rows(rows, source.n_rows) for rows in pair)
-        everything = len(train) + len(test) == source.n_rows and len(np.union1d(train, test)) == source.n_rows
+        there = np.zeros(source.n_rows, bool)
+        there[train] = there[test] = True
+        everything = len(train) + len(test) == source.n_rows and there.all()
         if not everything or (found[test] >= 0).any():
             raise InputError(
                 f"{splitter!r} does not cut the rows into folds, each of which is judged by a model of all the others: "

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.files.folder import Folder
@@ -16,6 +18,8 @@ from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.statistic import State, Statistic
 from nfs_dask.store.cache import Described, Kept
 from nfs_dask.store.states import StoredPanels
+
+_MOST_WHOLE = 2.0**53  # below it, doubles hold all whole numbers
 
 
 class FoldedDataset(Dataset):
@@ -55,13 +59,14 @@ class TrainingPanels(Panels):
         The same over C classes.
     fold
         Which fold is left out.
+    together
+        Of a state that is in memory, what all its folds add up to, if `added_folds` says so.
     """
 
-    def __init__(self, panels: Panels, statistic: Statistic, fold: int) -> None:
-        self._panels, self._statistic = panels, statistic
+    def __init__(self, panels: Panels, statistic: Statistic, fold: int, together: State | None = None) -> None:
+        self._panels, self._statistic, self._fold, self._together = panels, statistic, fold, together
         self._names = [name for name in statistic.zero().totals if name != "mass"]
-        n_classes = statistic.n_classes
-        self._others = [f for f in range(len(panels.totals["rows"]) // n_classes) if f != fold]
+        self._n_folds = len(panels.totals["rows"]) // statistic.n_classes
         self.bounds = panels.bounds
         self.totals = self._added({}).totals
 
@@ -69,9 +74,13 @@ class TrainingPanels(Panels):
         return self._added(self._panels.arrays(panel)).arrays
 
     def _added(self, arrays: dict[str, Array]) -> State:
-        parts = [self._part(arrays, f) for f in self._others]
-        added = parts[0] if len(parts) == 1 else reduce(self._statistic.merge, parts)
-        if "mass" in added.totals:  # of all rows, it is known only of these and others together: a bound
+        together = self._together or added_folds(State(arrays, self._panels.totals), self._n_folds)
+        if together is not None:
+            added = _less(together, self._part(arrays, self._fold))
+        else:
+            parts = [self._part(arrays, f) for f in range(self._n_folds) if f != self._fold]
+            added = parts[0] if len(parts) == 1 else reduce(self._statistic.merge, parts)
+        if "mass" in self._panels.totals:  # of all rows, it is known only of these and others together: a bound
             added.totals["mass"] = self._panels.totals["mass"]
         return added
 
@@ -82,6 +91,36 @@ class TrainingPanels(Panels):
         if "mass" in self._panels.totals:
             totals["mass"] = self._panels.totals["mass"] * 0
         return State({name: values[rows] for name, values in arrays.items()}, totals)
+
+
+def added_folds(state: State, n_folds: int) -> State | None:
+    """What the folds of a state add up to; None where that may be rounded, so that the order of additions matters.
+
+    Whole numbers that a double holds are not: taking those of a fold away leaves the sum of the others.
+    """
+    by_class = {name: values for name, values in state.totals.items() if name != "mass"}
+    if not all(map(_adds_exactly, by_class.values())) or any(a.dtype.kind == "f" for a in state.arrays.values()):
+        return None
+    return State(*({name: _over_folds(a, n_folds) for name, a in part.items()} for part in (state.arrays, by_class)))
+
+
+def _adds_exactly(values: Array) -> bool:
+    """Whether no sum of some of the values is rounded."""
+    if values.dtype.kind != "f":
+        return True
+    return bool(np.all(values == np.rint(values))) and float(np.abs(values).sum()) < _MOST_WHOLE
+
+
+def _over_folds(values: Array, n_folds: int) -> Array:
+    """Values of each class of each fold, added up over the folds."""
+    wide = np.float64 if values.dtype.kind == "f" else np.int64
+    return np.asarray(values.reshape(n_folds, -1, *values.shape[1:]).sum(axis=0, dtype=wide))
+
+
+def _less(state: State, part: State) -> State:
+    """What is left of a state; names that it has."""
+    arrays = {name: state.arrays[name] - values for name, values in part.arrays.items()}
+    return State(arrays, {name: values - part.totals[name] for name, values in state.totals.items()})
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from nfs_dask.methods.procedure import Passes, Procedure, Sum, run
 from nfs_dask.methods.recipe import Grid, LongRecipe, Recipe
 from nfs_dask.models.model import Model
 from nfs_dask.selection.lockstep import in_lockstep
-from nfs_dask.selection.training import TrainingPanels, dataset_by_fold, dataset_without_fold
+from nfs_dask.selection.training import TrainingPanels, added_folds, dataset_by_fold, dataset_without_fold
 from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.sources.folds import Folds, by_fold
 from nfs_dask.statistics.held_out import HeldOut, beside, losses, right_answers
@@ -72,7 +72,7 @@ def _validate(dataset: Dataset, folds: Folds, recipe: Recipe | LongRecipe, grid:
     return table_of(dataset, folds, grid, totals, passes, time.perf_counter() - started)
 
 
-Models = tuple[tuple[Model, ...], ...]  # of each fold
+Models = tuple[Sequence[Model], ...]  # of each fold
 
 
 def _count(passes: Passes, folds: Folds, recipe: Recipe, grid: Grid) -> Procedure[Models]:
@@ -98,14 +98,14 @@ def _learn(passes: Passes, folds: Folds, recipe: LongRecipe, grid: Grid) -> Proc
     cells = grid.cells() if recipe.one_by_one else [grid]
     nbytes = folds.count * len(dataset.known_classes()) * dataset.n_features * 8
     at_once = max(1, MOST_COUNTS // (2 * nbytes))
-    models: list[tuple[Model, ...]] = [()] * folds.count
+    models: list[Sequence[Model]] = [()] * folds.count
     for first in range(0, len(cells), at_once):
         batch = [(fold, cell) for cell in cells[first : first + at_once] for fold in range(folds.count)]
         learning = [recipe.learn(dataset_without_fold(dataset, folds, fold), cell) for fold, cell in batch]
         found = yield from in_lockstep(learning, passes)
         check_present(dataset.known_classes(), np.array([weight > 0 for weight, _ in found[: folds.count]]))
         for (fold, _), (_, made) in zip(batch, found, strict=True):
-            models[fold] += made
+            models[fold] = (*models[fold], *made) if len(models[fold]) else made
     return tuple(models)
 
 
@@ -199,6 +199,7 @@ def _trainings(panels: Panels, statistic: Statistic, folds: Folds) -> Iterator[P
     nbytes = folds.count * statistic.array_nbytes(panels.n_features, "count", weighted=False)
     wide = len(panels) > 1 and nbytes > MOST_COUNTS
     whole = panels if wide else MemoryPanels(panels.state(), panels.n_features)
+    together = None if wide else added_folds(whole.state(), folds.count)
     for fold in range(folds.count):
-        training = TrainingPanels(whole, statistic, fold)
+        training = TrainingPanels(whole, statistic, fold, together)
         yield training if wide else MemoryPanels(State(training.arrays(0), training.totals), panels.n_features)

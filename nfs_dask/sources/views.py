@@ -117,6 +117,7 @@ class View(Source):
     """
 
     numbers: Array | None = None  # which blocks of the underlying source there are; None: all of them
+    column_choice: ColumnChoice | None = None  # which of its columns; None: all of them
 
     def __init__(self, source: Source, what: str, chosen: Array, step: Step | None = None, **changed: Any) -> None:
         self.underlying, self.step = source, step
@@ -160,10 +161,11 @@ class _Columns(View):
     def __init__(self, source: Source, choice: ColumnChoice) -> None:
         width, carried = len(choice.columns), source.import_nbytes + choice.nbytes
         super().__init__(source, "columns", choice.columns, choice.of, n_features=width, import_nbytes=carried)
-        self._choice = choice
+        self.column_choice = choice
 
     def names(self, columns: Array) -> list[str] | None:
-        return self.underlying.names(self._choice.columns[columns])
+        assert self.column_choice is not None
+        return self.underlying.names(self.column_choice.columns[columns])
 
 
 class _Blocks(View):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -49,6 +49,19 @@ class Judged(Protocol):
     def log_posterior(self, scores: Array) -> Array: ...
 
 
+@runtime_checkable
+class Nested(Protocol):
+    """A sequence of models that are parts of the largest of them, which alone is held."""
+
+    @property
+    def whole(self) -> Any: ...
+
+    @property
+    def places(self) -> tuple[Array, ...]:
+        """Of the features of each model among its own."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class HeldOut(Statistic):
     """How often the models of each fold are right about the rows of that fold.
@@ -64,14 +77,14 @@ class HeldOut(Statistic):
     """
 
     n_classes: int  # F * C
-    models: tuple[tuple[Judged, ...], ...]
+    models: tuple[Sequence[Judged], ...]
 
     name: ClassVar[str] = "held_out"
     accepts: ClassVar[Kind] = "signed"
 
     def __post_init__(self) -> None:
         n_models = {len(models) for models in self.models}
-        n_labels = {model.n_classes for models in self.models for model in models}
+        n_labels = {model.n_classes for models in self.models for model in _held(models)}
         if len(n_models) != 1 or n_labels != {self.n_labels}:
             raise InputError(
                 f"{self.n_classes} classes in {len(self.models)} folds, with models of {sorted(n_labels)} classes, "
@@ -94,7 +107,10 @@ class HeldOut(Statistic):
         return self.models[0][0].has_probabilities
 
     def describe(self) -> dict[str, Any]:
-        return {"statistic": self.name, "n_classes": self.n_classes, "models": self._digest}
+        return {**self.in_short(), "models": self._digest}
+
+    def in_short(self) -> dict[str, Any]:
+        return {"statistic": self.name, "n_classes": self.n_classes}
 
     @cached_property
     def _digest(self) -> str:
@@ -161,9 +177,9 @@ class HeldOut(Statistic):
     @property
     def carried_nbytes(self) -> int:
         """Bytes that the models take in a worker."""
-        return SCORING * sum(
-            array.nbytes for models in self.models for model in models for array in _arrays_of(model).values()
-        )
+        arrays = [a for models in self.models for model in _held(models) for a in _arrays_of(model).values()]
+        places = [a for models in self.models if isinstance(models, Nested) for a in models.places]
+        return SCORING * sum(array.nbytes for array in (*arrays, *places))
 
     @cached_property
     def _together(self) -> tuple[JudgedTogether, ...]:
@@ -171,6 +187,11 @@ class HeldOut(Statistic):
 
     def __getstate__(self) -> dict[str, Any]:
         return {"n_classes": self.n_classes, "models": self.models}
+
+
+def _held(models: Sequence[Any]) -> Sequence[Any]:
+    """Those of some models that take memory."""
+    return [models.whole] if isinstance(models, Nested) else models
 
 
 def losses(totals: Mapping[str, Array]) -> Array | None:

@@ -103,6 +103,10 @@ class Statistic(ABC):
         """Name and parameters, as JSON: the identity of the statistic in keys, checkpoints and messages."""
         return {"statistic": self.name, **{f.name: getattr(self, f.name) for f in fields(self)}}  # type: ignore[arg-type]
 
+    def in_short(self) -> dict[str, Any]:
+        """What plans say of it: `describe`, but for what takes long to work out and says nothing to people."""
+        return self.describe()
+
 
 class EntrywiseStatistic(Statistic):
     """One whose arrays depend on each entry's column, class, value and row weight, and nothing else.

@@ -16,6 +16,7 @@ from nfs_dask.models.centers_together import CentersTogether
 from nfs_dask.models.model import NOT_JUDGED
 from nfs_dask.models.naive_bayes import NaiveBayesModel
 from nfs_dask.models.naive_bayes_together import NaiveBayesTogether
+from nfs_dask.models.nested_centers import NestedCenters
 from nfs_dask.models.together import OneByOne
 
 RNG = np.random.default_rng(5)
@@ -96,6 +97,24 @@ def test_naive_bayes(method: str, documents: Any, block_of: Any) -> None:
 @pytest.mark.parametrize("method", ["l1", "l2", "mahalanobis"])
 def test_centers(method: str, seen: int, block_of: Any) -> None:
     check(centers(method, seen), block_of(ROWS), CentersTogether)
+
+
+@BLOCKS
+@pytest.mark.parametrize("seen", [CLASSES, 2])
+@pytest.mark.parametrize("method", ["l1", "l2", "mahalanobis"])
+def test_parts_of_one_model_are_what_they_are_as_models(method: str, seen: int, block_of: Any) -> None:
+    models = sorted(centers(method, seen), key=lambda model: len(model.support))
+    places = [np.flatnonzero(np.isin(models[-1].support, model.support)) for model in models]
+    nested = NestedCenters.of(models[-1], [places[1], places[0], places[2]])
+    for model, again in zip(models, [nested[1], nested[0], nested[2]], strict=True):
+        np.testing.assert_array_equal(again.scores(block_of(ROWS)), model.scores(block_of(ROWS)))
+    check(nested, block_of(ROWS), CentersTogether)
+    check(nested[:2], block_of(ROWS), CentersTogether)
+
+
+def test_parts_without_variance_are_scored_one_by_one() -> None:
+    whole = replace(centers("mahalanobis")[2], variances=np.zeros(33))
+    check(NestedCenters.of(whole, [np.arange(3), np.arange(7)]), sparse_block(ROWS), OneByOne)
 
 
 def test_a_row_that_all_classes_rule_out_is_left_to_the_priors() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,18 @@ from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleS
 import nfs_dask as nfs
 from nfs_dask.errors import DataWarning, InputError, PlanError
 from nfs_dask.methods.centers import CenterSettings, fit_moments
-from nfs_dask.methods.naive_bayes import Counts, Settings, fit_multinomial
-from nfs_dask.methods.recipes import CountsRecipe, MomentsRecipe
+from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
+from nfs_dask.methods.recipes import CountsRecipe, MomentsRecipe, NestedFit
 from nfs_dask.models.model import NOT_JUDGED
 from nfs_dask.registry import method_named
+from nfs_dask.selection.training import TrainingPanels, added_folds
 from nfs_dask.selection.validation_table import CrossValidation
+from nfs_dask.sources.folds import Folds, by_fold
 from nfs_dask.sources.open_source import open_source
-from nfs_dask.statistics.counts import ClassCounts, sums
+from nfs_dask.statistics.counts import ClassCounts, documents, sums
 from nfs_dask.statistics.moments import ClassMoments
 from nfs_dask.statistics.panels import MemoryPanels
+from nfs_dask.statistics.statistic import State
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 from nfs_dask.testing import fold
@@ -172,23 +176,62 @@ def test_models_in_memory_are_those_of_an_estimator() -> None:
         for always in (None, np.array([40, 50])):
             settings = CenterSettings(3, metric, always=always)
             fit = MomentsRecipe(settings).fitting(np.unique(Y), panels)
-            for k in (2, 3, 17, WIDTH):
-                model, expected = fit(k, None), fit_moments(np.unique(Y), panels, replace(settings, k=k))
-                assert model.evidence == expected.evidence
+            assert isinstance(fit, NestedFit)
+            ks = np.array([2, 3, 17, 40])
+            several = fit.many(ks)
+            assert len(several.whole.support) == 40
+            for k, model in zip(ks.tolist(), several, strict=True):
+                expected = fit_moments(np.unique(Y), panels, replace(settings, k=k))
+                assert model.evidence is NOT_JUDGED
                 for name in ("support", "centers", "pooled", "variances"):
                     np.testing.assert_array_equal(getattr(model, name), getattr(expected, name))
+                    np.testing.assert_array_equal(getattr(fit(k, None), name), getattr(expected, name))
+            assert [len(one.support) for one in several[:2]] == [2, 3]
+            assert len(several[:2].whole.support) == 3
 
 
-def test_models_without_evidence_are_those_with_it() -> None:
-    state = fold(ClassCounts(CLASSES), list(open_source(X, Y).blocks(0, 1)))
-    recipe = CountsRecipe(ClassCounts(CLASSES), Settings(k=1), sums, fit_multinomial)
-    fit = recipe.fitting(np.unique(Y), MemoryPanels(state, WIDTH))
-    counts = Counts.of(np.unique(Y), state.totals["weight"], sums(state.arrays))
-    for k in (2, 17, WIDTH):
-        model, expected = fit(k, 0.5), fit_multinomial(counts, Settings(k, 0.5))
+@pytest.mark.parametrize("weights", [None, WEIGHTS, WEIGHTS + RNG.random(ROWS)])
+@pytest.mark.parametrize("values", [X, REAL])
+def test_what_is_counted_outside_of_a_fold_is_the_sum_over_the_others(values: Any, weights: Any) -> None:
+    folds = Folds(FOLDS, np.arange(ROWS) % FOLDS)
+    statistic = ClassMoments(FOLDS * CLASSES, True)
+    state = fold(statistic, list(by_fold(open_source(values, Y, weights), folds).blocks(0, 1)))
+    together, own = added_folds(state, FOLDS), ClassMoments(CLASSES, True)
+    assert (together is None) == (values is REAL or (weights is not None and weights is not WEIGHTS))
+    for f in range(FOLDS):
+        parts = [
+            State(*({n: a[g * CLASSES : (g + 1) * CLASSES] for n, a in side.items() if n != "mass"} for side in sides))
+            for sides in [(state.arrays, state.totals)]
+            for g in range(FOLDS)
+            if g != f
+        ]
+        for one in parts:
+            one.totals["mass"] = np.zeros(1, np.int64)
+        expected = reduce(own.merge, parts)
+        training = TrainingPanels(MemoryPanels(state, WIDTH), own, f, together)
+        for found, true in ((training.arrays(0), expected.arrays), (training.totals, expected.totals)):
+            assert found.keys() == true.keys()
+            for name, array in true.items():
+                if name != "mass":
+                    np.testing.assert_array_equal(found[name], array)
+                    assert found[name].dtype == array.dtype
+
+
+@pytest.mark.parametrize("values", [X, REAL])
+@pytest.mark.parametrize("always", [None, np.array([40, 50])])
+@pytest.mark.parametrize("method", ["multinomial", "bernoulli"])
+def test_models_that_share_their_counts_are_those_of_an_estimator(method: str, always: Any, values: Any) -> None:
+    make, labels = (fit_multinomial if method == "multinomial" else fit_bernoulli), np.array(["ale", "bock", "cider"])
+    counting = ClassCounts(3, with_documents=True)
+    state = fold(counting, list(open_source(values, Y).blocks(0, 1)))
+    settings, pick = Settings(2, always=always, binarize=0.0), sums if method == "multinomial" else documents
+    fit = CountsRecipe(counting, settings, pick, make).fitting(labels, MemoryPanels(state, WIDTH))
+    counts = Counts.of(labels, np.append(state.totals["weight"][:2], 0.0), pick(state.arrays))
+    for alpha, k in ((0.5, 2), (0.5, 17), (0.1, 17), (0.1, WIDTH), (0.5, 17), (0.0, 3)):
+        model, expected = fit(k, alpha), make(counts, replace(settings, k=k, alpha=alpha))
         assert model.evidence is NOT_JUDGED
         assert np.isfinite(expected.evidence.objective)
-        for name in ("support", "present", "class_log_prior"):
+        for name in ("support", "present", "absent", "class_log_prior"):
             np.testing.assert_array_equal(getattr(model, name), getattr(expected, name))
 
 

@@ -276,3 +276,28 @@ def test_a_joint_statistic_obeys_the_laws() -> None:
     )
     (block,) = source.blocks(0, 1)
     check_statistic(Joint(CLASSES, members), [block], exact=True)
+
+
+def test_blocks_have_no_more_columns_than_somebody_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths: list[int] = []
+    update = Joint.update
+
+    def watched(self: Joint, state: Any, block: Any) -> None:
+        widths.append(block.n_features)
+        update(self, state, block)
+
+    monkeypatch.setattr(Joint, "update", watched)
+    source = open_source(sparse.csr_array(SPARSE), Y)
+    wanted = [np.array([3, 7, 9]), np.array([7, 30]), np.arange(5, 25)]
+    for some in (wanted[:2], wanted):
+        views = [some_columns(without_fold(source, FOLDED, fold), columns) for fold, columns in enumerate(some)]
+        alone = [run(counting(view), Dataset(source, reuse=False), SerialEngine()) for view in views]
+        found, _ = together([counting(view) for view in views], source)
+        for one, other in zip(found, alone, strict=True):
+            assert_same(one, other, exact=True)
+    assert widths == [4, WIDTH]
+
+
+def counting(view: Any) -> Procedure[Any]:
+    """One pass over a view, by a statistic that needs all columns of a row."""
+    return (yield Sum("sample", RowSample(CLASSES, ROWS), view)).state

@@ -15,6 +15,7 @@ from nfs_dask.arrays.block import Block, full_rows
 from nfs_dask.errors import InputError
 from nfs_dask.methods.centers import CenterSettings, fit_moments
 from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
+from nfs_dask.models.nested_centers import NestedCenters
 from nfs_dask.sources.folds import Folds, by_fold
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.statistics import held_out
@@ -160,6 +161,22 @@ def test_descriptions_tell_models_apart() -> None:
     for changed in (prior, binary):
         moved = HeldOut(held.n_classes, ((changed, *held.models[0][1:]), held.models[1]))
         assert moved.describe() != held.describe()
+
+
+def test_parts_of_one_model_are_judged_and_described_as_models_are() -> None:
+    ks, nested = (2, 5, 12), []
+    for f in range(FOLDS):
+        whole = model("mahalanobis", f, 12)
+        places = [np.searchsorted(whole.support, model("mahalanobis", f, k).support) for k in ks]
+        nested.append(NestedCenters.of(whole, places))
+    together = HeldOut(FOLDS * CLASSES, tuple(nested))
+    apart, blocks = statistic("mahalanobis", ks), blocks_of(sparse.csr_array(X))
+    assert together.describe() == apart.describe() != together.in_short()
+    assert together.carried_nbytes < apart.carried_nbytes
+    assert len(pickle.dumps(together)) < len(pickle.dumps(apart))
+    expected = fold(apart, blocks).totals
+    for name, total in fold(together, blocks).totals.items():
+        np.testing.assert_array_equal(total, expected[name])
 
 
 def test_it_travels_without_what_it_worked_out() -> None:

@@ -122,6 +122,21 @@ def choose(gains: Array, k: int, forced: Array | None = None) -> Array:
     return np.sort(np.concatenate((forced, free[best(gains[free], k - len(forced))])))
 
 
+def narrowed(gains: Array, ks: Sequence[int], forced: Array | None = None) -> list[Array]:
+    """As `choose` for each of some k: the features of a smaller one are looked for among those of the larger ones.
+
+    >>> [one.tolist() for one in narrowed(np.array([2.0, 5.0, 0.0, 2.0]), [1, 3])]
+    [[1], [0, 1, 3]]
+    """
+    found, among = {}, np.arange(len(gains))
+    forced = np.zeros(0, np.int64) if forced is None else forced
+    for k in sorted(ks, reverse=True):
+        if k < len(among):
+            among = among[choose(gains[among], k, np.searchsorted(among, forced))]
+        found[k] = among
+    return [found[k] for k in ks]
+
+
 def choose_sparse(columns: Array, gains: Array, n_features: int, k: int, forced: Array) -> Array:
     """As `choose`, where only ``columns``, which ascend, have ``gains`` and all other features gain nothing.
 

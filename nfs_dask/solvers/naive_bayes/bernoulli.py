@@ -19,7 +19,7 @@ from nfs_dask.solvers.naive_bayes.equal_columns import Cells, group
 from nfs_dask.solvers.naive_bayes.gains import difference, exact_sum, part
 from nfs_dask.solvers.naive_bayes.objectives import pooled
 from nfs_dask.solvers.naive_bayes.outward import Rounding, of_counts
-from nfs_dask.solvers.naive_bayes.problem import comfortable, forced_features, pose, refuse_heavy
+from nfs_dask.solvers.naive_bayes.problem import Posing, comfortable, forced_features, pose, refuse_heavy
 from nfs_dask.solvers.naive_bayes.ties import split_ties
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures, kth_largest, sums_of_first
 from nfs_dask.solvers.solution import Array, Solution, nothing
@@ -34,6 +34,7 @@ class Scored:
     alpha: float
     documents: Array  # (C, ) documents of each class
     gain: Array  # (M, ) z of each cell, under smoothing
+    posing: Posing | None = None  # which holds what several k have in common; None: each is posed anew
 
     @property
     def n_features(self) -> int:
@@ -74,11 +75,13 @@ def score(totals: Array, documents: Array, alpha: float = 0.0) -> Scored:
     return score_cells(cells, None if codes is None else Listed(codes), documents, alpha)
 
 
-def score_cells(cells: Cells, where: Directory | None, documents: Array, alpha: float = 0.0) -> Scored:
+def score_cells(
+    cells: Cells, where: Directory | None, documents: Array, alpha: float = 0.0, posing: Posing | None = None
+) -> Scored:
     """As `score`, for totals that are grouped already."""
     documents = np.asarray(documents, np.float64)
     gain = gain_of(cells.totals, documents, float(alpha))
-    return Scored(cells, where, float(alpha), documents, gain)
+    return Scored(cells, where, float(alpha), documents, gain, posing)
 
 
 def gain_of(totals: Array, documents: Array, alpha: float = 0.0) -> Array:
@@ -105,7 +108,7 @@ def solve(scored: Scored, k: int, *, always: Sequence[int] | Array | None = None
         return nothing(point)
     forced = forced_features(None if always is None else np.asarray(always), k, scored.n_features)
     forced_cells = forced if scored.where is None else scored.where.cells_of(forced)
-    problem = pose(scored.cells, k, scored.alpha, forced, forced_cells)
+    problem = (scored.posing or Posing(scored.cells, scored.alpha))(k, forced, forced_cells)
     gain = np.concatenate((scored.gain[problem.origin], scored.gain[forced_cells]))
     free = len(gain) - len(forced)
     rank = np.concatenate((gain[:free], np.full(len(forced), np.inf)))

@@ -110,7 +110,8 @@ def _lowest(parts: Iterable[tuple[int, Array]], cells: Array, forced: Array, n: 
             break
         wanted = np.zeros(max(int(codes.max(initial=0)), int(cells.max(initial=0))) + 1, bool)
         wanted[cells] = True
-        found.append(np.setdiff1d(first + np.flatnonzero(wanted[codes]), forced)[:left])
+        there = first + np.flatnonzero(wanted[codes])
+        found.append((there[~np.isin(there, forced)] if len(forced) else there)[:left])
         left -= len(found[-1])
     return np.concatenate(found)
 

@@ -19,7 +19,7 @@ from nfs_dask.solvers.naive_bayes.directory import Directory, Listed
 from nfs_dask.solvers.naive_bayes.equal_columns import Cells, group
 from nfs_dask.solvers.naive_bayes.found import Found
 from nfs_dask.solvers.naive_bayes.multiclass import solve_many
-from nfs_dask.solvers.naive_bayes.problem import Problem, forced_features, pose
+from nfs_dask.solvers.naive_bayes.problem import Posing, Problem, forced_features
 from nfs_dask.solvers.naive_bayes.twoclass import solve_two
 from nfs_dask.solvers.solution import Array, Solution, nothing
 
@@ -33,6 +33,7 @@ class GroupedCounts:
     cells: Cells
     where: Directory | None  # which features a cell stands for; None if cells are features
     alpha: float
+    posing: Posing | None = None  # which holds what several k have in common; None: each is posed anew
 
     @property
     def n_features(self) -> int:
@@ -77,7 +78,7 @@ def posed(counted: GroupedCounts, k: int, always: Sequence[int] | Array | None =
     """The problem of k features of these counts."""
     forced = forced_features(None if always is None else np.asarray(always), k, counted.n_features)
     forced_cells = forced if counted.where is None else counted.where.cells_of(forced)
-    return pose(counted.cells, k, counted.alpha, forced, forced_cells)
+    return (counted.posing or Posing(counted.cells, counted.alpha))(k, forced, forced_cells)
 
 
 def solve_problem(problem: Problem, k: int, swaps: bool, start: Array | None = None) -> Found:

@@ -87,6 +87,8 @@ class Problem:
             chosen = self.origin[free].astype(np.int64)
         else:
             chosen = where.members(self.wanted(choice), self.forced)
+            if not len(self.forced):
+                return chosen  # which ascend
         return np.sort(np.concatenate((chosen, self.forced)))
 
 
@@ -131,6 +133,23 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
         exact=exact,
         rounded=not exact and (smooth or cells.grouped),
     )
+
+
+class Posing:
+    """Problems of some cells and a smoothing: that of all k but the largest is the same one, which is held."""
+
+    def __init__(self, cells: Cells, alpha: float) -> None:
+        self._cells, self._alpha = cells, alpha
+        self._posed: tuple[bytes, Problem] | None = None
+
+    def __call__(self, k: int, forced: Array, forced_cells: Array) -> Problem:
+        """As `pose`."""
+        if k >= self._cells.n_features:
+            return pose(self._cells, k, self._alpha, forced, forced_cells)
+        key = forced.tobytes()
+        if self._posed is None or self._posed[0] != key:
+            self._posed = key, pose(self._cells, k, self._alpha, forced, forced_cells)
+        return self._posed[1]
 
 
 def refuse_heavy(masses: Array) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nfs_dask.arrays.doubles import Pair
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.centers.best_features import Best, Cost, best, choose, rank, scaled, symmetric_root
+from nfs_dask.solvers.centers.best_features import Best, Cost, best, choose, narrowed, rank, scaled, symmetric_root
 from nfs_dask.solvers.centers.separation import add_squares, add_up, prefix_sums, separate
 
 
@@ -223,6 +223,16 @@ def test_running_sums_do_not_depend_on_the_cut():
         for total, squares in zip(running.T, exact, strict=True):
             assert abs(sum(map(Fraction, total)) / squares.sum() - 1) < Fraction(1, 10**44)
     assert all(np.array_equal(found[0], one) for one in found)
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.5, np.inf]), min_size=1, max_size=30), st.data())
+def test_smaller_choices_are_parts_of_larger_ones(values, data):
+    gains = np.array(values)
+    m = len(gains)
+    forced = np.array(sorted(data.draw(st.sets(st.integers(0, m - 1), max_size=3))), np.int64)
+    ks = data.draw(st.lists(st.integers(len(forced), m), min_size=1, max_size=5))
+    for k, found in zip(ks, narrowed(gains, ks, forced), strict=True):
+        assert found.tolist() == choose(gains, k, forced).tolist()
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.5, np.inf]), min_size=1, max_size=30), st.data())
