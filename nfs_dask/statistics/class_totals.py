@@ -102,7 +102,7 @@ class HeldTotals:
         parts = self._whole_numbers
         if parts is None:
             return ArrayTotals(self.array).at(columns)
-        found = np.empty((len(parts[0]), len(columns)), np.int64)
+        found = np.empty((len(parts[0]), len(columns)), np.int64, order="F")  # as of one array: sums have its bits
         panel_of = np.searchsorted(self.panels.bounds, columns, side="right") - 1
         for panel in np.unique(panel_of).tolist():
             here = panel_of == panel

@@ -50,7 +50,8 @@ class Panels(ABC):
             for name, array in self.stored(int(panel)).items():  # a panel is not made wide for a few of its columns
                 if name not in found:
                     dtype = array.dtype if array.dtype.kind == "f" else np.int64
-                    found[name] = np.zeros((*array.shape[:-1], len(wanted)), dtype)
+                    # As columns of one array lie: sums over them are added up in the same order, and have its bits.
+                    found[name] = np.zeros((*array.shape[:-1], len(wanted)), dtype, order="F")
                 found[name][..., here] = array[..., wanted[here] - self.bounds[panel]]
         return found
 
