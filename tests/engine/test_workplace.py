@@ -276,3 +276,26 @@ def test_a_run_goes_on_with_views_of_its_data(tmp_path: Path) -> None:
     other = GeneratedCorpus(600, 300, 3, words_per_document=10, block_rows=50, seed=99)
     with pytest.raises(ResumeError, match="other data"):
         engine.reduce(COUNTS, some_columns(other, np.array([1, 5])))
+
+
+@dataclass(frozen=True)
+class Lengthy(Refined):
+    """What it goes by takes long to say, so that it is not said where nobody asks."""
+
+    name = "lengthy"
+
+    def describe(self) -> dict[str, Any]:
+        assert self.found != 0, "nobody is to ask"
+        return {**self.in_short(), "found": self.found}
+
+    def in_short(self) -> dict[str, Any]:
+        return {"statistic": self.name, "n_classes": self.n_classes}
+
+
+def test_only_a_run_folder_asks_for_all_that_tells_passes_apart(tmp_path: Path) -> None:
+    assert SerialEngine().reduce(Lengthy(3, found=0), CORPUS).plan.statistic == Lengthy(3, found=0).in_short()
+    engine = SerialEngine(run=str(tmp_path))
+    for found in (1, 2):
+        assert not engine.reduce(Lengthy(3, found=found), CORPUS).reused
+        assert engine.reduce(Lengthy(3, found=found), CORPUS).reused
+    assert sorted(one.plan.statistic["found"] for one in read_run(tmp_path).passes) == [1, 2]
