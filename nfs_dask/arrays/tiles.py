@@ -15,7 +15,7 @@ from nfs_dask.arrays import kernels
 from nfs_dask.arrays.block import Array, Block, column_type
 from nfs_dask.arrays.spare import spare
 
-GATHERED = 1 << 18  # entries of the tiles that are put together at a time, or more where a single tile has more
+GATHERED = 1 << 18  # entries that are put together at a time
 PACKED = np.dtype(np.uint32)  # a column within its tile, and above it the value
 
 
@@ -101,25 +101,21 @@ class TiledEntries:
     def blocks(self) -> Iterator[Block]:
         """Blocks over these columns, in the order of the documents.
 
-        Each is of some tiles, whose entries are put together and used while they are in cache.
+        Each is of some tiles, or of a part of one, whose entries are put together and used while they are in cache.
         """
         n_classes, shift = self.tiling.n_classes, self.tiling.shift
-        of_buckets = np.diff(self.borders, axis=0).sum(axis=1)
-        of_tiles = np.cumsum(of_buckets.reshape(-1, n_classes).sum(axis=1))
-        tile = 0
-        while tile < len(of_tiles):
-            done = int(of_tiles[tile - 1]) if tile else 0
-            beyond = max(tile + 1, int(np.searchsorted(of_tiles, done + GATHERED, side="right")))
-            if of_tiles[beyond - 1] > done:
-                start, stop = tile * n_classes, beyond * n_classes
-                yield self._block(self.borders[start : stop + 1], of_buckets[start:stop], tile << shift)
-            tile = beyond
+        of_tiles = np.cumsum(np.diff(self.borders[::n_classes], axis=0).sum(axis=1))
+        for tile, beyond in _shares(of_tiles):
+            borders = self.borders[tile * n_classes : beyond * n_classes + 1]
+            for part in [borders] if beyond - tile > 1 else _parts(borders):
+                yield self._block(part, tile << shift)
 
-    def _block(self, borders: Array, sizes: Array, first: int) -> Block:
+    def _block(self, borders: Array, first: int) -> Block:
         """One block of the tiles from a column on.
 
         Its rows are (tile, class) pairs: each tile's columns are visited once, while they are in cache.
         """
+        sizes = np.diff(borders, axis=0).sum(axis=1)
         indptr = np.concatenate(([0], np.cumsum(sizes)))
         total, n_classes = int(indptr[-1]), self.tiling.n_classes
         indices = spare((total,), column_type(self.width))
@@ -132,3 +128,25 @@ class TiledEntries:
         if weights is not None:  # every entry has a weight of its own: a row each
             indptr, codes = np.arange(total + 1), np.repeat(codes, sizes)
         return Block(indptr, indices, values, codes, self.width, weights)
+
+
+def _shares(ends: Array) -> Iterator[tuple[int, int]]:
+    """Ranges of neighbors with few enough entries to put together, or of one alone; not of those that have none."""
+    start = 0
+    while start < len(ends):
+        done = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + GATHERED, side="right")))
+        if ends[stop - 1] > done:
+            yield start, stop
+        start = stop
+
+
+def _parts(borders: Array) -> Iterator[Array]:
+    """Borders of one tile, some pieces at a time, and of a large piece some entries at a time."""
+    for start, stop in _shares(np.cumsum(borders[-1] - borders[0])):
+        some = np.ascontiguousarray(borders[:, start:stop])
+        if stop - start > 1:
+            yield some
+        else:
+            for at in range(int(some[0, 0]), int(some[-1, 0]), GATHERED):
+                yield np.clip(some, at, at + GATHERED)

@@ -10,8 +10,8 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.engine.plan import Plan
 
-COLUMN_WORK = 4.0  # what a column of a panel costs, in entries; measured on the case of benchmarks/counting.py
-PANEL_WORK = 1 << 20  # and a panel, of whatever width
+COLUMN_WORK = 2.0  # what a column of a panel costs, in entries; measured on the case of benchmarks/counting.py
+PANEL_WORK = 2 << 20  # and a panel, of whatever width
 
 
 def even_bounds(plan: Plan, tiles: Array) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nfs_dask.arrays.tiles import PACKED, packs
+from nfs_dask.arrays.tiles import GATHERED, PACKED, packs
 from nfs_dask.cluster.resources import SLACK, USABLE, Resources, budget_of_task, some_names
 from nfs_dask.engine.forecast import forecast
 from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, balanced, run_bounds
@@ -47,7 +47,6 @@ FOLD_ENTRIES = 4 << 20  # spooled entries that a task which folds panels holds a
 MOST_FOLD_ENTRIES = 32 << 20  # and at most
 PIECE_ENTRIES = 1 << 16  # of each block, that it reads at once where there is room: many short reads take longer
 FOLDS_PER_SLOT = 4  # tasks that fold panels, at least, so that all slots are busy to the end
-WORKING_ENTRIES = 1 << 18  # that such a task puts together at a time, or counts as wide numbers
 BATCH_NBYTES = 256 * MiB  # spooled bytes between two checkpoints
 BUCKET_NBYTES = 32  # sizes and borders of one bucket of entries, while they are sorted or put together
 RUN_SECONDS = 2.0  # shorter runs would cost more to schedule than they balance
@@ -452,7 +451,7 @@ def _panel_memory(statistic: Statistic, source: Source, width: int, shift: int, 
     """Bytes to fold panels: the arrays of one, their copy on the way out, entries, and what is made of some of them."""
     buckets = -(-source.n_features // (1 << shift)) * statistic.n_classes
     entries = held * spooled_entry_nbytes(source, shift)
-    working = min(source.n_blocks * source.block_entries, WORKING_ENTRIES) * 20 + (8 << shift)
+    working = min(source.n_blocks * source.block_entries, GATHERED) * (40 if source.weighted else 12) + (8 << shift)
     return 2 * _state_nbytes(statistic, source, width) + entries + working + buckets * BUCKET_NBYTES
 
 

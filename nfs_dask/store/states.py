@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, Literal
 
 import google_crc32c
 import numpy as np
@@ -82,7 +82,7 @@ def write_arrays(folder: Folder, arrays: dict[str, Array]) -> Checksums:
             dtype=array.dtype,
             chunks=inner,
             shards=shard,  # a panel's array is one object
-            compressors=(BloscCodec(cname="lz4", clevel=1, shuffle="shuffle"), Crc32cCodec()),
+            compressors=(BloscCodec(cname="lz4", clevel=1, shuffle=_shuffled(array)), Crc32cCodec()),
             config={"write_empty_chunks": True},
         )
         stored[...] = array
@@ -90,6 +90,11 @@ def write_arrays(folder: Folder, arrays: dict[str, Array]) -> Checksums:
         _move(objects, folder)
     _move(objects, folder)
     return checksums
+
+
+def _shuffled(array: Array) -> Literal["shuffle", "bitshuffle"]:
+    """How numbers are laid out before they are packed: of bytes, most of which are small, like bits lie together."""
+    return "bitshuffle" if array.itemsize == 1 else "shuffle"
 
 
 def checksum(array: Array) -> int:

@@ -64,10 +64,13 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 @pytest.mark.skipif(not STATUS.exists(), reason="peaks are read from /proc")
-@pytest.mark.parametrize("method", ["multinomial", "bernoulli", "l2", "mahalanobis"])
-def test_the_client_stays_under_what_the_plan_says_of_it(cluster: Client, tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize(("method", "idle"), [("multinomial", 3), ("bernoulli", 3), ("l2", 10), ("mahalanobis", 3)])
+def test_the_client_stays_under_what_the_plan_says_of_it(
+    cluster: Client, tmp_path: Path, method: str, idle: int
+) -> None:
+    """Of l2, which looks at narrow panels one after another, plans say as much as of methods that hold all features."""
     ingest(GeneratedCorpus(300_000, 4_000_000, 2, words_per_document=30, block_rows=50_000), tmp_path / "corpus.zarr")
     arguments = [str(tmp_path / "corpus.zarr"), method, cluster.scheduler.address]
     done = subprocess.run([sys.executable, "-c", CLIENT, *arguments], capture_output=True, text=True, check=True)
     measured, planned = json.loads(done.stdout.splitlines()[-1])
-    assert planned / 3 <= measured <= planned, (measured, planned)
+    assert planned / idle <= measured <= planned, (measured, planned)
