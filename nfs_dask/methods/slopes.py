@@ -107,7 +107,7 @@ class Slopes:
         if self.resources.spool is None:
             yield None
             return
-        folder = Folder(self.resources.spool) / f".nfs-{what}-{uuid.uuid4().hex[:12]}"
+        folder = (Folder(self.resources.spool) / f".nfs-{what}-{uuid.uuid4().hex[:12]}").scratch
         try:
             yield folder
         finally:

@@ -73,8 +73,8 @@ class WordPanels(Panels):
         n_words = self.n_features
         shape = (self.n_classes, self._n_regions, n_words) if self._apart else (self.n_classes, n_words)
         found = np.zeros(shape, np.int64)
-        for start, state in self._panels:
-            counts = sums(state.arrays)
+        for panel in range(len(self._panels)):
+            start, counts = self._panels.bounds[panel], sums(self._panels.stored(panel))
             found = found if counts.dtype.kind != "f" else found.astype(np.float64, copy=False)
             for r in range(self._n_regions):
                 first, last = np.clip((start - r * n_words, start - r * n_words + counts.shape[1]), 0, n_words)
