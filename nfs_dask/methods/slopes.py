@@ -25,23 +25,23 @@ from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.plan import make_plan
 from nfs_dask.files.folder import Folder
 from nfs_dask.methods.procedure import Passes, Procedure, Write
-from nfs_dask.methods.word_tables import ForeseenPanels, store_table
 from nfs_dask.solvers.logistic.likelihood import derivatives
 from nfs_dask.solvers.logistic.newton import LogisticFit, Steps, newton_steps, solve
 from nfs_dask.sources.region_features import (
     BATCH_NBYTES,
     PANEL_NBYTES,
     FeatureView,
+    Table,
     TablePanels,
     cut,
     n_columns,
     table_nbytes,
 )
 from nfs_dask.sources.source import Source
+from nfs_dask.sources.word_table_files import TableFiles, store_table
 from nfs_dask.statistics.collected_rows import CollectedRows, row_nbytes
 from nfs_dask.statistics.leave_one_out import RegionTable
 from nfs_dask.statistics.logistic_sums import FitSums, derivatives_of, features_of, fixed_offsets
-from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.statistic import State, Statistic
 from nfs_dask.units import MiB
 
@@ -107,7 +107,7 @@ class Slopes:
         if self.resources.spool is None:
             yield None
             return
-        folder = Folder(self.resources.spool) / f".nfs-{what}-{uuid.uuid4().hex[:12]}"
+        folder = (Folder(self.resources.spool) / f".nfs-{what}-{uuid.uuid4().hex[:12]}").scratch
         try:
             yield folder
         finally:
@@ -118,9 +118,11 @@ class Slopes:
         table = self.table
         shape = (table.n_classes, table.n_kept) if table.n_tables == 1 else (*table.totals.shape, table.n_kept)
         nothing = np.broadcast_to(np.int64(0), shape)
-        return self._view(ForeseenPanels(way.bounds) if way.stored else TablePanels(nothing, way.bounds), way.batch)
+        return self._view(
+            TableFiles(Folder(""), way.bounds) if way.stored else TablePanels(nothing, way.bounds), way.batch
+        )
 
-    def _view(self, counts: Panels, batch: int) -> Source:
+    def _view(self, counts: Table, batch: int) -> Source:
         view: Any = FeatureView(  # some of its sizes are read-only
             self.source, self.table, counts, normalize=self.normalize, leave_out=True, batch_nbytes=batch
         )

@@ -12,15 +12,12 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, PlanError
-from nfs_dask.files.folder import Folder
 from nfs_dask.methods.naive_bayes import Counts, Settings, fit_multinomial
 from nfs_dask.models.model import Evidence
-from nfs_dask.sources.region_features import COUNTS
 from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals
 from nfs_dask.statistics.counts import sums
 from nfs_dask.statistics.leave_one_out import RegionTable
 from nfs_dask.statistics.panels import Panels
-from nfs_dask.store import states
 from nfs_dask.units import MiB, format_bytes
 
 PANEL_NBYTES = 32 * MiB  # of folded counts
@@ -73,8 +70,8 @@ class WordPanels(Panels):
         n_words = self.n_features
         shape = (self.n_classes, self._n_regions, n_words) if self._apart else (self.n_classes, n_words)
         found = np.zeros(shape, np.int64)
-        for start, state in self._panels:
-            counts = sums(state.arrays)
+        for panel in range(len(self._panels)):
+            start, counts = self._panels.bounds[panel], sums(self._panels.stored(panel))
             found = found if counts.dtype.kind != "f" else found.astype(np.float64, copy=False)
             for r in range(self._n_regions):
                 first, last = np.clip((start - r * n_words, start - r * n_words + counts.shape[1]), 0, n_words)
@@ -98,17 +95,6 @@ class WordPanels(Panels):
             start = bounds[panel]
             parts.append(sums(self._panels.arrays(panel))[:, max(first - start, 0) : last - start].copy())
         return np.concatenate(parts, axis=1)
-
-
-class ForeseenPanels(Panels):
-    """Panels of a table that is not counted yet: all that a plan asks for."""
-
-    def __init__(self, bounds: tuple[int, ...]) -> None:
-        self.bounds = bounds
-        self.totals = {}
-
-    def arrays(self, panel: int) -> dict[str, Array]:
-        return {}
 
 
 @dataclass(frozen=True)
@@ -167,15 +153,6 @@ def _choose(classes: Array, panels: Panels, n_regions: int, alpha: float, k: int
     if not len(model.support):
         raise InputError("no document has a word, so that there is none to choose; give documents with counts")
     return model.support, model.evidence
-
-
-def store_table(folder: Folder, counts: Array, bounds: tuple[int, ...]) -> states.StoredPanels:
-    """Write a table where workers find it, in panels."""
-    checksums = []
-    for panel, (first, last) in enumerate(zip(bounds, bounds[1:], strict=False)):
-        checksums.append(states.write_panel(folder, panel, {COUNTS: np.ascontiguousarray(counts[..., first:last])}))
-    states.write_manifest(folder, {}, bounds, checksums, facts={})
-    return states.StoredPanels(folder)
 
 
 def _sum(arrays: Iterator[Array]) -> Array:

@@ -17,12 +17,12 @@ from nfs_dask.arrays.block import Array, Block, check_structure, full_rows, row_
 from nfs_dask.arrays.spare import give_back
 from nfs_dask.sources.source import Sizes, Source
 from nfs_dask.sources.views import View
+from nfs_dask.sources.word_table_files import COUNTS, TableFiles
 from nfs_dask.statistics.leave_one_out import LaidOut, RegionSums, RegionTable, laid_out
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.word_pairs import WordPairs, fit_together, side_by_side
 from nfs_dask.units import MiB
 
-COUNTS = "counts"  # the array that the panels of a table have
 PIECE_ROWS = 1 << 16  # documents whose features are made together
 PANEL_NBYTES = 16 * MiB  # of a table: a part of it that fits the caches of processors, and that is worth a look
 BATCH_NBYTES = 128 * MiB  # of documents that a table in panels goes by for
@@ -61,7 +61,14 @@ class TablePanels(Panels):
 
     def arrays(self, panel: int) -> dict[str, Array]:
         first, last = self.bounds[panel : panel + 2]
-        return {COUNTS: np.ascontiguousarray(self._counts[..., first:last])}
+        return {COUNTS: self._counts[..., first:last]}
+
+    def laid_out(self, panel: int) -> LaidOut:
+        """One panel as `RegionSums.add` takes it."""
+        return laid_out(self.arrays(panel)[COUNTS])
+
+
+Table = TablePanels | TableFiles
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class Featuring:
     """How documents become features."""
 
     table: RegionTable
-    counts: Panels  # of the words of the table; their arrays "counts" are as `RegionSums.add` takes them
+    counts: Table  # of the words of the table
     normalize: bool
     leave_out: bool
     trusted: bool
@@ -106,7 +113,7 @@ class Featuring:
         """First words and counts, of as many panels together as take the room of one."""
         first, parts = 0, list[WordPairs]()
         for panel in range(len(self.counts)):
-            part = laid_out(self.counts.stored(panel)[COUNTS])
+            part = self.counts.laid_out(panel)
             if parts and not (isinstance(part, WordPairs) and fit_together([*parts, part], self._most_nbytes)):
                 together, parts = side_by_side(parts), []
                 yield first, together
@@ -169,13 +176,13 @@ class FeatureView(View):
         self,
         source: Source,
         table: RegionTable,
-        counts: Array | Panels,
+        counts: Array | Table,
         *,
         normalize: bool,
         leave_out: bool,
         batch_nbytes: int = BATCH_NBYTES,
     ) -> None:
-        panels = counts if isinstance(counts, Panels) else TablePanels(counts)
+        panels = TablePanels(counts) if isinstance(counts, np.ndarray) else counts
         self._featuring = Featuring(table, panels, normalize, leave_out, source.trusted, batch_nbytes)
         width, rows = n_columns(table), _most_rows(source)
         changed = {

@@ -156,9 +156,10 @@ class RegionSums:
 
     def _add_pairs(self, counts: WordPairs, first: int) -> None:
         (indptr, indices, _), n_words = self.entries, self.table.n_kept
-        gathered, ends = spare((len(indices),), counts.numbers.dtype), np.empty_like(self.places)
-        kernels.gather_numbers(indptr, indices, n_words, first, counts.numbers, self.places, ends, gathered)
-        tables = n_words, len(counts.numbers), gathered, counts.pairs
+        numbers, ends = read_only(counts.numbers), np.empty_like(self.places)
+        gathered = spare((len(indices),), numbers.dtype)
+        kernels.gather_numbers(indptr, indices, n_words, first, numbers, self.places, ends, gathered)
+        tables = n_words, len(numbers), gathered, counts.pairs
         kernels.add_pair_logs(*self._documents, *tables, *self._logarithms, self.places, ends, self.logs)
         self.places = ends
 

@@ -45,10 +45,17 @@ class WordPairs:
         np.multiply(unsigned[0], FEW, out=numbers, dtype=numbers.dtype, casting="unsafe")
         np.add(numbers, unsigned[1], out=numbers, dtype=numbers.dtype, casting="unsafe")
         numbers[many] = np.arange(OWN, OWN + n_own, dtype=numbers.dtype)
-        pairs = np.empty((OWN + n_own, 2), np.int64)
-        pairs[:OWN, 0], pairs[:OWN, 1] = np.divmod(np.arange(OWN), FEW)
+        own = np.empty((n_own, 2), np.int64)
         for c in (0, 1):
-            pairs[OWN:, c] = counts[c, many]
+            own[:, c] = counts[c, many]
+        return cls.of_own(numbers, own)
+
+    @classmethod
+    def of_own(cls, numbers: Array, own: Array) -> WordPairs:
+        """Of numbers, and the counts (n, 2) of the words that have one of their own."""
+        pairs = np.empty((OWN + len(own), 2), np.int64)
+        pairs[:OWN, 0], pairs[:OWN, 1] = np.divmod(np.arange(OWN), FEW)
+        pairs[OWN:] = own
         return cls(numbers, pairs)
 
     @property

@@ -17,16 +17,15 @@ from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
-from nfs_dask.methods.word_tables import store_table
 from nfs_dask.sources import region_features as features
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.region_features import FeatureView, n_columns
 from nfs_dask.sources.source import Source
+from nfs_dask.sources.word_table_files import TableFiles, store_table
 from nfs_dask.statistics import word_pairs
 from nfs_dask.statistics.collected_rows import CollectedRows
 from nfs_dask.statistics.counts import ClassCounts, sums
 from nfs_dask.statistics.leave_one_out import RegionTable
-from nfs_dask.store import states
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 from tests.helpers.region_features import region_features
@@ -149,7 +148,7 @@ def test_panels_are_looked_at_together_where_few_words_are_frequent(
     want = region_features(replace(whole_block(y), weights=None), table, counts, normalize=True, leave_out=True)
     stored = store_table(Folder.of(tmp_path / "table"), counts, (0, 2, 5, 6, V))
     asked: list[int] = []
-    monkeypatch.setattr(states.StoredPanels, "stored", noted(states.StoredPanels.stored, asked))
+    monkeypatch.setattr(TableFiles, "laid_out", noted(TableFiles.laid_out, asked))
     monkeypatch.setattr("nfs_dask.statistics.word_pairs.NARROW", word_pairs.OWN + most)
     view: Any = FeatureView(source, table, stored, normalize=True, leave_out=True, batch_nbytes=1000)
     found = [block.data for block in view.blocks(0, source.n_blocks)]
