@@ -59,7 +59,8 @@ class Batch:
     @property
     def rows(self) -> Array:
         """Which of the documents seen these are."""
-        return np.delete(np.arange(self.seen), self.skipped)
+        seen = np.arange(self.seen)
+        return np.delete(seen, self.skipped) if len(self.skipped) else seen
 
     def document_by_document(self) -> Strings:
         """The texts of all regions, those of one document after another."""

@@ -136,6 +136,8 @@ def _row(path: str, first: int, i: int) -> str:
 
 def _edges(texts: list[Strings]) -> list[int]:
     """Rows at which to cut, so that about BATCH_NBYTES are between them; from 0 to the number of rows."""
+    if sum(int(strings.offsets[-1] - strings.offsets[0]) for strings in texts) <= BATCH_NBYTES:
+        return [0, len(texts[0])] if len(texts[0]) else [0]
     before = np.sum([strings.offsets - strings.offsets[0] for strings in texts], axis=0)
     inner = np.searchsorted(before, np.arange(BATCH_NBYTES, before[-1], BATCH_NBYTES))
     return np.unique([0, *inner, len(before) - 1]).tolist()

@@ -167,6 +167,15 @@ class Model(ABC):
 
     def log_posterior(self, scores: Array) -> Array:
         """Log of the posterior of each class, (..., C), from the scores."""
+        logs, log_sums = self._log_shares(scores)
+        return np.asarray(logs - log_sums[..., None])
+
+    def chance_of_best(self, scores: Array) -> Array:
+        """The posterior of the most probable class, (...,): the largest number that `log_posterior` has, without it."""
+        return np.asarray(np.exp(0.0 - self._log_shares(scores)[1]))
+
+    def _log_shares(self, scores: Array) -> tuple[Array, Array]:
+        """Logarithms of the probabilities beside the largest, (..., C), and of what these add up to, (...,)."""
         if not self.has_probabilities:
             raise InputError(
                 f"a model of method {self.method!r} measures distances and has no probabilities; "
@@ -174,7 +183,7 @@ class Model(ABC):
             )
         logs = self.log_odds(scores)
         logs = logs - row_maxima(logs)[..., None]
-        return np.asarray(logs - np.log(row_sums(np.exp(logs)))[..., None])
+        return logs, np.log(row_sums(np.exp(logs)))
 
     @property
     def feature_names(self) -> list[str]:

@@ -34,8 +34,9 @@ def documents(counted: TermCounts, ranks: Array, wanted: Array, n_regions: int =
     if n_regions > 1:
         regions = np.arange(counted.n_rows, dtype=np.int32) % n_regions
         columns += np.repeat(regions * np.int32(n), np.diff(counted.indptr))
-    rows = chosen((counted.indptr, columns, counted.counts), wanted[columns])
-    indptr, columns, counts = rows[0][::n_regions], rows[1], rows[2]
+    kept, rows = wanted[columns], (counted.indptr, columns, counted.counts)
+    indptr, columns, counts = (*rows[:2], rows[2].copy()) if kept.all() else chosen(rows, kept)
+    indptr = indptr[::n_regions]
     sort_rows(indptr, columns, counts)
     return _added_up(indptr, columns, counts.astype(np.int64))
 
@@ -97,10 +98,11 @@ def weighed(rows: Csr, settings: TextSettings, idf: Array | None) -> Csr:
 
 def _added_up(indptr: Array, columns: Array, counts: Array) -> Csr:
     """Rows in which each column stands once, of rows in which equal ones stand together."""
-    first = np.ones(len(columns), bool)
-    first[1:] = columns[1:] != columns[:-1]
-    first[indptr[:-1][indptr[:-1] < len(columns)]] = True
-    if first.all():
+    again = 1 + np.flatnonzero(columns[1:] == columns[:-1])
+    again = again[indptr[np.searchsorted(indptr, again)] > again]  # rather than in the next row
+    if not len(again):
         return indptr, columns, counts
+    first = np.ones(len(columns), bool)
+    first[again] = False
     through = np.concatenate([np.zeros(1, np.int64), np.cumsum(first)])
     return through[indptr], columns[first], np.add.reduceat(counts, np.flatnonzero(first))

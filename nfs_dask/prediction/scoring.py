@@ -20,7 +20,7 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.documents.document_source import DocumentProblem
 from nfs_dask.engine.engine import Engine
 from nfs_dask.ingestion.ingest_report import Seen
-from nfs_dask.models.model import Model, row_maxima
+from nfs_dask.models.model import Model
 from nfs_dask.prediction.lazy_chunks import heights, map_chunks, partitions
 from nfs_dask.prediction.lazy_frames import has_index, with_index_of
 from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, What, asked_in_turn
@@ -166,7 +166,7 @@ def _judged(task: ModelTask, scores: Array) -> _Judged:
 def _best(model: Model, scores: Array) -> tuple[Array, Array | None, Array]:
     """Of each row the best class, its probability where there is one, and how far its score is above the next."""
     best = scores.argmax(axis=1).astype(np.int32)
-    chances = np.exp(row_maxima(model.log_posterior(scores))) if model.has_probabilities else None
+    chances = model.chance_of_best(scores) if model.has_probabilities else None
     if scores.shape[1] == 1:
         return best, chances, np.full(len(scores), np.inf)
     if scores.shape[1] == 2:

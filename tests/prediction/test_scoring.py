@@ -101,9 +101,11 @@ def assert_say(found: list[Verdicts], scores: Array, model: Model) -> None:
     if not model.has_probabilities:
         assert all(part.chances is None for part in found)
         return
+    chances = np.concatenate([part.chances for part in found])
+    np.testing.assert_array_equal(chances, np.exp(model.log_posterior(scores)).max(axis=1, initial=0))
     likelihoods = np.exp(scores / (2 if isinstance(model, CentersModel) else 1))
     expected = likelihoods.max(axis=1) / likelihoods.sum(axis=1)
-    np.testing.assert_allclose(np.concatenate([part.chances for part in found]), expected, rtol=1e-12)
+    np.testing.assert_allclose(chances, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", MODELS)
