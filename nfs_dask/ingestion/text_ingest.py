@@ -146,9 +146,9 @@ def rehearse(kind: str | None = None) -> None:
     """
     if kind in _TINY:
         _rehearse_reading(kind, _TINY[kind]())
-    texts = ["one two", "d\u00e9j\u00e0 vu", ""]  # of ASCII, of other alphabets, and none
+    texts = ["one two", "d\u00e9j\u00e0 one", ""]  # of ASCII, of other alphabets, and none
     place = Folder.of(f"memory://nfs-rehearsal-{uuid.uuid4().hex}")
-    terms = make_terms(TermParameters(ngrams=(1, 2)))
+    terms = make_terms(TermParameters(ngrams=(1, 2), min_df=2))  # with terms that are left out
     rehearsed = TextIngest(open_documents(texts, DocumentParameters()), place, terms, labels=[0, 1, 1])
     try:
         with unseen():
