@@ -32,6 +32,8 @@ LOOK_SECONDS = 0.01
 
 logger = logging.getLogger("nfs_dask")
 
+_PART: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 # What reading a file of the cache may raise; numba's own errors, such as those of types, are none of these.
 _UNREADABLE = (
     pickle.UnpicklingError,
@@ -100,10 +102,20 @@ def will_be_kept(kernel: Any) -> bool:
     return kernel.dispatcher.stats.cache_path is not None and not _is_kept(kernel.dispatcher)
 
 
+def is_ready(kernel: Any) -> bool:
+    """Whether a kernel can be had without compiling it: it was compiled here, or is kept from before."""
+    dispatcher = kernel.dispatcher
+    return bool(dispatcher.signatures) or (dispatcher.stats.cache_path is not None and _is_kept(dispatcher))
+
+
 def kernel_part(function: Callable[..., Any]) -> Any:
     """A function that kernels alone call, without wrappers for callers in Python and C: they take part of the time."""
-    options: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return numba.njit(**options)(function)
+    return numba.njit(**_PART)(function)
+
+
+def inlined_part(function: Callable[..., Any]) -> Any:
+    """As `kernel_part`, copied into the loops that call it: for what is done so often that calls would be seen."""
+    return numba.njit(inline="always", **_PART)(function)
 
 
 def _compiled(function: Callable[..., Any], *, cache: bool = False) -> Any:

@@ -6,19 +6,21 @@ References: docs/mathematics.md 3.4.
 from __future__ import annotations
 
 import copy
-import math
 from typing import Protocol
 
 import numpy as np
 
+from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.naive_bayes.column_sample import ColumnSample, Guess
-from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum, minimise
-from nfs_dask.solvers.naive_bayes.gains import divergence, gains
+from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum, log_odds, minimise
+from nfs_dask.solvers.naive_bayes.gains import divergence, gains, gains_two
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.screening import screen
+from nfs_dask.solvers.naive_bayes.set_kernels import kth, take_best
 from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
+FEW = 5_000  # columns up to which calls of numpy are what takes longest
 WIDE = 30_000  # columns from which on a sample pays
 _LARGE = 1_000_000  # columns from which on a finer sieve pays
 _STRIDES = (15, 127)  # two columns of so many are a sample
@@ -35,6 +37,10 @@ class Evaluator(Protocol):
 
     def __call__(self, point: Array, low: Cut | None, high: Cut | None) -> Cut: ...
 
+    def gains(self, point: Array) -> Array:
+        """Of all columns."""
+        ...
+
     def columns(self, minimum: Minimum) -> Array | None:
         """Columns that matter at the minimum and a little around it, ties among them; None for all."""
         ...
@@ -45,14 +51,60 @@ class Plain:
 
     def __init__(self, problem: Problem, k: int, start: Array) -> None:
         self.problem, self.k, self.start = problem, k, start
+        self._seen: tuple[Array, Array] | None = None
 
     def __call__(self, point: Array, low: Cut | None, high: Cut | None) -> Cut:
         gain = self.problem.gains(point)
         choice = self.problem.top(gain, self.k)
-        return Cut(point, float(choice.sum(gain)), choice.sum(self.problem.totals), choice)
+        self._seen = point, gain
+        return Cut.of(point, float(choice.sum(gain)), choice.sum(self.problem.totals), choice)
+
+    def gains(self, point: Array) -> Array:
+        """Known, if it is the point that was looked at last."""
+        return self._seen[1] if self._seen and self._seen[0] is point else self.problem.gains(point)
 
     def columns(self, minimum: Minimum) -> Array | None:
         return None
+
+
+class Few(Plain):
+    """The same cuts where columns are so few that calls of numpy would take longer than what they do."""
+
+    def __init__(self, problem: Problem, k: int, start: Array) -> None:
+        super().__init__(problem, k, start)
+        n = len(problem.sizes)
+        self._gain, self._ranks, self._sizes = np.empty(n), np.empty(n), np.empty(n, np.int64)
+        self._weighed = np.empty((3, min(k, n)))
+
+    def __call__(self, point: Array, low: Cut | None, high: Cut | None) -> Cut:
+        problem, gain, weighed = self.problem, self._gain, self._weighed
+        gains_two(problem.totals, point, gain)
+        cells, counts = np.empty((2, weighed.shape[1] + 1), np.int64)
+        n = _cut(
+            *(problem.totals, problem.sizes, problem.n_forced, self.k),
+            *(gain, self._ranks, self._sizes, cells, counts, weighed),
+        )
+        self._seen = point, gain
+        curve = np.empty(4)
+        curve[0] = log_odds(point)
+        np.add.reduce(weighed[:, :n], axis=1, out=curve[1:])
+        return Cut(point, curve, TopFeatures(cells[:n], counts[:n]))
+
+
+@kernel
+def _cut(totals, sizes, n_forced, k, gain, ranks, weights, cells, counts, weighed):
+    """Write the best set under some gains, and what each of its cells adds to it; returns how many cells it has."""
+    n_free = len(gain) - n_forced
+    for i in range(len(gain)):
+        ranks[i] = gain[i] if i < n_free else np.inf
+        weights[i] = sizes[i]
+    last = kth(ranks, weights, len(gain), k)
+    n = take_best(gain, sizes, n_free, k, last, cells, counts)
+    for j in range(n):
+        weighed[0, j] = gain[cells[j]] * counts[j]
+        weighed[1, j] = totals[0, cells[j]] * counts[j]
+        weighed[2, j] = totals[1, cells[j]] * counts[j]
+    return n
 
 
 class Sieved:
@@ -69,8 +121,11 @@ class Sieved:
     def __call__(self, point: Array, low: Cut | None, high: Cut | None) -> Cut:
         if low is not None and high is not None and self.between.holds(low.t) and self.between.holds(high.t):
             self.between = self.between.narrowed(low, high)
-        inside = self.between.holds(_t(point))
+        inside = self.between.holds(log_odds(point))
         return self.between.cut(point) if inside else self.plain(point, low, high)
+
+    def gains(self, point: Array) -> Array:
+        return self.plain.problem.gains(point)
 
     def columns(self, minimum: Minimum) -> Array | None:
         best = minimum.best
@@ -95,7 +150,7 @@ class Between:
         totals = problem.totals[:, sure]
         self.sure_gain = float((gains(totals, low) * self.sure.counts).sum())
         self.sure_masses, self.sure_point = (totals * self.sure.counts).sum(axis=1), low
-        self.low, self.high = _t(low), _t(high)
+        self.low, self.high = log_odds(low), log_odds(high)
 
     def holds(self, t: float) -> bool:
         """Whether a point is between."""
@@ -108,7 +163,7 @@ class Between:
         fixed = self.sure_gain - _loss(self.sure_masses, self.sure_point) + _loss(self.sure_masses, point)
         cells = np.concatenate((self.sure.cells, self.columns[choice.cells]))
         counts = np.concatenate((self.sure.counts, choice.counts))
-        return Cut(
+        return Cut.of(
             point,
             fixed + float(choice.sum(gain)),
             self.sure_masses + choice.sum(self.totals),
@@ -140,15 +195,13 @@ def _loss(masses: Array, point: Array) -> float:
     return float(divergence(masses[:, None], point)[0])
 
 
-def _t(point: Array) -> float:
-    return math.log(point[0]) - math.log(point[1])
-
-
 def evaluator(problem: Problem, k: int, start: Array, spare: int = 0) -> Evaluator:
     """The faster way to cuts of this problem.
 
     ``start`` is a guess of the dual point; columns that matter are ``spare`` more than are known to be needed.
     """
+    if len(problem.sizes) < FEW:
+        return Few(problem, k, start)
     plain = Plain(problem, k, start)
     return plain if len(problem.sizes) < WIDE or problem.n_forced else _sieve(problem, k, start, spare) or plain
 
