@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.compiling import WorthCompiling, kernel
 from nfs_dask.solvers.naive_bayes.gains import exact_sum, own_gains, own_point, set_gain
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures
@@ -56,7 +56,7 @@ class Found:
 
 def value_of(problem: Problem, choice: TopFeatures) -> float:
     """The gain of a set."""
-    if len(problem.totals) > 2:
+    if len(problem.totals) > 2 or not _in_a_loop():
         return set_gain(problem.totals[:, choice.cells], choice.counts)
     terms = np.empty(len(choice.cells))
     _own_gains(problem.totals, choice.cells, choice.counts, len(terms), terms)
@@ -66,6 +66,9 @@ def value_of(problem: Problem, choice: TopFeatures) -> float:
 @kernel
 def _own_gains(totals, cells, counts, n, out):
     own_gains(totals, cells, counts, n, out)
+
+
+_in_a_loop = WorthCompiling(_own_gains, 600)
 
 
 def best_of(problem: Problem, choices: list[TopFeatures]) -> tuple[TopFeatures, float]:

@@ -74,7 +74,7 @@ def set_gain(totals: Array, counts: Array) -> float:
         return 0.0
     # two shares need not add up to 1, so that these may be halved until they nearly do, which does not round
     own = np.ldexp(masses, -math.frexp(total)[1]) if len(masses) == 2 else masses / total
-    return exact_sum(gains(totals, _positive(own, masses)) * counts)
+    return exact_sum(gains(np.ascontiguousarray(totals), _positive(own, masses)) * counts)
 
 
 def own_point(totals: Array, counts: Array) -> Array:

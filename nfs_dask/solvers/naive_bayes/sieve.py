@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.compiling import WorthCompiling, kernel
 from nfs_dask.solvers.naive_bayes.column_sample import ColumnSample, Guess
 from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum, log_odds, minimise
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains, gains_two
@@ -107,6 +107,9 @@ def _cut(totals, sizes, n_forced, k, gain, ranks, weights, cells, counts, weighe
     return n
 
 
+_in_a_loop = WorthCompiling(_cut, 200)
+
+
 class Sieved:
     """The same cuts, from the columns that can be among the k best near where a sample has its minimum.
 
@@ -200,7 +203,7 @@ def evaluator(problem: Problem, k: int, start: Array, spare: int = 0) -> Evaluat
 
     ``start`` is a guess of the dual point; columns that matter are ``spare`` more than are known to be needed.
     """
-    if len(problem.sizes) < FEW:
+    if len(problem.sizes) < FEW and _in_a_loop():
         return Few(problem, k, start)
     plain = Plain(problem, k, start)
     return plain if len(problem.sizes) < WIDE or problem.n_forced else _sieve(problem, k, start, spare) or plain

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from nfs_dask.arrays.compiling import is_ready
+from nfs_dask.arrays.compiling import WorthCompiling
 from nfs_dask.solvers.naive_bayes.climbing import MARGIN, Climb, climb, n_incoming
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains, own_point, set_gain
 from nfs_dask.solvers.naive_bayes.problem import Problem
@@ -17,8 +17,7 @@ from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
 ROUNDS = 100
-_PATIENCE = 10_000  # exchanges one by one, which take as long as it takes to compile the loop for them
-_n_exchanged = 0
+_in_a_loop = WorthCompiling(climb, 200)
 
 
 def ascend(problem: Problem, choices: Iterable[TopFeatures], point: Array) -> list[TopFeatures]:
@@ -28,7 +27,7 @@ def ascend(problem: Problem, choices: Iterable[TopFeatures], point: Array) -> li
     time, once it is compiled, which a first fit does not wait for; it does the same to the bit.
     """
     starts = list({id(choice): choice for choice in choices}.values())  # the ends of a bracket are often one set
-    if _n_exchanged > _PATIENCE or is_ready(climb):
+    if _in_a_loop():
         climber = Climb(problem, point, len(starts) * ROUNDS)
         return [climber.from_set(start, ROUNDS) for start in starts]
     met: set[bytes] = set()
@@ -37,11 +36,9 @@ def ascend(problem: Problem, choices: Iterable[TopFeatures], point: Array) -> li
 
 def _followed(problem: Problem, choice: TopFeatures, point: Array, met: set[bytes]) -> TopFeatures:
     """Where exchanges lead from a set, or until one of the sets ``met`` before, to which these are added."""
-    global _n_exchanged
     for _ in range(ROUNDS):
         members = choice.spread(len(problem.sizes)).tobytes()
         better = None if members in met else exchange(problem, choice, point)
-        _n_exchanged += members not in met
         met.add(members)
         if better is None:
             break

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfs_dask.arrays.compiling import is_ready, kernel
-from nfs_dask.solvers.naive_bayes import swaps, tiewalk
+from nfs_dask.arrays.compiling import WorthCompiling, kernel
+from nfs_dask.solvers.naive_bayes import found, sieve, swaps, tiewalk
 from nfs_dask.solvers.naive_bayes.climbing import Climb
 from nfs_dask.solvers.naive_bayes.cuts import minimise, point_at
 from nfs_dask.solvers.naive_bayes.found import value_of
 from nfs_dask.solvers.naive_bayes.gains import gains, set_gain
-from nfs_dask.solvers.naive_bayes.multinomial import count, posed
+from nfs_dask.solvers.naive_bayes.multinomial import count, posed, solve
 from nfs_dask.solvers.naive_bayes.outward import TWO
 from nfs_dask.solvers.naive_bayes.set_kernels import kth, pairwise
 from nfs_dask.solvers.naive_bayes.sieve import Few, Plain
@@ -66,12 +67,12 @@ def test_cuts_of_few_columns(seed):
         point = point_at(t)
         one, other = Few(few, k, few.start), Plain(few, k, few.start)
         a, b = one(point, None, None), other(point, None, None)
-        for found, truth in zip(
+        for mine, truth in zip(
             (a.curve, a.choice.cells, a.choice.counts, one.gains(point)),
             (b.curve, b.choice.cells, b.choice.counts, few.gains(point)),
             strict=True,
         ):
-            np.testing.assert_array_equal(found, truth)
+            np.testing.assert_array_equal(mine, truth)
         assert value_of(few, a.choice) == set_gain(few.totals[:, a.choice.cells], a.choice.counts)
 
 
@@ -95,9 +96,9 @@ def test_the_walk_finds_the_best_of_all_mixtures(seed):
         choice = TopFeatures(np.concatenate((ties.sure.cells, cells)), np.concatenate((ties.sure.counts, counts)))
         assert choice.counts.sum() == k
         values.append(value_of(walked, choice))
-    found = tiewalk.walk(ties, gain, walked.totals, point)
-    assert found.counts.sum() == k
-    assert value_of(walked, found) == pytest.approx(max(values), rel=1e-12, abs=1e-13)
+    best = tiewalk.walk(ties, gain, walked.totals, point)
+    assert best.counts.sum() == k
+    assert value_of(walked, best) == pytest.approx(max(values), rel=1e-12, abs=1e-13)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -131,15 +132,31 @@ def test_ascents_are_the_same_before_and_after_the_loop_is_compiled(monkeypatch)
     rng = np.random.default_rng(3)
     many = posed(count(rng.random((2, 80))), 6)
     starts = [many.top(rng.random(80), 6) for _ in range(4)]
-    monkeypatch.setattr(swaps, "_n_exchanged", 10**9)
-    compiled = swaps.ascend(many, starts, many.start)
-    assert is_ready(swaps.climb)
-    monkeypatch.setattr(swaps, "_n_exchanged", 0)
-    monkeypatch.setattr(swaps, "is_ready", lambda kernel: False)
-    step_by_step = swaps.ascend(many, starts, many.start)
-    assert swaps._n_exchanged > 0
-    for one, other in itertools.zip_longest(compiled, step_by_step):
+    both = []
+    for looped in (True, False):
+        monkeypatch.setattr(swaps, "_in_a_loop", lambda looped=looped: looped)
+        both.append(swaps.ascend(many, starts, many.start))
+    for one, other in itertools.zip_longest(*both):
         np.testing.assert_array_equal(one.cells, other.cells)
+
+
+def test_solutions_are_the_same_with_numpy_and_with_loops(monkeypatch):
+    rng = np.random.default_rng(4)
+    for seed in range(30):
+        counted, k = count(rng.poisson(3, (2, 90)) * (rng.random() if seed % 2 else 1)), 2 + seed
+        both = []
+        for looped in (True, False):
+            for module in (swaps, sieve, found):
+                monkeypatch.setattr(module, "_in_a_loop", lambda looped=looped: looped)
+            one = solve(counted, k)
+            both.append((one.support.tolist(), one.value, one.bound, one.gap, one.ties, one.point.tolist()))
+        assert both[0] == both[1]
+
+
+def test_a_kernel_is_compiled_when_it_pays():
+    nothing_kept = SimpleNamespace(dispatcher=SimpleNamespace(stats=SimpleNamespace(cache_path=None)))
+    worth = WorthCompiling(nothing_kept, 3)
+    assert [worth() for _ in range(5)] == [False, False, False, True, True]
 
 
 @given(st.floats(0, 1e6), st.floats(1, 1e12))
