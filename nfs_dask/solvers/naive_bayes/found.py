@@ -122,7 +122,10 @@ def is_best(problem: Problem, choice: TopFeatures, point: Array, gain: Array, n_
     counts = problem.totals.sum(axis=0)
     if problem.partial and not moved * problem.mass <= TIED * gain[choice.cells].min():
         return False
-    wrong = problem.rounding.of(gain, 0.0) + problem.rounding.root * np.sqrt(gain) * np.sqrt(counts) + moved * counts
+    wrong = problem.rounding.share * gain
+    if problem.rounding.root:
+        wrong += problem.rounding.root * np.sqrt(gain) * np.sqrt(counts)
+    wrong += moved * counts
     least, most = gain - wrong, gain + wrong
     inside, outside = np.flatnonzero(taken), np.flatnonzero(left)
     if not len(inside) or not len(outside):

@@ -6,7 +6,7 @@ References: docs/mathematics.md 3.4.
 from __future__ import annotations
 
 import copy
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from nfs_dask.solvers.naive_bayes.column_sample import ColumnSample, Guess
 from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum, log_odds, minimise
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains, gains_two
 from nfs_dask.solvers.naive_bayes.problem import Problem
-from nfs_dask.solvers.naive_bayes.screening import screen
+from nfs_dask.solvers.naive_bayes.screening import in_none, screen
 from nfs_dask.solvers.naive_bayes.set_kernels import kth, take_best
 from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures, top
 from nfs_dask.solvers.solution import Array
@@ -37,8 +37,8 @@ class Evaluator(Protocol):
 
     def __call__(self, point: Array, low: Cut | None, high: Cut | None) -> Cut: ...
 
-    def gains(self, point: Array) -> Array:
-        """Of all columns."""
+    def gains(self, best: Cut) -> Array:
+        """Of all columns, at the point of a cut."""
         ...
 
     def columns(self, minimum: Minimum) -> Array | None:
@@ -47,21 +47,47 @@ class Evaluator(Protocol):
 
 
 class Plain:
-    """Cuts of a problem from all of its columns."""
+    """Cuts of a problem from all of its columns.
+
+    Once there is a point on either side of the minimum, those that are in no best set in between are left out. The
+    others are added up in the same order, so that cuts do not differ in any bit.
+    """
 
     def __init__(self, problem: Problem, k: int, start: Array) -> None:
         self.problem, self.k, self.start = problem, k, start
-        self._seen: tuple[Array, Array] | None = None
+        self._seen: dict[int, tuple[Cut, Array]] = {}
+        self._between: tuple[Cut, Cut] | None = None
+        self._columns, self._totals, self._sizes = np.zeros(0, np.int64), problem.totals, problem.sizes
 
     def __call__(self, point: Array, low: Cut | None, high: Cut | None) -> Cut:
+        if not self._between and id(low) in self._seen and id(high) in self._seen:
+            self._leave_out(low, high)
+        if self._between and self._between[0].t <= log_odds(point) <= self._between[1].t:
+            gain = gains(self._totals, point)
+            choice = top(gain, self._sizes, self.k)
+            height, masses = float(choice.sum(gain)), choice.sum(self._totals)
+            return Cut.of(point, height, masses, choice.map(lambda c: self._columns[c]))
         gain = self.problem.gains(point)
         choice = self.problem.top(gain, self.k)
-        self._seen = point, gain
-        return Cut.of(point, float(choice.sum(gain)), choice.sum(self.problem.totals), choice)
+        cut = Cut.of(point, float(choice.sum(gain)), choice.sum(self.problem.totals), choice)
+        if len(gain) < WIDE and not self.problem.n_forced:  # of more columns, gains would be much to remember
+            self._seen = {id(one): self._seen[id(one)] for one in (low, high) if id(one) in self._seen}
+            self._seen[id(cut)] = cut, gain
+        return cut
 
-    def gains(self, point: Array) -> Array:
-        """Known, if it is the point that was looked at last."""
-        return self._seen[1] if self._seen and self._seen[0] is point else self.problem.gains(point)
+    def _leave_out(self, *ends: Any) -> None:
+        """Keep the columns that may be in a best set between two cuts, whose gains are remembered."""
+        problem, ((low, at_low), (high, at_high)) = self.problem, (self._seen[id(end)] for end in ends)
+        never = in_none(problem.totals, problem.sizes, low.point, high.point, at_low, at_high, self.k)
+        self._columns, self._between = np.flatnonzero(~never), (low, high)
+        self._totals = problem.totals.take(self._columns, axis=1)
+        self._sizes = problem.sizes[self._columns]
+        self._seen = {}
+
+    def gains(self, best: Cut) -> Array:
+        """Of all columns; known, if it is a cut that was looked at last."""
+        seen = self._seen.get(id(best))
+        return seen[1] if seen else self.problem.gains(best.point)
 
     def columns(self, minimum: Minimum) -> Array | None:
         return None
@@ -84,11 +110,12 @@ class Few(Plain):
             *(problem.totals, problem.sizes, problem.n_forced, self.k),
             *(gain, self._ranks, self._sizes, cells, counts, weighed),
         )
-        self._seen = point, gain
         curve = np.empty(4)
         curve[0] = log_odds(point)
         np.add.reduce(weighed[:, :n], axis=1, out=curve[1:])
-        return Cut(point, curve, TopFeatures(cells[:n], counts[:n]))
+        cut = Cut(point, curve, TopFeatures(cells[:n], counts[:n]))
+        self._seen = {id(cut): (cut, gain)}
+        return cut
 
 
 @kernel
@@ -127,8 +154,8 @@ class Sieved:
         inside = self.between.holds(log_odds(point))
         return self.between.cut(point) if inside else self.plain(point, low, high)
 
-    def gains(self, point: Array) -> Array:
-        return self.plain.problem.gains(point)
+    def gains(self, best: Cut) -> Array:
+        return self.plain.problem.gains(best.point)
 
     def columns(self, minimum: Minimum) -> Array | None:
         best = minimum.best

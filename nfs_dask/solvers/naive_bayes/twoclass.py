@@ -30,7 +30,7 @@ def solve_two(problem: Problem, k: int, swaps: bool, start: Array | None = None)
     minimum = minimise(evaluate, evaluate.start)
     columns = evaluate.columns(minimum)
     if columns is None:
-        return recover(problem, k, minimum, evaluate.gains(minimum.best.point), swaps)
+        return recover(problem, k, minimum, evaluate.gains(minimum.best), swaps)
     place = np.empty(len(problem.sizes), np.int64)
     place[columns] = np.arange(len(columns))
     problem, minimum = problem.only(columns), minimum.map(lambda c: place[c])

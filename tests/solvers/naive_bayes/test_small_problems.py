@@ -68,12 +68,32 @@ def test_cuts_of_few_columns(seed):
         one, other = Few(few, k, few.start), Plain(few, k, few.start)
         a, b = one(point, None, None), other(point, None, None)
         for mine, truth in zip(
-            (a.curve, a.choice.cells, a.choice.counts, one.gains(point)),
+            (a.curve, a.choice.cells, a.choice.counts, one.gains(a)),
             (b.curve, b.choice.cells, b.choice.counts, few.gains(point)),
             strict=True,
         ):
             np.testing.assert_array_equal(mine, truth)
         assert value_of(few, a.choice) == set_gain(few.totals[:, a.choice.cells], a.choice.counts)
+
+
+@pytest.mark.parametrize("k", [1, 20, 300, 2500])
+@pytest.mark.parametrize("kind", ["reals", "counts"])
+def test_leaving_columns_out_changes_no_bit(k, kind, monkeypatch):
+    rng = np.random.default_rng(k)
+    totals = rng.gamma(0.3, 2, (2, 6000)) * rng.pareto(1.5, 6000)
+    many = posed(count(np.ceil(totals).astype(np.int64) if kind == "counts" else totals), k)
+    left_out = Plain(many, k, many.start)
+    mine = minimise(left_out, many.start)
+    assert len(left_out._columns) < len(many.sizes)
+    assert mine.n_evaluations <= 3 or len(left_out._columns) > 0
+    monkeypatch.setattr(sieve, "WIDE", 0)  # nothing is remembered, so that nothing can be left out
+    truth = minimise(Plain(many, k, many.start), many.start)
+    assert mine.n_evaluations == truth.n_evaluations
+    for one, other in ((mine.best, truth.best), (mine.low, truth.low), (mine.high, truth.high)):
+        np.testing.assert_array_equal(one.point, other.point)
+        np.testing.assert_array_equal(one.curve, other.curve)
+        np.testing.assert_array_equal(one.choice.cells, other.choice.cells)
+        np.testing.assert_array_equal(one.choice.counts, other.choice.counts)
 
 
 @pytest.mark.parametrize("seed", range(40))
