@@ -24,6 +24,7 @@ from typing import IO, Any
 import numba
 from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUTargetOptions
 
 from nfs_dask.progress import PATIENCE, say
 
@@ -31,6 +32,10 @@ MOST_WAITING = 60.0  # seconds for another process, which may have stopped
 LOOK_SECONDS = 0.01
 
 logger = logging.getLogger("nfs_dask")
+
+_PART: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# An option that numba keeps to itself: kernels do without where a version has none.
+_UNCOUNTED: dict[str, Any] = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 
 # What reading a file of the cache may raise; numba's own errors, such as those of types, are none of these.
 _UNREADABLE = (
@@ -100,14 +105,37 @@ def will_be_kept(kernel: Any) -> bool:
     return kernel.dispatcher.stats.cache_path is not None and not _is_kept(kernel.dispatcher)
 
 
+class WorthCompiling:
+    """Whether to use a kernel rather than numpy, which does the same more slowly, but at once.
+
+    It is worth its compiling to a process that has been at it for long; where it is kept from before, it is there.
+    """
+
+    def __init__(self, kernel: Any, patience: int) -> None:
+        self._kernel, self._left = kernel, patience
+        self._kept: bool | None = None
+
+    def __call__(self) -> bool:
+        """Asked once for each piece of work, ``patience`` pieces of which are left to numpy."""
+        if self._kept is None:
+            dispatcher = self._kernel.dispatcher
+            self._kept = dispatcher.stats.cache_path is not None and _is_kept(dispatcher)
+        self._left -= 1
+        return self._kept or self._left < 0
+
+
 def kernel_part(function: Callable[..., Any]) -> Any:
     """A function that kernels alone call, and that makes no arrays.
 
     It goes without wrappers for callers in Python and C, which take part of the time to compile, and without counts of
     who refers to the arrays it is given: each is changed under a lock, as other threads might have them, too.
     """
-    options: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-    return numba.njit(**options)(function)
+    return numba.njit(**_PART, **_UNCOUNTED)(function)
+
+
+def inlined_part(function: Callable[..., Any]) -> Any:
+    """As `kernel_part`, copied into the loops that call it: for what is done so often that calls would be seen."""
+    return numba.njit(inline="always", **_PART)(function)
 
 
 def _compiled(function: Callable[..., Any], *, cache: bool = False) -> Any:

@@ -30,7 +30,7 @@ def dual_value(totals: Array, x: Array) -> float:
 
 def certify(problem: Problem, found: Found, where: Directory | None) -> Certificate:
     """A point of the second dual with at most C fractions, from the mixture of a solution."""
-    amounts = settled_amounts(problem, found.mixture, found.point)
+    amounts = settled_amounts(problem, found.mix(), found.point)
     whole = np.floor(amounts)
     cells = np.flatnonzero(amounts)
     up = TopFeatures(cells, np.ceil(amounts[cells]).astype(np.int64))

@@ -13,11 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
 
-from nfs_dask.arrays.compiling import kernel
-from nfs_dask.solvers.naive_bayes.gains import shares
+from nfs_dask.arrays.compiling import inlined_part, kernel, kernel_part
+from nfs_dask.solvers.naive_bayes.gains import SMALLEST
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
 
@@ -25,6 +24,8 @@ CLOSED = 1e-14  # relative width at which upper and lower value are one number
 _MOST = 200  # evaluations; three to twelve are usual
 _FARTHEST = 700.0  # |t| beyond which exp(t) is no number
 _STRIDE = 4.0  # how far beyond the only known end the first looks go, in t
+_ROUNDED = 4 * float(np.finfo(float).eps)
+_NONE = np.array([math.nan, 0.0, 0.0, 0.0])  # the curve of an end that is not known
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,32 @@ class Cut:
     """The best set at a point, and what its curve needs."""
 
     point: Array  # (2, )
-    height: float  # sum of its gains at the point
-    masses: Array  # (2, ) B+ and B-
+    curve: Array  # (4, ) t of the point, the sum of the set's gains there, B+ and B-
     choice: TopFeatures
+
+    @classmethod
+    def of(cls, point: Array, height: float, masses: Array, choice: TopFeatures) -> Cut:
+        """From the sum of the gains at the point, and the set's masses (2, )."""
+        return cls(point, np.array([log_odds(point), height, *masses]), choice)
 
     @property
     def t(self) -> float:
-        return math.log(self.point[0]) - math.log(self.point[1])
+        return float(self.curve[0])
+
+    @property
+    def height(self) -> float:
+        """Sum of the set's gains at the point."""
+        return float(self.curve[1])
+
+    @property
+    def masses(self) -> Array:
+        """(2, ) B+ and B-."""
+        return self.curve[2:]
 
     @property
     def slope(self) -> float:
         """Sign of the derivative in t."""
-        return float(self.point[0] * self.masses[1] - self.point[1] * self.masses[0])
+        return float(self.point[0] * self.curve[3] - self.point[1] * self.curve[2])
 
 
 @dataclass(frozen=True)
@@ -65,10 +80,12 @@ class Minimum:
 Evaluate = Callable[[Array, Cut | None, Cut | None], Cut]  # point, and the ends known so far
 
 
-def minimise(evaluate: Evaluate, start: Array, low: Cut | None = None, high: Cut | None = None) -> Minimum:
-    """Minimise over points inside (0, 1); ``low`` and ``high`` may hold cuts that are known already."""
-    best = evaluate(start, low, high)
-    cut, n, poor = best, 1, 0
+def minimise(evaluate: Evaluate, start: Array) -> Minimum:
+    """Minimise over points inside (0, 1)."""
+    low: Cut | None = None
+    high: Cut | None = None
+    best = cut = evaluate(start, None, None)
+    n, poor = 1, 0
     while True:
         if cut.height < best.height:
             best = cut
@@ -77,11 +94,11 @@ def minimise(evaluate: Evaluate, start: Array, low: Cut | None = None, high: Cut
         width = _width(low, high)
         low, high = (cut, high) if cut.slope < 0 else (low, cut)
         poor = poor + 1 if _width(low, high) > width / 2 else 0
-        t, floor = propose_one(low, high)
-        t = _reined(t, low, high, n)
-        if best.height - floor <= CLOSED * best.height or n == _MOST or _at_an_end(t, low, high):
+        point = np.empty(2)
+        closed = _next_point(_curve_of(low), _curve_of(high), best.height, n, poor, point)
+        if closed or n == _MOST:
             return Minimum(best, low or best, high or best, n)
-        cut = evaluate(_next_point(t, low, high, poor), low, high)
+        cut = evaluate(point, low, high)
         n += 1
 
 
@@ -91,50 +108,56 @@ def point_at(t: float) -> Array:
     return np.array([1 / (1 + math.exp(-t)), 1 / (1 + math.exp(t))])
 
 
-def propose_one(low: Cut | None, high: Cut | None) -> tuple[float, float]:
-    """Where the larger of the two curves is smallest, and how small it is there."""
-    t, floor = np.empty(1), np.empty(1)
-    ends = [np.array([_numbers(end)]) for end in (low, high)]
-    propose(*ends, t, floor)
-    return float(t[0]), float(floor[0])
+def log_odds(point: Array) -> float:
+    """The t of a point."""
+    return math.log(point[0]) - math.log(point[1])
 
 
-def _numbers(cut: Cut | None) -> tuple[float, ...]:
-    return (cut.t, cut.height, *cut.masses) if cut else (math.nan, 0.0, 0.0, 0.0)
+def _curve_of(cut: Cut | None) -> Array:
+    return cut.curve if cut else _NONE
 
 
 def _width(low: Cut | None, high: Cut | None) -> float:
     return high.t - low.t if low and high else math.inf
 
 
-def _at_an_end(t: float, low: Cut | None, high: Cut | None) -> bool:
-    return any(end is not None and abs(t - end.t) <= near(t) for end in (low, high))
-
-
 def near(t: Any) -> Any:
     """Distance in t that is rounding."""
-    return 4 * np.finfo(float).eps * np.maximum(1.0, np.abs(t))
+    return _ROUNDED * np.maximum(1.0, np.abs(t))
 
 
-def _reined(t: float, low: Cut | None, high: Cut | None, n: int) -> float:
-    """Not too far from the only end that is known: the other one may be at infinity."""
-    if low and not high:
-        return min(t, low.t + _STRIDE * n)
-    if high and not low:
-        return max(t, high.t - _STRIDE * n)
-    return t
-
-
-def _next_point(t: float, low: Cut | None, high: Cut | None, poor: int) -> Array:
-    if low and high and poor >= 3:
-        return point_at((low.t + high.t) / 2)
+@kernel
+def _next_point(low, high, lowest, n, poor, point):
+    """Writes where to look after ``n`` points, ``lowest`` the least sum so far; whether nothing is left to see."""
+    t, floor = _proposed(low, high)
+    if np.isnan(high[0]):  # not too far from the only end that is known: the other one may be at infinity
+        t = min(t, low[0] + _STRIDE * n)
+    elif np.isnan(low[0]):
+        t = max(t, high[0] - _STRIDE * n)
+    if lowest - floor <= CLOSED * lowest:
+        return True
     for end in (low, high):
-        if end and end.masses.all() and abs(t - _log_of_ratio(*end.masses)) <= near(t):
-            return shares(end.masses, end.masses)  # the same point, to its last digits
-    return point_at(t)
+        if abs(t - end[0]) <= _near(t):
+            return True
+    if poor >= 3 and not (np.isnan(low[0]) or np.isnan(high[0])):
+        t = (low[0] + high[0]) / 2
+    else:
+        for end in (low, high):
+            if end[2] > 0 and end[3] > 0 and abs(t - _log_of_ratio(end[2], end[3])) <= _near(t):
+                total = end[2] + end[3]  # the same point, to its last digits
+                point[0], point[1] = max(end[2] / total, SMALLEST), max(end[3] / total, SMALLEST)
+                return False
+    t = min(max(t, -_FARTHEST), _FARTHEST)
+    point[0], point[1] = 1 / (1 + math.exp(-t)), 1 / (1 + math.exp(t))
+    return False
 
 
-@numba.njit(nogil=True)
+@inlined_part
+def _near(t):
+    return _ROUNDED * max(1.0, abs(t))
+
+
+@kernel_part
 def _curve(end, t):
     """q(t) of a cut (t, height, B+, B-): its height, and what it falls from there."""
     change = 0.0
@@ -145,7 +168,7 @@ def _curve(end, t):
     return end[1] + change
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _log_ratio(t, u):
     """Log of sigma(t) / sigma(u), exact to the last digits where t is near u."""
     if abs(t - u) < 1:
@@ -153,12 +176,12 @@ def _log_ratio(t, u):
     return _softplus(-u) - _softplus(-t)
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _softplus(x):
     return x + math.log1p(math.exp(-x)) if x > 0 else math.log1p(math.exp(x))
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _bottom(end):
     """Where a curve is smallest."""
     if end[2] <= 0:
@@ -168,7 +191,7 @@ def _bottom(end):
     return _log_of_ratio(end[2], end[3])
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _log_of_ratio(a, b):
     """Log of a / b, the same for 2 a and 2 b to the last digit."""
     if 1e-300 * b < a < 1e300 * b:
@@ -176,7 +199,7 @@ def _log_of_ratio(a, b):
     return math.log(a) - math.log(b)
 
 
-@numba.njit(nogil=True)
+@kernel_part
 def _crossing(low, high, a, b):
     """Where the two curves meet between a and b: false position, Illinois variant."""
     fa, fb = _curve(low, a) - _curve(high, a), _curve(low, b) - _curve(high, b)
@@ -206,26 +229,25 @@ def propose(lows, highs, ts, floors):
     A missing end has t = nan; then the other curve alone decides.
     """
     for i in range(len(ts)):
-        low, high = lows[i], highs[i]
-        if np.isnan(low[0]) or np.isnan(high[0]):
-            end = high if np.isnan(low[0]) else low
-            ts[i] = _bottom(end)
-            floors[i] = _lowest(end)
-            continue
-        a, b = max(low[0], _bottom(high)), min(high[0], _bottom(low))
-        if b >= low[0] and b < high[0] and _curve(high, b) <= _curve(low, b):
-            ts[i] = b
-            floors[i] = _curve(low, b)
-        elif a <= high[0] and a > low[0] and _curve(low, a) <= _curve(high, a):
-            ts[i] = a
-            floors[i] = _curve(high, a)
-        else:
-            t = _crossing(low, high, a, b)
-            ts[i] = t
-            floors[i] = min(_curve(low, t), _curve(high, t))
+        ts[i], floors[i] = _proposed(lows[i], highs[i])
 
 
-@numba.njit(nogil=True)
+@inlined_part
+def _proposed(low, high):
+    """As `propose`, for one pair."""
+    if np.isnan(low[0]) or np.isnan(high[0]):
+        end = high if np.isnan(low[0]) else low
+        return _bottom(end), _lowest(end)
+    a, b = max(low[0], _bottom(high)), min(high[0], _bottom(low))
+    if b >= low[0] and b < high[0] and _curve(high, b) <= _curve(low, b):
+        return b, _curve(low, b)
+    if a <= high[0] and a > low[0] and _curve(low, a) <= _curve(high, a):
+        return a, _curve(high, a)
+    t = _crossing(low, high, a, b)
+    return t, min(_curve(low, t), _curve(high, t))
+
+
+@inlined_part
 def _lowest(end):
     """Smallest value of a curve: also where it is reached only at infinity."""
     bottom = _bottom(end)

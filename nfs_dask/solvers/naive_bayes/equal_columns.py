@@ -18,7 +18,7 @@ from nfs_dask.arrays.hashes import GOLDEN
 from nfs_dask.arrays.kernels import read_only
 from nfs_dask.solvers.solution import Array
 
-_FIRST_CAPACITY = 1 << 12
+_FIRST_CAPACITY = (1 << 12) - 1
 _STRETCH = 1 << 14  # columns that are numbered at a time
 
 
@@ -51,7 +51,7 @@ def group(totals: Array) -> tuple[Cells, Array | None]:
     if totals.dtype.kind == "f":
         index = np.arange(n_features)
         return Cells(np.asarray(totals, np.float64), np.ones(n_features, np.int64), index), None
-    numbering = Numbering(len(totals))
+    numbering = Numbering(len(totals), n_features)
     codes = numbering.codes(totals)
     return numbering.cells, codes
 
@@ -71,8 +71,9 @@ class Numbering:
     [2, 0]
     """
 
-    def __init__(self, n_classes: int) -> None:
-        self._tables = [_Pairs() for _ in range(max(1, n_classes - 1))]
+    def __init__(self, n_classes: int, most: int = _FIRST_CAPACITY) -> None:
+        """For columns of so many classes, about ``most`` of which are distinct."""
+        self._tables = [_Pairs(min(most, _FIRST_CAPACITY)) for _ in range(max(1, n_classes - 1))]
         self._n_classes, self._n_seen = n_classes, 0
 
     @classmethod
@@ -170,11 +171,12 @@ def bits(totals: Array) -> Array:
 class _Pairs:
     """Pairs of whole numbers and their codes, by an open-addressing table that grows."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         self.n = 0
-        self.pairs = np.zeros((_FIRST_CAPACITY, 2), np.int64)
-        self.sizes, self.firsts = np.zeros((2, _FIRST_CAPACITY), np.int64)
-        self._slots = np.full(4 * _FIRST_CAPACITY, -1, np.int32)
+        capacity = 1 << max(most, 16).bit_length()  # a power of two, so that a mask of bits finds a slot
+        self.pairs = np.zeros((capacity, 2), np.int64)
+        self.sizes, self.firsts = np.zeros((2, capacity), np.int64)
+        self._slots = np.full(4 * capacity, -1, np.int32)
 
     def number(self, left: Array, right: Array, first: int) -> Array:
         """The codes of some pairs, the first of which is that of feature ``first``."""

@@ -5,12 +5,14 @@ References: docs/mathematics.md 3.6.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nfs_dask.solvers.naive_bayes.gains import exact_sum, own_point, set_gain
+from nfs_dask.arrays.compiling import WorthCompiling, kernel
+from nfs_dask.solvers.naive_bayes.gains import exact_sum, own_gains, own_point, set_gain
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.topk import TIED, TopFeatures
 from nfs_dask.solvers.solution import Array
@@ -19,9 +21,12 @@ _OWN = 2.0**-46  # relative: what a set's own point may be wrong by, its masses 
 _NEAR = 2.0**-40  # relative: how near a point has to be to a set's own one to prove something of it
 
 
+Mixture = tuple[tuple[float, TopFeatures], ...]  # weights, sum 1, and sets of k features
+
+
 @dataclass(frozen=True)
 class Found:
-    """A support, its value and a bound; the mixture of sets is best for the second dual."""
+    """A support, its value and a bound."""
 
     choice: TopFeatures
     value: float
@@ -30,12 +35,15 @@ class Found:
     ties: int
     n_evaluations: int
     point: Array  # (C, ) of the classes of the problem
-    mixture: tuple[tuple[float, TopFeatures], ...]  # weights, sum 1, and sets of k features
+    mix: Callable[[], Mixture]  # of sets, which is best for the second dual; only certificates need it
 
     def map(self, column: Callable[[Array], Array]) -> Found:
         """The same with other numbers for the columns."""
-        mixture = tuple((weight, choice.map(column)) for weight, choice in self.mixture)
-        return replace(self, choice=self.choice.map(column), mixture=mixture)
+        return replace(
+            self,
+            choice=self.choice.map(column),
+            mix=lambda: tuple((weight, choice.map(column)) for weight, choice in self.mix()),
+        )
 
     def times(self, scale: float) -> Found:
         """What it is for counts multiplied by a power of two; the bound and the gap are rounded upward."""
@@ -48,7 +56,19 @@ class Found:
 
 def value_of(problem: Problem, choice: TopFeatures) -> float:
     """The gain of a set."""
-    return set_gain(problem.totals[:, choice.cells], choice.counts)
+    if len(problem.totals) > 2 or not _in_a_loop():
+        return set_gain(problem.totals[:, choice.cells], choice.counts)
+    terms = np.empty(len(choice.cells))
+    _own_gains(problem.totals, choice.cells, choice.counts, len(terms), terms)
+    return exact_sum(terms)
+
+
+@kernel
+def _own_gains(totals, cells, counts, n, out):
+    own_gains(totals, cells, counts, n, out)
+
+
+_in_a_loop = WorthCompiling(_own_gains, 600)
 
 
 def best_of(problem: Problem, choices: list[TopFeatures]) -> tuple[TopFeatures, float]:
@@ -64,7 +84,7 @@ def everything(problem: Problem) -> Found:
     choice = TopFeatures(np.arange(len(problem.sizes)), problem.sizes)
     value, point = set_gain(problem.totals, problem.sizes), own_point(problem.totals, problem.sizes)
     bound = problem.rounding.above(value, problem.mass)
-    return Found(choice, value, float(bound), 0.0, 0, 1, point, ((1.0, choice),))
+    return Found(choice, value, float(bound), 0.0, 0, 1, point, lambda: ((1.0, choice),))
 
 
 def height_of(choice: TopFeatures, gain: Array) -> float:
@@ -74,9 +94,9 @@ def height_of(choice: TopFeatures, gain: Array) -> float:
 
 def judged(problem: Problem, value: float, height: float) -> tuple[float, float]:
     """A bound and a gap, of a value and of the height of a best set at some point, rounded outward."""
-    bound = float(problem.rounding.above(max(value, height), problem.mass))
-    gap = np.nextafter(bound - problem.rounding.below(value, problem.mass), np.inf)
-    return bound, min(float(gap), bound)
+    rounding, mass = problem.rounding, problem.mass
+    bound = rounding.above_one(max(value, height), mass)
+    return bound, min(math.nextafter(bound - rounding.below_one(value, mass), math.inf), bound)
 
 
 def is_best(problem: Problem, choice: TopFeatures, point: Array, gain: Array, n_ties: int) -> bool:
@@ -91,8 +111,8 @@ def is_best(problem: Problem, choice: TopFeatures, point: Array, gain: Array, n_
     masses = choice.sum(problem.totals)
     if not masses.all():
         return False
-    own = masses / masses.sum()
-    moved = 2 * float(np.abs(own / point - 1).max()) + _OWN
+    mass = float(masses.sum())
+    moved = 2 * max(abs(own / mass / a - 1) for own, a in zip(masses.tolist(), point.tolist(), strict=True)) + _OWN
     if not moved <= _NEAR:
         return False
     taken = choice.spread(len(problem.sizes))
@@ -102,7 +122,10 @@ def is_best(problem: Problem, choice: TopFeatures, point: Array, gain: Array, n_
     counts = problem.totals.sum(axis=0)
     if problem.partial and not moved * problem.mass <= TIED * gain[choice.cells].min():
         return False
-    wrong = problem.rounding.of(gain, 0.0) + problem.rounding.root * np.sqrt(gain) * np.sqrt(counts) + moved * counts
+    wrong = problem.rounding.share * gain
+    if problem.rounding.root:
+        wrong += problem.rounding.root * np.sqrt(gain) * np.sqrt(counts)
+    wrong += moved * counts
     least, most = gain - wrong, gain + wrong
     inside, outside = np.flatnonzero(taken), np.flatnonzero(left)
     if not len(inside) or not len(outside):

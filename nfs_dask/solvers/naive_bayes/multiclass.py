@@ -105,7 +105,7 @@ def settled(problem: Problem, k: int, descent: Descent, n_ties: int) -> Found:
         sets = [Held(plane.choice, plane.masses, plane.gain) for plane in (best, *descent.planes)]
         choice, value = best_whole(ExchangeView(problem, k, best.point, gain), mixture, sets, height)
         bound, gap = judged(problem, value, height)
-    return Found(choice, value, bound, gap, n_ties, n, best.point, mixture)
+    return Found(choice, value, bound, gap, n_ties, n, best.point, lambda: mixture)
 
 
 def minimise(evaluate: Callable[[Array], Plane], start: Array) -> Descent:

@@ -15,6 +15,7 @@ References: docs/mathematics.md 10.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,18 @@ class Rounding:
     def below(self, gain: Any, mass: float) -> Any:
         """No more than what ``gain`` stands for."""
         return np.maximum(np.nextafter(gain - self.of(gain, mass), -np.inf), 0.0)[()]
+
+    def above_one(self, gain: float, mass: float) -> float:
+        """As `above`, for one number."""
+        wrong = self._of_one(gain, mass)
+        return math.nextafter(gain + wrong, math.inf) if wrong > 0 else gain
+
+    def below_one(self, gain: float, mass: float) -> float:
+        """As `below`, for one number."""
+        return max(math.nextafter(gain - self._of_one(gain, mass), -math.inf), 0.0)
+
+    def _of_one(self, gain: float, mass: float) -> float:
+        return self.share * gain + self.root * math.sqrt(gain) * math.sqrt(mass) + self.floor * mass
 
     def near(self, gain: Array, last: float, mass: float) -> Array:
         """Which gains may be the same number as the last one."""

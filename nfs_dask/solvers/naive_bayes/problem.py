@@ -154,8 +154,7 @@ class Posing:
 
 def refuse_heavy(masses: Array) -> None:
     """Refuse sums of counts whose likelihoods, some thousands of times as much on the way, would be no doubles."""
-    with np.errstate(over="ignore"):
-        mass = float(masses.sum())
+    mass = sum(masses.tolist())  # as numpy would warn
     if not mass <= _HEAVIEST:
         much = f"{mass:.3g}, which" if np.isfinite(mass) else "more than a float holds, which"
         raise InputError(
@@ -185,8 +184,10 @@ def _masses(totals: Array, cells: Cells) -> Array:
 
 def forced_features(always: Array | None, k: int, n_features: int) -> Array:
     """``always`` as ascending distinct indices; they count in k."""
-    forced = np.unique(np.asarray([] if always is None else always, np.int64))
-    if len(forced) and (forced[0] < 0 or forced[-1] >= n_features):
+    if always is None or len(always) == 0:
+        return np.zeros(0, np.int64)
+    forced = np.unique(np.asarray(always, np.int64))
+    if forced[0] < 0 or forced[-1] >= n_features:
         raise InputError(
             f"always names feature {forced[0] if forced[0] < 0 else forced[-1]}, but there are features 0 to "
             f"{n_features - 1}; give indices in that range"

@@ -16,12 +16,11 @@ from nfs_dask.solvers.solution import Array
 _SURE = 1 + 2.0**-43  # more than what two gains may be wrong by
 
 
-def interval_bounds(totals: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Least and largest gain of each column over the points from ``low`` to ``high``, each (2, )."""
-    ends = gains(totals, low), gains(totals, high)
+def interval_bounds(totals: Array, low: Array, high: Array, at_low: Array, at_high: Array) -> tuple[Array, Array]:
+    """Least and largest gain of each column over the points from ``low`` to ``high``, each (2, ), from those there."""
     left = totals[0] * low[1] < totals[1] * low[0]
     right = totals[0] * high[1] > totals[1] * high[0]
-    return np.where(left | right, np.minimum(*ends), 0.0), np.maximum(*ends)
+    return np.where(left | right, np.minimum(at_low, at_high), 0.0), np.maximum(at_low, at_high)
 
 
 def screen(totals: Array, sizes: Array, low: Array, high: Array, k: int) -> tuple[Array, Array]:
@@ -32,5 +31,11 @@ def screen(totals: Array, sizes: Array, low: Array, high: Array, k: int) -> tupl
     >>> [mask.tolist() for mask in screen(totals, np.ones(3, int), low, high, 2)]
     [[True, False, True], [False, True, False]]
     """
-    least, most = interval_bounds(totals, low, high)
+    least, most = interval_bounds(totals, low, high, gains(totals, low), gains(totals, high))
     return least > kth_largest(most, sizes, k + 1) * _SURE, most * _SURE < kth_largest(least, sizes, k)
+
+
+def in_none(totals: Array, sizes: Array, low: Array, high: Array, at_low: Array, at_high: Array, k: int) -> Array:
+    """Columns that are in no best set at any point from ``low`` to ``high``, where gains are known; boolean."""
+    least, most = interval_bounds(totals, low, high, at_low, at_high)
+    return np.asarray(most * _SURE < kth_largest(least, sizes, k))

@@ -179,7 +179,7 @@ class Stream:
         """The best set at a point, in columns."""
         features, free = self.best(partial(gains, point=point), self.n_free)
         totals = np.ascontiguousarray(np.concatenate((free, self.forced_totals), axis=1))
-        return Cut(point, float(gains(totals, point).sum()), totals.sum(axis=1), ones(self.with_forced(features)))
+        return Cut.of(point, float(gains(totals, point).sum()), totals.sum(axis=1), ones(self.with_forced(features)))
 
     def with_forced(self, features: Array) -> Array:
         """Columns of free features, and of all forced ones."""

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from nfs_dask.solvers.naive_bayes import multiclass, twoclass
+from nfs_dask.solvers.naive_bayes.climbing import n_incoming
 from nfs_dask.solvers.naive_bayes.cuts import Cut, minimise
 from nfs_dask.solvers.naive_bayes.exchanges import AROUND
 from nfs_dask.solvers.naive_bayes.found import Found, everything
@@ -23,7 +24,7 @@ from nfs_dask.solvers.naive_bayes.gains import gains, own_point, shares
 from nfs_dask.solvers.naive_bayes.multinomial import SWAPPED
 from nfs_dask.solvers.naive_bayes.problem import comfortable, forced_features
 from nfs_dask.solvers.naive_bayes.stream import Gathered, Stream, TotalsSurvey, TotalsTable
-from nfs_dask.solvers.naive_bayes.swaps import ROUNDS, exchange, n_incoming
+from nfs_dask.solvers.naive_bayes.swaps import ROUNDS, exchange
 from nfs_dask.solvers.naive_bayes.tiewalk import within
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array, Solution, nothing

@@ -9,39 +9,41 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from nfs_dask.arrays.compiling import WorthCompiling
+from nfs_dask.solvers.naive_bayes.climbing import MARGIN, Climb, climb, n_incoming
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains, own_point, set_gain
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
-_MARGIN = 1e-13  # relative: less than this is rounding
 ROUNDS = 100
-_POOL = 64  # candidates to come in, beyond three for each feature that is in
+_in_a_loop = WorthCompiling(climb, 200)
 
 
 def ascend(problem: Problem, choices: Iterable[TopFeatures], point: Array) -> list[TopFeatures]:
     """The best supports found by single exchanges of features that are not forced; ``point`` is the dual point.
 
-    Sets often lead to one another: from one that was met before there is nothing new.
+    Sets often lead to one another: from one that was met before there is nothing new. A loop does it in a tenth of the
+    time, once it is compiled, which a first fit does not wait for; it does the same to the bit.
     """
-    met: set[frozenset[tuple[int, int]]] = set()
-    found = []
-    for start in choices:
-        choice = start
-        for _ in range(ROUNDS):
-            members = frozenset(zip(choice.cells.tolist(), choice.counts.tolist(), strict=True))
-            better = None if members in met else exchange(problem, choice, point)
-            met.add(members)
-            if better is None:
-                break
-            choice = better
-        found.append(choice)
-    return found
+    starts = list({id(choice): choice for choice in choices}.values())  # the ends of a bracket are often one set
+    if _in_a_loop():
+        climber = Climb(problem, point, len(starts) * ROUNDS)
+        return [climber.from_set(start, ROUNDS) for start in starts]
+    met: set[bytes] = set()
+    return [_followed(problem, start, point, met) for start in starts]
 
 
-def n_incoming(k: int) -> int:
-    """How many features are tried to come in."""
-    return 3 * k + _POOL
+def _followed(problem: Problem, choice: TopFeatures, point: Array, met: set[bytes]) -> TopFeatures:
+    """Where exchanges lead from a set, or until one of the sets ``met`` before, to which these are added."""
+    for _ in range(ROUNDS):
+        members = choice.spread(len(problem.sizes)).tobytes()
+        better = None if members in met else exchange(problem, choice, point)
+        met.add(members)
+        if better is None:
+            break
+        choice = better
+    return choice
 
 
 def exchange(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures | None:
@@ -69,7 +71,7 @@ def exchange(problem: Problem, choice: TopFeatures, point: Array) -> TopFeatures
     cells = np.flatnonzero(counts)
     better = TopFeatures(cells, counts[cells])
     value = set_gain(inside, choice.counts)
-    return better if set_gain(totals[:, cells], better.counts) > value * (1 + _MARGIN) else None
+    return better if set_gain(totals[:, cells], better.counts) > value * (1 + MARGIN) else None
 
 
 def _highest(cells: Array, gain: Array, n: int) -> Array:

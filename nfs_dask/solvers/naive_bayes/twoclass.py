@@ -6,14 +6,16 @@ References: NFS Theorem 3.2, section 3.5; docs/mathematics.md 3.4 and 3.5.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
+from nfs_dask.solvers.naive_bayes.climbing import n_incoming
 from nfs_dask.solvers.naive_bayes.cuts import Cut, Minimum, minimise
 from nfs_dask.solvers.naive_bayes.found import Found, best_of, everything, height_of, is_best, judged, value_of
 from nfs_dask.solvers.naive_bayes.problem import Problem
 from nfs_dask.solvers.naive_bayes.sieve import evaluator
-from nfs_dask.solvers.naive_bayes.swaps import ascend, n_incoming
+from nfs_dask.solvers.naive_bayes.swaps import ascend
 from nfs_dask.solvers.naive_bayes.tiewalk import Ties, find_ties, walk
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures
 from nfs_dask.solvers.solution import Array
@@ -28,16 +30,16 @@ def solve_two(problem: Problem, k: int, swaps: bool, start: Array | None = None)
     minimum = minimise(evaluate, evaluate.start)
     columns = evaluate.columns(minimum)
     if columns is None:
-        return recover(problem, k, minimum, swaps)
+        return recover(problem, k, minimum, evaluate.gains(minimum.best), swaps)
     place = np.empty(len(problem.sizes), np.int64)
     place[columns] = np.arange(len(columns))
-    return recover(problem.only(columns), k, minimum.map(lambda c: place[c]), swaps).map(lambda c: columns[c])
+    problem, minimum = problem.only(columns), minimum.map(lambda c: place[c])
+    return recover(problem, k, minimum, problem.gains(minimum.best.point), swaps).map(lambda c: columns[c])
 
 
-def recover(problem: Problem, k: int, minimum: Minimum, swaps: bool) -> Found:
-    """The best support that the minimum suggests."""
+def recover(problem: Problem, k: int, minimum: Minimum, gain: Array, swaps: bool) -> Found:
+    """The best support that the minimum suggests; ``gain`` is that of all columns at its point."""
     point = minimum.best.point
-    gain = problem.gains(point)
     ties = tied(problem, k, minimum, gain)
 
     def candidates() -> list[TopFeatures]:
@@ -49,12 +51,8 @@ def recover(problem: Problem, k: int, minimum: Minimum, swaps: bool) -> Found:
 
 def tied(problem: Problem, k: int, minimum: Minimum, gain: Array) -> Ties:
     """What is tied at the minimum; ``gain`` is that of all columns at its point."""
-    n = len(problem.sizes)
-    if problem.n_forced:
-        gain = gain.copy()
-        gain[n - problem.n_forced :] = np.inf
-    apart = np.flatnonzero(minimum.low.choice.spread(n) != minimum.high.choice.spread(n))
-    return find_ties(gain, problem.totals, problem.sizes, minimum.best.point, k, minimum.best.choice, apart)
+    sets = (cut.choice for cut in (minimum.best, minimum.low, minimum.high))
+    return find_ties(gain, problem.sizes, problem.n_forced, k, *sets)
 
 
 def suggested(problem: Problem, minimum: Minimum, gain: Array, ties: Ties) -> list[TopFeatures]:
@@ -82,7 +80,7 @@ def settled(
         ties=n_ties,
         n_evaluations=minimum.n_evaluations,
         point=point,
-        mixture=_mixture(problem, minimum),
+        mix=partial(_mixture, problem, minimum),
     )
 
 
