@@ -23,9 +23,9 @@ IDLE_SECONDS = 2.0  # after the last task; from one stage of a pass to the next 
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as mallopt has them
 _MAPPED_NBYTES = 128 << 10  # arrays from here on are mapped, where nobody said otherwise
-LARGEST = (
-    4 * MiB + 4096
-)  # that is used again: for others numpy asks for huge pages, which take the system a tenth of the time
+# Larger ones are mapped anew: for those numpy asks for huge pages, which take the system a tenth of the time. What a
+# chunk of 4 MiB is compressed into, which is a little more, is not among them.
+LARGEST = 4 * MiB + 4096
 LARGEST_OF_PASSES = 2 * MiB  # whose larger arrays live longer, and would leave gaps between them
 _MOST_KEPT = 16 * MiB  # free, at the end of a heap
 
