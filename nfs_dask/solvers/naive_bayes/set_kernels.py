@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from nfs_dask.arrays.compiling import inlined_part, kernel_part
 
+LONGEST = 8192
+
 
 @kernel_part
 def pairwise(values, n, sums, rights):
     """Sum of the first n values, to the bit as numpy adds up a row: of halves, and of these, down to 128 numbers.
 
+    So it does for up to `LONGEST` numbers; some versions of numpy add up more in pieces.
     ``sums`` and ``rights`` have 64 places, for sums of left halves and for the lengths of right ones still to come.
     """
     first, depth = 0, 0

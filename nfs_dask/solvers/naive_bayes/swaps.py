@@ -13,6 +13,7 @@ from nfs_dask.arrays.compiling import WorthCompiling
 from nfs_dask.solvers.naive_bayes.climbing import MARGIN, Climb, climb, n_incoming
 from nfs_dask.solvers.naive_bayes.gains import divergence, gains, own_point, set_gain
 from nfs_dask.solvers.naive_bayes.problem import Problem
+from nfs_dask.solvers.naive_bayes.set_kernels import LONGEST
 from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
 from nfs_dask.solvers.solution import Array
 
@@ -27,7 +28,7 @@ def ascend(problem: Problem, choices: Iterable[TopFeatures], point: Array) -> li
     time, once it is compiled, which a first fit does not wait for; it does the same to the bit.
     """
     starts = list({id(choice): choice for choice in choices}.values())  # the ends of a bracket are often one set
-    if _in_a_loop():
+    if starts[0].counts.sum() <= LONGEST and _in_a_loop():
         climber = Climb(problem, point, len(starts) * ROUNDS)
         return [climber.from_set(start, ROUNDS) for start in starts]
     met: set[bytes] = set()
