@@ -141,6 +141,18 @@ def _lazy_about(function: Callable[..., Any], *about: Any) -> Callable[..., Any]
     return _lazy(partial(function, *about))
 
 
+class _Told:
+    """Takes what tasks tell of themselves. Dask's client keeps it for good, so that it refers to nothing large."""
+
+    def __init__(self) -> None:
+        self.progress: Progress | None = None  # of the stage that runs
+
+    def __call__(self, event: tuple[float, dict[str, int]]) -> None:
+        progress = self.progress  # once: the stage may end meanwhile
+        if progress is not None:
+            progress.advance(event[1].get("done", 0))
+
+
 class ClusterExecutor:
     """Submits the tasks of one pass, and takes back whatever is unfinished when the pass ends."""
 
@@ -149,7 +161,7 @@ class ClusterExecutor:
         self._workers = workers
         self._topic = f"{TOPIC}{uuid.uuid4().hex[:12]}"
         self._subscribed = False
-        self._progress: Progress | None = None  # of the stage that runs
+        self._told = _Told()
         self._answered: list[Any] = []  # futures of the stage before, until tasks of the next one are on their way
         self._futures: list[Any] = []
         self._handouts: list[Handout] = []
@@ -158,6 +170,7 @@ class ClusterExecutor:
     def close(self) -> None:
         """The pass is over."""
         self._stop()
+        self._answered = []
         if self._subscribed and self._client.status == "running":
             self._client.unsubscribe_topic(self._topic)
 
@@ -287,9 +300,10 @@ class ClusterExecutor:
         answered: list[Any] = []
         try:
             for number, future in handout:
-                answered.append(future)
                 if future.type is Failure:
                     _checked(future.result())
+                if only is None:
+                    answered.append(future)
                 if only in (None, number):
                     fetching.add(number, future)
             self._answered = answered
@@ -365,11 +379,11 @@ class ClusterExecutor:
         """Progress, by what tasks report of themselves."""
         self._subscribe()
         with Progress(total, label, unit) as progress:
-            self._progress = progress
+            self._told.progress = progress
             try:
                 yield progress
             finally:
-                self._progress = None
+                self._told.progress = None
 
     def _workers_are_asked(self, futures: list[Any]) -> None:
         """What takes messages, while workers warm up; and what would, held until later.
@@ -383,13 +397,7 @@ class ClusterExecutor:
         """Let tasks tell what they have done."""
         if not self._subscribed:
             self._subscribed = True
-            self._client.subscribe_topic(self._topic, self._advance)
-
-    def _advance(self, event: tuple[float, dict[str, int]]) -> None:
-        """A task has told what it has done."""
-        progress = self._progress
-        if progress is not None:
-            progress.advance(event[1].get("done", 0))
+            self._client.subscribe_topic(self._topic, self._told)
 
     def explained(self, error: Exception) -> Exception:
         """What went wrong with the cluster, in words of ours; other errors as they are."""

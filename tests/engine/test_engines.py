@@ -159,6 +159,12 @@ def test_every_task_run_twice(cluster: Client, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("panels", [None, 7])
+def test_a_pass_leaves_nothing_on_workers(cluster: Client, panels: int | None) -> None:
+    DaskEngine(panels=panels).reduce(COUNTS, CORPUS)
+    assert not [key for key in cluster.futures if str(key).startswith("nfs-")]
+
+
+@pytest.mark.parametrize("panels", [None, 7])
 def test_a_killed_worker_costs_its_own_tasks(cluster: Client, tmp_path: Path, panels: int | None) -> None:
     source = Misbehaving(CORPUS, "kill", at_block=20, marks=str(tmp_path))
     assert_same(DaskEngine(panels=panels).reduce(COUNTS, source).state, TRUTH, exact=True)
