@@ -34,7 +34,7 @@ class Facts:
     weighted: bool = False  # whether blocks carry sample weights
     in_memory: bool = False
     trusted: bool = False  # canonical, and its values checked, by whoever wrote it
-    import_nbytes: int = 0  # memory that libraries take which only this source needs
+    import_nbytes: int = 0  # memory beside blocks: libraries that only this source needs, and what it keeps
     fingerprint: str | None = None  # changes when the data or the labels do; None: cannot be told
 
 

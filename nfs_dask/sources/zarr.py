@@ -20,6 +20,7 @@ from nfs_dask.sources.source import Facts, Sizes, Source
 from nfs_dask.sources.stored_labels import GivenLabels, Labels, OwnLabels, column_labels, listing
 from nfs_dask.store.header import Header, find_header
 from nfs_dask.store.hierarchy import Hierarchy
+from nfs_dask.store.layout import Numbers
 from nfs_dask.store.names import checked_columns, read_names
 from nfs_dask.store.shards import ShardReader
 from nfs_dask.store.term_table import TermTable
@@ -142,6 +143,7 @@ class _Own:
             header.kind,
             weighted=header.weights is not None,
             trusted=True,
+            import_nbytes=sum(_kept_nbytes(numbers) for numbers in (header.indptr, header.indices, header.data)),
             fingerprint=header.fingerprint,
         )
         self._indptr, self._indices, self._cuts = (
@@ -189,6 +191,11 @@ class _Own:
 
     def _damaged(self, reader: ShardReader, what: str) -> StoreError:
         return StoreError(f"{self._folder.path(reader.numbers.name)} is damaged: {what}; ingest again, or use a copy")
+
+
+def _kept_nbytes(numbers: Numbers) -> int:
+    """What a reader keeps of an array: the chunk in which a block ended."""
+    return min(numbers.chunk, numbers.length) * numbers.itemsize
 
 
 def _read_twice(header: Header) -> int:

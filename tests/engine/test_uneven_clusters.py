@@ -29,7 +29,7 @@ CORPUS = GeneratedCorpus(4800, 900, 3, words_per_document=20, block_rows=20)  # 
 COUNTS = ClassCounts(3, with_documents=True)
 BOTH = pytest.mark.parametrize("panels", [1, 5], ids=["dense", "scatter"])
 ONE_QUICKLY = pytest.mark.parametrize("panels", [1, pytest.param(5, marks=pytest.mark.slow)], ids=["dense", "scatter"])
-LARGE, SMALL = "64GiB", "300MiB"
+LARGE, SMALL = "64GiB", "250MiB"  # which is less than this process takes itself
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +81,9 @@ def test_a_worker_that_is_too_small_is_left_out_by_name(
     assert result.plan.resources.workers == 2
     (left,) = result.plan.resources.left_out
     assert left.startswith("tiny (")
-    assert left.endswith(", 300.0 MiB)")
+    assert left.endswith(", 250.0 MiB)")
     assert f"Left out  {left}: too small" in str(result.plan)
-    assert caplog.text.count("left out of this pass") == 1 + (panels > 1)  # of each of its stages
+    assert caplog.text.count("left out of this pass") == 1  # however many stages it has
     assert "tiny" in caplog.text
     assert set(noted.readers()) == {"a", "b"}
 
@@ -119,7 +119,7 @@ def test_a_plan_for_larger_workers_is_refused_at_once(tmp_path: Path) -> None:
         cluster_of(tiny=SMALL),
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(
-            PlanError, match=r"larger workers than there are: tiny \(.*300.0 MiB\)\. Start .* with 1[78].* GiB"
+            PlanError, match=r"larger workers than there are: tiny \(.*250.0 MiB\)\. Start .* with 1[78].* GiB"
         ),
     ):
         patch.setattr("nfs_dask.engine.workplace.Workplace.plan", lambda self: large)
