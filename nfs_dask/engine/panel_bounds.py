@@ -10,8 +10,10 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.engine.plan import Plan
 
-COLUMN_WORK = 2.0  # what a column of a panel costs, in entries; measured on the case of benchmarks/counting.py
-PANEL_WORK = 2 << 20  # and a panel, of whatever width
+# What a column of a panel costs, and a panel of whatever width, in entries: estimates from the times of tasks on the
+# case of benchmarks/counting.py, whose panels end together by them. Nothing but the balance depends on these.
+COLUMN_WORK = 2.0
+PANEL_WORK = 2 << 20
 
 
 def even_bounds(plan: Plan, tiles: Array) -> tuple[int, ...]:

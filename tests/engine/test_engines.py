@@ -22,6 +22,7 @@ import nfs_dask.engine.plan as plans
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.distributed import DaskEngine
+from nfs_dask.engine.handing_out import Handout
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import ClusterError, InputError, PlanError, ResumeError
 from nfs_dask.files.folder import Folder
@@ -162,6 +163,23 @@ def test_every_task_run_twice(cluster: Client, monkeypatch: pytest.MonkeyPatch) 
 def test_a_pass_leaves_nothing_on_workers(cluster: Client, panels: int | None) -> None:
     DaskEngine(panels=panels).reduce(COUNTS, CORPUS)
     assert not [key for key in cluster.futures if str(key).startswith("nfs-")]
+
+
+def test_states_are_let_go_as_they_are_merged(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "RUN_SECONDS", 1e-9)
+    monkeypatch.setattr(plans, "MERGING", 1e6)
+    held: list[int] = []
+    finish = Handout._finish
+
+    def counted(self: Handout, number: int) -> None:
+        finish(self, number)
+        held.append(sum(str(key).startswith("nfs-fold-run") for key in cluster.futures))
+
+    monkeypatch.setattr(Handout, "_finish", counted)
+    plan = DaskEngine(panels=1).reduce(COUNTS, CORPUS).plan
+    assert plan is not None
+    assert len(plan.runs) >= 12
+    assert held[-1] <= 2 < max(held)  # all have been merged; the last one or two may be looked at still
 
 
 @pytest.mark.parametrize("panels", [None, 7])
