@@ -28,6 +28,11 @@ def test_the_version_is_one_and_no_version_of_developers() -> None:
     assert loaded("deploy/conda/recipe.yaml")["context"]["version"] == version
 
 
+def test_the_page_of_a_release_leads_to_the_source_and_the_documentation() -> None:
+    assert {"Source", "Issues", "Documentation", "Changelog"} <= PROJECT["urls"].keys()
+    assert all(url.startswith("https://") for url in PROJECT["urls"].values())
+
+
 def test_the_conda_recipe_needs_what_the_project_needs() -> None:
     recipe = loaded("deploy/conda/recipe.yaml")
     parts = [re.fullmatch(r"([\w-]+)(>=[\d.]+)", one).groups() for one in PROJECT["dependencies"]]

@@ -50,7 +50,9 @@ _OPTIONS = (
     click.option("--model", metavar="MODEL", help="Kubernetes: where the job writes the model."),
     click.option("--run", metavar="RUN", help="Kubernetes: the folder from which the job goes on after a failure."),
     click.option("--name", metavar="NAME", help="Kubernetes: of the job.  [default: nfs-dask]"),
-    click.option("--image", metavar="IMAGE", help="Kubernetes: of all pods.  [default: nfs-dask:latest]"),
+    click.option(
+        "--image", metavar="IMAGE", help="Kubernetes: of all pods; best with a digest.  [default: nfs-dask:VERSION]"
+    ),
 )
 
 
@@ -69,8 +71,8 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def check_job(method: str, places: Sequence[str], cluster: ClusterOptions) -> None:
-    """Refuse what could not be run, or would write a secret into a manifest."""
+def check_job(method: str, places: Sequence[str], image: str | None, cluster: ClusterOptions) -> None:
+    """Refuse what could not be run, or would write a secret into a manifest; warn of what pods may not have."""
     from nfs_dask.redaction import redacted
 
     if method == "counts":
@@ -83,6 +85,10 @@ def check_job(method: str, places: Sequence[str], cluster: ClusterOptions) -> No
                 f"{redacted(place)} has a key in it, and manifests are for others to read; keep it in the secret "
                 "nfs-dask-storage, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             )
+        if "://" not in place:
+            say(f"warning: {place} is a path of this machine; pods have it only where a volume is mounted there")
+    if image is not None and "@sha256:" not in image:
+        say(f"warning: {image} may change while the job runs; add the digest that `docker push` prints, as @sha256:...")
 
 
 def plan_of_job(dataset: Dataset, estimator: Any, cluster: ClusterOptions) -> Plan | Schedule:

@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +132,7 @@ class ClusterOptions:
     tls_cert: str | None = None
     tls_key: str | None = None
     insecure: bool = False
+    spool: str | None = field(default=None, compare=False)  # which says nothing of where to run
 
     def check(self) -> None:
         """Refuse combinations that would not do what they say."""
@@ -190,13 +191,15 @@ class ClusterOptions:
         from nfs_dask.engine.choose import choose_engine
         from nfs_dask.engine.serial import SerialEngine
 
+        if run is not None and self.spool is not None:
+            raise click.UsageError("a run keeps its temporary files in its own folder; leave --spool out")
         if self == ClusterOptions() and isinstance(choose_engine(None, data), SerialEngine):
-            yield SerialEngine(run=run)
+            yield SerialEngine(run=run, spool=self.spool)
             return
         from nfs_dask.engine.distributed import DaskEngine
 
         with self.checked_client() as client, client.as_current():
-            yield DaskEngine(workers=self.workers, run=run, insecure=self.insecure)
+            yield DaskEngine(workers=self.workers, run=run, spool=self.spool, insecure=self.insecure)
 
     @contextmanager
     def checked_client(self) -> Iterator[Any]:
@@ -243,6 +246,7 @@ _CLUSTER = (
     click.option("--tls-cert", type=_FILE, metavar="FILE", help="The client's certificate."),
     click.option("--tls-key", type=_FILE, metavar="FILE", help="The client's key."),
     click.option("--insecure", is_flag=True, help="Talk to a scheduler elsewhere without encryption."),
+    click.option("--spool", metavar="FOLDER", help="For temporary files; all workers reach it."),
 )
 
 

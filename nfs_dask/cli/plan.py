@@ -81,7 +81,7 @@ def plan(
         raise click.UsageError("-k and parameters are for a model; say which with --method multinomial or another")
     if job.kubernetes:
         foretelling.check_absent("--kubernetes")
-        check_job(method, (store, str(job.model), str(job.run)), cluster)
+        check_job(method, (store, str(job.model), str(job.run)), job.image, cluster)
     from nfs_dask.dataset import open_dataset
 
     dataset = open_dataset(store, labels=label_column, where=where)

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from nfs_dask._version import __version__
 from nfs_dask.cluster.resources import USABLE
 from nfs_dask.errors import InputError
 from nfs_dask.units import GiB, MiB
@@ -20,6 +21,7 @@ from nfs_dask.units import GiB, MiB
 STEP = 256 * MiB  # sizes are multiples of it
 LEAST_WORKER_LIMIT = GiB
 LEAST_CLIENT = GiB
+LOGS = GiB  # of a container, beside what it spills
 BESIDE_WORKER = 512 * MiB  # of its container: the process that watches it, and what ends before Kubernetes looks
 BESIDE_CLIENT = 768 * MiB  # of its container: Python, the libraries, and the connection to the scheduler
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
@@ -60,7 +62,7 @@ class FitJob:
     size: WorkerSize
     client_nbytes: int
     name: str = "nfs-dask"
-    image: str = "nfs-dask:latest"
+    image: str = f"nfs-dask:{__version__}"
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or len(self.name) > _MOST_NAME:
@@ -70,28 +72,31 @@ class FitJob:
             )
 
     def manifests(self) -> list[dict[str, Any]]:
-        """A DaskJob with its cluster, and the policy of their network."""
-        cluster, job, policy = (_read(kind) for kind in ("daskcluster", "daskjob", "networkpolicy"))
+        """A DaskJob with its cluster, the policy of their network, and how many of their pods may be taken away."""
+        names = ("daskcluster", "daskjob", "networkpolicy", "disruptions")
+        cluster, job, *others = (manifest for name in names for manifest in _read(name))
         self._size_worker(cluster["spec"]["worker"])
         self._describe_fit(job["spec"]["job"]["spec"])
         job["spec"]["cluster"] = {"spec": {part: cluster["spec"][part] for part in ("scheduler", "worker")}}
-        made = [_called(manifest, self.name, self.image) for manifest in (job, policy)]
+        made = [_called(manifest, self.name, self.image) for manifest in (job, *others)]
         for manifest in made:
-            manifest["metadata"]["name"] = self.name
+            manifest["metadata"]["name"] = manifest["metadata"]["name"].replace("nfs-dask", self.name)
         return made
 
     def _size_worker(self, worker: dict[str, Any]) -> None:
         worker["replicas"] = self.workers
         (container,) = worker["spec"]["containers"]
         _set_variables(container, WORKER_THREADS=self.size.threads, WORKER_MEMORY=f"{self.size.memory_limit // MiB}MiB")
-        _set_memory(container, self.size.container)
+        _set_resource(container, "memory", self.size.container)
         container["resources"]["requests"]["cpu"] = str(self.size.threads)
-        _spill_volume(worker["spec"])["emptyDir"]["sizeLimit"] = _quantity(2 * self.size.container)
+        spilled = 2 * self.size.container
+        _spill_volume(worker["spec"])["emptyDir"]["sizeLimit"] = _quantity(spilled)
+        _set_resource(container, "ephemeral-storage", spilled + LOGS)
 
     def _describe_fit(self, pod: dict[str, Any]) -> None:
         (container,) = pod["containers"]
         _set_variables(container, STORE=self.store, MODEL=self.model, RUN=self.run, WORKERS=self.workers)
-        _set_memory(container, max(LEAST_CLIENT, _stepped(self.client_nbytes + BESIDE_CLIENT)))
+        _set_resource(container, "memory", max(LEAST_CLIENT, _stepped(self.client_nbytes + BESIDE_CLIENT)))
         method = container["args"].index("--method")
         container["args"][method:] = self.options
 
@@ -108,9 +113,9 @@ class _WithoutAnchors(yaml.SafeDumper):
         return True
 
 
-def _read(kind: str) -> dict[str, Any]:
-    text = (files("nfs_dask.cluster") / "kubernetes" / f"{kind}.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
+def _read(name: str) -> list[dict[str, Any]]:
+    text = (files("nfs_dask.cluster") / "kubernetes" / f"{name}.yaml").read_text(encoding="utf-8")
+    return list(yaml.safe_load_all(text))
 
 
 def _set_variables(container: dict[str, Any], **values: object) -> None:
@@ -120,9 +125,9 @@ def _set_variables(container: dict[str, Any], **values: object) -> None:
     assert not values, f"the manifest has no {', '.join(values)}"
 
 
-def _set_memory(container: dict[str, Any], nbytes: int) -> None:
+def _set_resource(container: dict[str, Any], name: str, nbytes: int) -> None:
     # What is requested is the limit: a node that promises more than it has ends workers in mid-pass.
-    container["resources"]["requests"]["memory"] = container["resources"]["limits"]["memory"] = _quantity(nbytes)
+    container["resources"]["requests"][name] = container["resources"]["limits"][name] = _quantity(nbytes)
 
 
 def _spill_volume(pod: dict[str, Any]) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def test_kubernetes_accepts_what_the_operator_builds(builders, version):
 def test_kubernetes_accepts_the_rest(version):
     access = [*yaml.safe_load_all((DEPLOY / "kubernetes/access/rbac.yaml").read_text())]
     assert {found["kind"] for found in access} == {"Role", "RoleBinding", "ServiceAccount"}
-    for manifest in [*of_kind("NetworkPolicy", "Job"), *access]:
+    for manifest in [*of_kind("NetworkPolicy", "PodDisruptionBudget", "Job"), *access]:
         kubernetes_validate.validate(manifest, version, strict=True)
 
 

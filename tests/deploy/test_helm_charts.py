@@ -55,7 +55,7 @@ def test_the_chart_dask_makes_a_scheduler_and_workers_of_the_image(version: str)
         pod = deployment["spec"]["template"]["spec"]
         assert pod["securityContext"]["runAsNonRoot"] is True
         (container,) = pod["containers"]
-        assert container["image"] == "nfs-dask:latest"
+        assert container["image"] == "nfs-dask:0.1.0"
         ports = {port["containerPort"] for port in container["ports"]}
         assert all(container[probe]["httpGet"]["port"] in ports for probe in ("livenessProbe", "readinessProbe"))
     scheduler, worker = (found[f"nfs-dask-{part}"]["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -98,7 +98,7 @@ def test_a_gateway_makes_pods_of_the_configuration_that_daskhub_gives_it(version
     for role, pod in made.items():
         kubernetes_validate.validate(pod, version, strict=True)
         (container,) = pod["spec"]["containers"]
-        assert (container["image"], container["args"][:2]) == ("nfs-dask:latest", ["dask", role])
+        assert (container["image"], container["args"][:2]) == ("nfs-dask:0.1.0", ["dask", role])
         assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/tmp", "/etc/dask-credentials/"}

@@ -55,7 +55,7 @@ def test_the_image_is_that_of_the_manifests():
     text = (DEPLOY / "Dockerfile").read_text()
     assert re.search(r"^USER 1000:1000$", text, re.MULTILINE)
     assert "HOME=/tmp" in text and "NUMBA_CACHE_DIR=/tmp/numba" in text  # the one place that is writable
-    assert {container["image"] for container in containers()} == {"nfs-dask:latest"}
+    assert {container["image"] for container in containers()} == {"nfs-dask:0.1.0"}
     with_command = [container["name"] for container in containers() if "command" in container]
     assert not with_command  # it would skip the entry point
     ignored = (DEPLOY.parent / ".dockerignore").read_text().split()

@@ -26,7 +26,7 @@ from nfs_dask.engine.run_status import read_status
 from nfs_dask.units import GiB, parse_bytes
 from tests.helpers import kubernetes_node as node
 from tests.helpers.commands import run
-from tests.helpers.deployed import insecure_overlay
+from tests.helpers.deployed import overlay_of
 from tests.helpers.kubernetes_doors import assert_serves_little, assert_turns_away_who_has_no_certificate, security_of
 from tests.helpers.kubernetes_fits import (
     CORPUS,
@@ -164,7 +164,7 @@ def test_a_job_fits_from_s3_as_planned_and_ends(place: str, want: Any) -> None:
 
 
 def test_a_job_fits_without_tls_where_that_is_meant(place: str, want: Any, tmp_path: Path) -> None:
-    apply(fitted(kustomized(insecure_overlay(tmp_path)), place))
+    apply(fitted(kustomized(overlay_of(tmp_path, "insecure", "job")), place))
     eventually(lambda: ended("nfs-dask"), 300, "the job")
     assert_same_model(place, want)
 

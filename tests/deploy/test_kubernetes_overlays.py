@@ -16,7 +16,7 @@ from tests.helpers.deployed import (
     OVERLAYS,
     cluster_containers,
     command_of,
-    insecure_overlay,
+    overlay_of,
     parse,
 )
 from tests.helpers.kustomize import kustomized
@@ -24,17 +24,18 @@ from tests.helpers.kustomize import kustomized
 
 @pytest.fixture(scope="module")
 def insecure(tmp_path_factory):
-    return insecure_overlay(tmp_path_factory.mktemp("overlays"))
+    return overlay_of(tmp_path_factory.mktemp("overlays"), "insecure", "job")
 
 
 def test_overlays_are_what_they_are_called():
     kinds = {name: sorted(found["kind"] for found in manifests) for name, manifests in MANIFESTS.items()}
+    budgets = ["PodDisruptionBudget"] * 3
     assert kinds == {
-        "small": ["DaskJob", "NetworkPolicy"],
-        "large": ["DaskJob", "NetworkPolicy"],
-        "plan": ["DaskJob", "NetworkPolicy"],
-        "spot": ["DaskCluster", "Job", "NetworkPolicy"],
-        "cluster": ["DaskAutoscaler", "DaskCluster", "NetworkPolicy"],
+        "small": ["DaskJob", "NetworkPolicy", *budgets],
+        "large": ["DaskJob", "NetworkPolicy", *budgets],
+        "plan": ["DaskJob", "NetworkPolicy", *budgets],
+        "spot": ["DaskCluster", "Job", "NetworkPolicy", *budgets],
+        "cluster": ["DaskAutoscaler", "DaskCluster", "NetworkPolicy", *budgets],
     }
 
 
@@ -56,7 +57,7 @@ def told_by_kustomize(folder):
 
 
 def by_kind(manifests):
-    return {found["kind"]: found for found in manifests}
+    return {(found["kind"], found["metadata"]["name"]): found for found in manifests}
 
 
 def test_what_plan_prints_is_the_small_overlay_with_other_numbers():
@@ -88,5 +89,25 @@ def test_the_example_of_the_page_is_the_small_overlay_with_places_of_ones_own(tm
         "s3://mine/spam.model",
         "s3://mine/run",
     )
-    assert {one["image"] for one in [container, *cluster_containers(job)]} == {"registry.example.org/nfs-dask:1"}
-    assert [found["kind"] for found in kustomized(tmp_path / "composed")] == ["DaskCluster", "NetworkPolicy", "Job"]
+    (image,) = {one["image"] for one in [container, *cluster_containers(job)]}
+    assert re.fullmatch(r"registry\.example\.org/nfs-dask@sha256:[0-9a-f]{64}", image)
+    composition = [found["kind"] for found in kustomized(tmp_path / "composed")]
+    assert composition == ["DaskCluster", "NetworkPolicy", *["PodDisruptionBudget"] * 3, "Job"]
+
+
+def test_components_give_a_job_a_volume_and_prometheus_its_metrics(tmp_path):
+    folder = overlay_of(tmp_path, "spool", "prometheus", "job")
+    found = {kind: one for (kind, _), one in by_kind(kustomized(folder)).items()}
+    job, claim, monitor = (found[kind] for kind in ("DaskJob", "PersistentVolumeClaim", "PodMonitor"))
+    pods = [job["spec"]["job"]["spec"], job["spec"]["cluster"]["spec"]["worker"]["spec"]]
+    for pod in pods:
+        volume = {"name": "spool", "persistentVolumeClaim": {"claimName": claim["metadata"]["name"]}}
+        assert volume in pod["volumes"]
+        assert {"name": "spool", "mountPath": "/spool"} in pod["containers"][0]["volumeMounts"]
+    assert parse(command_of(pods[0]["containers"][0]))["run"] == "/spool/run"
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    ports = {}
+    for container in cluster_containers(job):
+        ports |= {port["containerPort"]: port["name"] for port in container["ports"]}
+    admitted = {one["port"] for one in found["NetworkPolicy"]["spec"]["ingress"][-1]["ports"]}
+    assert admitted == {number for number, name in ports.items() if name == endpoint["port"]} == {8787, 8788}

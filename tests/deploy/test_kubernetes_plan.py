@@ -55,11 +55,15 @@ def test_the_manifest_gives_workers_what_the_plan_takes(store: Path) -> None:
         "--threads",
         4,
     ]
-    named = ["--kubernetes", *PLACES, "--name", "spam-fit", "--image", "registry/nfs-dask:1.2"]
-    told = as_json("plan", store, *words, *named)
-    job, policy = told["manifests"]
+    given = ["--kubernetes", *PLACES, "--name", "spam-fit", "--image", "registry/nfs-dask:1.2"]
+    told = as_json("plan", store, *words, *given)
+    job, policy, *budgets = told["manifests"]
     found = containers(job)
     assert job["metadata"]["name"] == policy["metadata"]["name"] == "spam-fit"
+    assert [one["metadata"]["name"] for one in budgets] == [
+        f"spam-fit-{of}" for of in ("scheduler", "client", "worker")
+    ]
+    assert {one["spec"]["selector"]["matchLabels"]["dask.org/cluster-name"] for one in budgets} == {"spam-fit"}
     assert {one["image"] for one in found.values()} == {"registry/nfs-dask:1.2"}
     assert found["job"]["args"][-8:] == [
         "--method",
@@ -84,8 +88,9 @@ def test_the_manifest_gives_workers_what_the_plan_takes(store: Path) -> None:
 @pytest.mark.slow
 def test_what_is_printed_is_yaml_and_the_rest_is_said_beside_it(store: Path) -> None:
     result = run("plan", store, "--method", "l1", "-k", 5, "--kubernetes", *PLACES)
-    job, policy = yaml.safe_load_all(result.stdout)
+    job, policy, *budgets = yaml.safe_load_all(result.stdout)
     assert (job["kind"], policy["kind"]) == ("DaskJob", "NetworkPolicy")
+    assert {one["kind"] for one in budgets} == {"PodDisruptionBudget"}
     assert "4 worker(s) x 2 thread(s)" in result.stderr
 
 
@@ -96,6 +101,23 @@ def test_a_limit_that_the_plan_does_not_fit_into_is_refused_with_one_that_would(
     kept = as_json(*words, "--memory-limit", "3GiB")
     assert value_of(containers(kept["manifests"][0])["worker"], "WORKER_MEMORY") == "3072MiB"
     assert kept["container"] == 3584 * MiB
+
+
+def test_a_store_on_this_machine_and_an_image_without_a_digest_are_warned_of(store: Path) -> None:
+    words = ["plan", store, "--method", "multinomial", "--kubernetes", *PLACES, "--json", "--image"]
+    told = " ".join(run(*words, "registry/nfs-dask:1.2").stderr.split())
+    assert f"{store} is a path of this machine" in told
+    assert "registry/nfs-dask:1.2 may change while the job runs" in told
+    assert "may change" not in run(*words, "registry/nfs-dask:1.2@sha256:" + "0" * 64).stderr
+
+
+def test_storage_that_is_spilled_to_is_asked_for() -> None:
+    job = FitJob("a", "b", "c", [], 2, WorkerSize(1, 2 * GiB), client_nbytes=0).manifests()[0]
+    pod = job["spec"]["cluster"]["spec"]["worker"]["spec"]
+    asked = pod["containers"][0]["resources"]
+    spilled = pod["volumes"][0]["emptyDir"]["sizeLimit"]
+    assert asked["limits"]["ephemeral-storage"] == asked["requests"]["ephemeral-storage"] == "6Gi"
+    assert spilled == "5Gi"
 
 
 def test_the_smallest_worker_for_a_peak_has_room_for_it() -> None:

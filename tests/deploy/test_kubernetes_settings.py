@@ -8,6 +8,7 @@ import re
 import pytest
 import yaml
 
+import nfs_dask
 from nfs_dask.cluster.manifests import FitJob, WorkerSize
 from nfs_dask.units import GiB, parse_bytes
 from tests.helpers.deployed import (
@@ -36,14 +37,43 @@ def test_selectors_find_the_pods_of_their_cluster():
         assert policy["podSelector"]["matchLabels"] == {"dask.org/cluster-name": name}
         own, operator = policy["ingress"]
         assert own == {"from": [{"podSelector": policy["podSelector"]}]}
-        assert operator["from"][0]["podSelector"]["matchLabels"] == {
-            "app.kubernetes.io/name": "dask-kubernetes-operator"
-        }
+        assert operator["from"] == [
+            {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "dask-operator"}},
+                "podSelector": {"matchLabels": {"app.kubernetes.io/name": "dask-kubernetes-operator"}},
+            }
+        ]
         assert operator["ports"] == [
             {"protocol": "TCP", "port": 8787}
         ]  # of health, metrics and the operator's questions
         worker = cluster_spec(cluster)["worker"]["spec"]["containers"][0]
         assert values_of(worker)["DASK_SCHEDULER_ADDRESS"] == f"tls://{name}-scheduler:8786"
+
+
+def test_pods_of_which_there_is_one_are_not_drained_and_workers_lie_apart():
+    for name, manifests in MANIFESTS.items():
+        budgets = [one["spec"] for one in manifests if one["kind"] == "PodDisruptionBudget"]
+        allowed = {
+            one["selector"]["matchLabels"]["dask.org/component"]: one.get("minAvailable", -one.get("maxUnavailable", 0))
+            for one in budgets
+        }
+        assert allowed == {"scheduler": 1, "job-runner": 1, "worker": -1}, name
+        (cluster,) = [found for found in manifests if found["kind"] in ("DaskCluster", "DaskJob")]
+        (spread,) = cluster_spec(cluster)["worker"]["spec"]["topologySpreadConstraints"]
+        assert spread["labelSelector"]["matchLabels"] == budgets[-1]["selector"]["matchLabels"]
+
+
+def test_images_have_the_version_of_the_package():
+    assert {container["image"] for container in containers()} == {f"nfs-dask:{nfs_dask.__version__}"}
+
+
+def test_storage_for_what_is_spilled_is_asked_for():
+    for pod in pods():
+        (container,) = pod["containers"]
+        (spilled,) = [one["emptyDir"]["sizeLimit"] for one in pod["volumes"] if one["name"] == "tmp"]
+        asked, allowed = (container["resources"][of]["ephemeral-storage"] for of in ("requests", "limits"))
+        assert asked == allowed
+        assert parse_bytes(allowed + "B") >= parse_bytes(spilled + "B") + (1 << 30)
 
 
 def test_a_job_reaches_the_scheduler_of_its_own_cluster():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import time
@@ -32,6 +33,7 @@ from nfs_dask.store.cache import Kept
 from nfs_dask.testing import assert_same, fold
 from tests.helpers.clusters import TwoWorkers
 from tests.helpers.misbehaving import Misbehaving
+from tests.helpers.places import ROOT
 from tests.helpers.wrapped import Wrapped
 
 CORPUS = GeneratedCorpus(6000, 900, 3, words_per_document=20, block_rows=250)
@@ -350,12 +352,13 @@ def test_ctrl_c_cleans_up_and_a_run_resumes(tmp_path: Path, with_run: bool) -> N
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     command = [sys.executable, str(script), str(marks), str(spool), *([str(run)] if with_run else [])]
-    first = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    helpers = os.environ | {"PYTHONPATH": str(ROOT)}  # which are not installed
+    first = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=helpers)
     assert first.stdout.strip() == "interrupted", first.stderr
     assert not list(spool.iterdir())
     if with_run:
         assert list(run.glob("*/plan.json"))
-        second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=helpers)
         assert second.stdout.strip() == "6000", second.stderr
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.helpers.kubernetes_node import FOLDER, SCRIPTS
 
-NAME, BASE = "docker.io/library/nfs-dask:latest", "docker.io/library/python:3.11-slim"
+NAME, BASE = "docker.io/library/nfs-dask:0.1.0", "docker.io/library/python:3.11-slim"
 STORAGE = f"--storage-driver overlay --root {FOLDER}/storage --runroot {FOLDER}/storage-run"
 PODMAN = f"podman {STORAGE} --cgroup-manager cgroupfs --runtime {shutil.which('runc')}"
 # What the page says of `docker run`; the limits are for machines whose root may not raise them.

@@ -28,11 +28,11 @@ FIT = FitJob(
 MANIFESTS = {path.name: kustomized(path) for path in OVERLAYS} | {"plan": FIT.manifests()}
 
 
-def insecure_overlay(root):
-    """The folder of a user who composes the small overlay with the component that takes TLS away."""
+def overlay_of(root, *components):
+    """The folder of a user who composes the base with components."""
     (root / "deploy").symlink_to(DEPLOY)
     (root / "mine").mkdir()
-    names = [f"../deploy/kubernetes/components/{name}" for name in ("insecure", "job")]
+    names = [f"../deploy/kubernetes/components/{name}" for name in components]
     said = {"resources": ["../deploy/kubernetes/base"], "components": names}
     (root / "mine" / "kustomization.yaml").write_text(yaml.safe_dump(said))
     return root / "mine"

@@ -33,15 +33,17 @@ def _with(folder: Path, before: list[Manifest]) -> list[Manifest]:
     for one in said.get("replacements", ()):
         _replace(manifests, one)
     for one in said.get("images", ()):
-        manifests = _with_image(manifests, f"{one['name']}:latest", f"{one['newName']}:{one['newTag']}")
+        manifests = _with_image(manifests, one["name"], f"{one['newName']}@{one['digest']}")
     return manifests
 
 
 def _with_image(value: Any, old: str, new: str) -> Any:
+    """With a new image in place of any version of the old one."""
     if isinstance(value, list):
         return [_with_image(one, old, new) for one in value]
     if isinstance(value, dict):
-        return {key: new if (key, one) == ("image", old) else _with_image(one, old, new) for key, one in value.items()}
+        changed = {"image": new} if str(value.get("image", "")).startswith(f"{old}:") else {}
+        return {key: _with_image(one, old, new) for key, one in value.items()} | changed
     return value
 
 

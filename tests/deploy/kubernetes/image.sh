@@ -4,7 +4,7 @@ set -euo pipefail
 out=$(realpath "$1")
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 buildah() { command buildah --storage-driver overlay --root "$out/storage" --runroot "$out/storage-run" "$@"; }
-name=docker.io/library/nfs-dask:latest
+name=docker.io/library/nfs-dask:0.1.0
 # The certificates are for machines whose way to PyPI has an authority of its own.
 buildah bud -q --layers --isolation chroot --pull-never --volume /etc/ssl/certs:/etc/ssl/certs:ro \
   -f "$root/deploy/Dockerfile" -t $name "$root" > /dev/null
