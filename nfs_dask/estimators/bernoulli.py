@@ -37,7 +37,7 @@ class BernoulliClassifier(RankedNaiveBayes):
     alpha : float, default=1.0
         Smoothing, added to the number of documents with and without a feature in each class. With 0, a feature that
         is impossible in every class is skipped at prediction, one impossible in one class rules that class out.
-    binarize : float, optional
+    binarize : float or None, default=0.0
         Values above it count as present. None: the data are binary, anything but 0 and 1 is refused.
     always : list of names or indices, optional
         Features that are chosen in any case; they count in k.
@@ -96,7 +96,7 @@ class BernoulliClassifier(RankedNaiveBayes):
         k: int | float | str = 10,
         *,
         alpha: float = 1.0,
-        binarize: float | None = None,
+        binarize: float | None = 0.0,
         always: Any = None,
         fit_prior: bool = True,
         class_prior: Any = None,
@@ -117,10 +117,10 @@ class BernoulliClassifier(RankedNaiveBayes):
 
     def _statistic(self, n_classes: int, source: Source) -> ClassCounts:
         binarize = check_binarize(self.binarize)
+        if source.kind == "binary" and not binarize:
+            return ClassCounts(n_classes, with_sums=False, with_documents=True)
         if binarize is not None:
             return ClassCounts(n_classes, with_sums=False, with_documents=True, threshold=binarize)
-        if source.kind == "binary":
-            return ClassCounts(n_classes, with_sums=False, with_documents=True)
         if source.trusted and source.kind is not None:
             raise InputError(
                 f"the data hold {source.kind} values, and Bernoulli naive Bayes takes 0 and 1; "
