@@ -199,7 +199,7 @@ def check_values(block: Block, kind: Kind) -> None:
         allowed = "finite values" if kind == "signed" else "finite values of zero or more"
         # The first words are those that scikit-learn's checks of estimators look for.
         advice = f"{what if what == 'NaN' else what.capitalize()} values in data passed to it "
-        advice += "mean no counts; for them take SparseCentroid" if what == "negative" else "can be replaced or left out"
+        advice += "are no counts; SparseCentroid takes them" if what == "negative" else "can be replaced or left out"
         raise InputError(f"{what} value {value} in {block.where(bad)}; this method takes {allowed}. {advice}")
 
 

@@ -184,7 +184,8 @@ def _described(statistic: dict[str, Any]) -> str:
     """A kept statistic in words, with what was counted besides."""
     name = str(statistic.get("statistic"))
     said = _STATISTICS.get(name, name.replace("_", " "))
-    classes = " of " + several(statistic["n_classes"], "class", "classes") if isinstance(statistic.get("n_classes"), int) else ""
+    n = statistic.get("n_classes")
+    classes = f" of {several(n, 'class', 'classes')}" if isinstance(n, int) else ""
     more = [key.removeprefix("with_") for key, value in statistic.items() if key.startswith("with_") and value is True]
     return f"{said}{classes}" + (f" ({', '.join(more)})" if more else "")
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from nfs_dask.arrays.block import Array
 from nfs_dask.engine.engine import Engine
-from nfs_dask.errors import InputError
+from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.estimators.exchangeable import equal_gains
 from nfs_dask.estimators.inputs import check_binarize
 from nfs_dask.estimators.ranked_naive_bayes import RankedNaiveBayes
@@ -23,6 +25,9 @@ from nfs_dask.statistics.binary_counts import BinaryCounts
 from nfs_dask.statistics.class_totals import Totals
 from nfs_dask.statistics.counts import ClassCounts, documents
 from nfs_dask.statistics.panels import Panels
+
+# From here on accuracy falls: by 3 to 20 points on pairs of newsgroups whose classes are of 400 to 1,800 documents.
+SMOOTHING_NATS = 10.0
 
 
 class BernoulliClassifier(RankedNaiveBayes):
@@ -127,6 +132,22 @@ class BernoulliClassifier(RankedNaiveBayes):
                 "with binarize=0.0 every value above 0 counts as 1"
             )
         return BinaryCounts(n_classes)
+
+    def _learn(self, counts: Counts, settings: Settings, *about: Any) -> None:
+        super()._learn(counts, settings, *about)
+        n, alpha = np.sort(counts.documents[counts.seen]), settings.alpha
+        if not alpha:
+            return
+        # What a feature that no document has seen yet says of a document without it, by smoothing alone.
+        absent = np.log1p(-alpha / (n + 2 * alpha))
+        nats = len(self.model_.support) * float(absent[-1] - absent[0])
+        if nats > SMOOTHING_NATS:
+            warn(
+                f"with {len(self.model_.support):,} features, smoothing alone moves each document by {nats:.0f} nats "
+                f"towards the largest class (alpha={alpha:g}; classes of {n[0]:,g} to {n[-1]:,g} documents); take "
+                "fewer features, a smaller alpha, or SparseMultinomialNB",
+                DataWarning,
+            )
 
     def _counted(self, arrays: dict[str, Array]) -> Array:
         return documents(arrays)

@@ -52,7 +52,8 @@ def sum_in_words(document: ExplainedDocument) -> str:
 def left_out(document: ExplainedDocument, n: int) -> str | None:
     """How many features are not in a table of n; None where all are."""
     more = len(document.telling) - n
-    return None if more <= 0 else f"and {several(more, 'more feature that contributes', 'more features that contribute')} less"
+    said = several(more, "more feature that contributes", "more features that contribute")
+    return None if more <= 0 else f"and {said} less"
 
 
 def cells_of(document: ExplainedDocument, n: int) -> list[list[str]]:

@@ -232,9 +232,7 @@ def _stored_codes(table: Array, block: Block) -> Array:
     bad = (codes < UNLABELLED) | (codes >= len(table))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(
-            f"{block.row_in_words(row)}: code {codes[row]} for {len(table)} classes"
-        )
+        raise InputError(f"{block.row_in_words(row)}: code {codes[row]} for {len(table)} classes")
     return np.append(table, UNLABELLED)[codes].astype("<i4")  # -1 picks the last
 
 

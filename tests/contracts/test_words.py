@@ -52,6 +52,28 @@ def test_the_package_lists_its_public_names_alone() -> None:
     assert dir(nfs) == sorted({*nfs.__all__, "plots"})
 
 
+def test_a_word_that_one_document_repeats_is_warned_of(tmp_path: Path) -> None:
+    texts = [f"win money {'now' if i % 3 else 'today'}" for i in range(40)] + ["lunch at noon tomorrow"] * 40
+    texts[3] += " spamword" * 300
+    labels = ["spam"] * 40 + ["ham"] * 40
+    store = nfs.ingest(texts, tmp_path / "burst.zarr", labels=labels)
+    said = r"1 of the 3 chosen features \(33%\) .*'spamword' is 300 times in each of 1\."
+    with pytest.warns(nfs.DataWarning, match=said):
+        model = nfs.SparseMultinomialNB(k=3).fit(store)
+    assert "spamword" in model.get_feature_names_out()
+    nfs.SparseMultinomialNB(k=3).fit(nfs.ingest(texts, tmp_path / "fewer.zarr", labels=labels, min_df=2))
+
+
+def test_smoothing_of_many_absent_words_is_warned_of() -> None:
+    rng = np.random.default_rng(0)
+    rare = (rng.random((250, 20_000)) < 0.001).astype(np.int8)
+    classes = np.repeat(["a", "b"], [200, 50])
+    with pytest.warns(nfs.DataWarning, match="with 4,000 features, smoothing alone .* nats towards the largest class"):
+        model = nfs.SparseBernoulliNB(k=4_000).fit(rare, classes)
+    assert (model.predict(np.zeros((1, 20_000))) == "a").all()
+    nfs.SparseBernoulliNB(k=100).fit(rare, classes)
+
+
 def test_one_is_singular(tmp_path: Path) -> None:
     store = nfs.ingest(X[:2], tmp_path / "one.zarr", labels=Y[:2])
     assert repr(store).endswith("1 class>")
