@@ -23,6 +23,7 @@ from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.store.cache import Kept
 from nfs_dask.store.text_facts import TextFacts
+from nfs_dask.units import several
 
 MOST_NAMED = 10  # classes in a notebook
 
@@ -98,7 +99,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         entries = "" if self.nnz is None else f", {self.nnz:,} entries"
-        classes = "no labels" if self.classes is None else f"{len(self.classes)} classes"
+        classes = "no labels" if self.classes is None else several(len(self.classes), "class", "classes")
         where = "" if self.location is None else f" at {redacted(self.location)}"
         rows = f"{self.n_rows:,}" if self.n_rows >= 0 else "unknown"
         return f"<Dataset{where}: {rows} rows x {self.n_features:,} features{entries}, {classes}>"

@@ -28,6 +28,7 @@ LONGEST_TEXT = 90  # beside it, about
 TICK = 0.25  # seconds between looks at the clock, so that a bar appears and moves while nothing finishes
 
 _within: ContextVar[bool] = ContextVar("within a Progress", default=False)
+running_command: ContextVar[str] = ContextVar("the command that runs, for messages", default="use")
 _watcher: ContextVar[Watcher | None] = ContextVar("who is told of each Progress", default=None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import itertools
 import json
@@ -53,6 +54,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     tests = {report.nodeid for report in reports if isinstance(report, pytest.TestReport)}
     used = sum(os.times()[:4])
     terminalreporter.write_sep("=", f"{len(tests)} tests in {time.monotonic() - STARTED:.0f} s, {used:.0f} s of CPU")
+
+
+def pytest_unconfigure() -> None:
+    """Leave out what extension modules print while Python ends: a page of nanobind's, which reads like a failure."""
+    atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno()))
 
 
 @pytest.fixture

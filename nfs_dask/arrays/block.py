@@ -79,9 +79,14 @@ class Block:
         return Entries(*map(kernels.read_only, (pointers, self.indices, self.data, codes)))
 
     def where(self, entry: int) -> str:
-        """Name an entry the way a user can find it: block, row and column."""
+        """Name an entry the way a user can find it: row and column of the data."""
         row = int(np.searchsorted(self.indptr, entry, side="right")) - 1
-        return f"block {self.number}, row {self.first_row + row}, column {int(self.indices[entry])}"
+        return f"{self.row_in_words(row)}, column {int(self.indices[entry])}"
+
+    def row_in_words(self, row: int) -> str:
+        """Name a row of the data; where nobody knows how many rows were before the block, of the block."""
+        of = f" of block {self.number}" if self.number and not self.first_row else ""
+        return f"row {self.first_row + row}{of}"
 
     def __reduce__(self) -> Any:
         """Columns that say nothing do not travel."""
@@ -180,7 +185,7 @@ def check_labels(block: Block, n_classes: int) -> None:
     if int(block.codes.min()) < 0 or int(block.codes.max()) >= n_classes:
         row = int(np.argmax((block.codes < 0) | (block.codes >= n_classes)))
         raise InputError(
-            f"block {block.number}, row {block.first_row + row}: label missing; "
+            f"{block.row_in_words(row)}: label missing; "
             "give every document one of the classes, or leave such documents out"
         )
 
@@ -192,8 +197,9 @@ def check_values(block: Block, kind: Kind) -> None:
         value = block.data[bad]
         what = "NaN" if value != value else "infinite" if np.isinf(value) else "negative"
         allowed = "finite values" if kind == "signed" else "finite values of zero or more"
-        mended = "clipped or shifted" if what == "negative" else "replaced or left out"
-        advice = f"{what if what == 'NaN' else what.capitalize()} values in data passed to it can be {mended} first"
+        # The first words are those that scikit-learn's checks of estimators look for.
+        advice = f"{what if what == 'NaN' else what.capitalize()} values in data passed to it "
+        advice += "are no counts; SparseCentroid takes them" if what == "negative" else "can be replaced or left out"
         raise InputError(f"{what} value {value} in {block.where(bad)}; this method takes {allowed}. {advice}")
 
 

@@ -26,7 +26,7 @@ from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 
-from nfs_dask.progress import PATIENCE, say
+from nfs_dask.progress import PATIENCE, running_command, say
 
 MOST_WAITING = 60.0  # seconds for another process, which may have stopped
 LOOK_SECONDS = 0.01
@@ -66,7 +66,7 @@ class _Compiling(event.Listener):
         self._started.append(time.monotonic())
         if self._seconds > PATIENCE and not self._said:
             self._said = True
-            say("compiling for this machine, which takes a minute at most; what is compiled is kept for later runs")
+            say(f"first {running_command.get()}: compiling once, some seconds; later runs use what is compiled")
 
     def on_end(self, event: Any) -> None:
         seconds = time.monotonic() - self._started.pop() if self._started else 0.0

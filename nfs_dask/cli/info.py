@@ -19,7 +19,7 @@ from nfs_dask.cli.output import (
 from nfs_dask.cli.shown_runs import show_run
 from nfs_dask.cli.texts import settings_in_words
 from nfs_dask.registry import METHODS
-from nfs_dask.units import format_bytes
+from nfs_dask.units import format_bytes, several
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -160,7 +160,7 @@ def _show_classes(summary: Summary, console: Console) -> None:
     counts: list[Any] = ["?"] * len(summary.classes) if summary.class_rows is None else [*summary.class_rows]
     rows = [("(no label)", summary.unlabelled)] if summary.unlabelled else []
     rows += zip(map(str, summary.classes), counts, strict=True)
-    show_table(f"{len(summary.classes):,} classes", ["label", "rows"], rows, console)
+    show_table(several(len(summary.classes), "class", "classes"), ["label", "rows"], rows, console)
 
 
 def _density(summary: Summary) -> str:
@@ -184,7 +184,8 @@ def _described(statistic: dict[str, Any]) -> str:
     """A kept statistic in words, with what was counted besides."""
     name = str(statistic.get("statistic"))
     said = _STATISTICS.get(name, name.replace("_", " "))
-    classes = f" of {statistic['n_classes']:,} classes" if isinstance(statistic.get("n_classes"), int) else ""
+    n = statistic.get("n_classes")
+    classes = f" of {several(n, 'class', 'classes')}" if isinstance(n, int) else ""
     more = [key.removeprefix("with_") for key, value in statistic.items() if key.startswith("with_") and value is True]
     return f"{said}{classes}" + (f" ({', '.join(more)})" if more else "")
 
@@ -207,7 +208,7 @@ def _show_model(summary: ModelSummary, chosen: list[dict[str, Any]] | None, cons
     show_lines(lines, console)
     counts = [int(n) if n == int(n) else n for n in summary.class_count]
     rows = list(zip(map(str, summary.classes), counts, strict=True))
-    show_table(f"{len(rows):,} classes", ["label", "documents"], rows, console)
+    show_table(several(len(rows), "class", "classes"), ["label", "documents"], rows, console)
     tops = [
         (label if i == 0 else "", name, f"{weight:+.3f}")
         for label, best in summary.top_features.items()

@@ -13,7 +13,7 @@ from nfs_dask.ingestion.text_ingest import TextIngest
 from nfs_dask.sources.conditions import text_of
 from nfs_dask.text.counting import TermCounter
 from nfs_dask.text.ordering import order
-from nfs_dask.units import format_bytes
+from nfs_dask.units import format_bytes, several
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +71,7 @@ def _show(values: dict[str, Any], console: Console) -> None:
 
 
 def _lines_of_matrix(values: dict[str, Any]) -> list[str]:
-    classes = "no labels" if values["classes"] is None else f"{len(values['classes']):,} classes"
+    classes = "no labels" if values["classes"] is None else several(len(values["classes"]), "class", "classes")
     return [f"a matrix of {values['rows']:,} rows and {values['features']:,} features, {classes}"]
 
 

@@ -24,6 +24,7 @@ from nfs_dask.cli.report import report
 from nfs_dask.cli.sql import sql
 from nfs_dask.cli.status import status
 from nfs_dask.cli.stop import stop
+from nfs_dask.progress import running_command
 
 _MANY_OBJECTS = 100_000  # some 20 MB
 
@@ -38,6 +39,10 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         with reporting(ctx), _rarely_collecting():
             return super().invoke(ctx)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        running_command.set(args[0])
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order in which people need them

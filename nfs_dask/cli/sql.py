@@ -13,7 +13,7 @@ from nfs_dask.text.printable import printable
 @click.argument("model")
 @click.option(
     "--dialect",
-    type=OneOf(["duckdb", "postgres", "clickhouse"]),
+    type=OneOf(["duckdb", "postgres", "clickhouse", "sqlite"]),
     default="duckdb",
     show_default=True,
     help="Of which database.",

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from nfs_dask.arrays.block import Array
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import DataWarning, warn
@@ -23,6 +25,9 @@ from nfs_dask.statistics.class_totals import Totals
 from nfs_dask.statistics.counts import ClassCounts, sums
 from nfs_dask.statistics.lengths import lengths_in
 from nfs_dask.statistics.panels import Panels
+
+BURST_DOCUMENTS = 5  # at most, that have a feature
+BURST_TIMES = 10  # at least, that each of them has it on average
 
 
 class MultinomialClassifier(RankedNaiveBayes):
@@ -145,6 +150,27 @@ class MultinomialClassifier(RankedNaiveBayes):
                 DataWarning,
             )
         return replace(settings, solver=solver)
+
+    def _learn(self, counts: Counts, settings: Settings, rows: int, source: Source, *about: Any) -> None:
+        super()._learn(counts, settings, rows, source, *about)
+        table, support = source.table(), self.model_.support
+        # Of regions, and of rows that were appended later, no document frequencies are kept.
+        if table is None or table.n_terms != source.n_features or table.n_documents < rows:
+            return
+        documents = table.frequencies(support)
+        times = counts.totals.at(support).sum(axis=0) / np.maximum(documents, 1)
+        bursts = np.flatnonzero((documents <= BURST_DOCUMENTS) & (times >= BURST_TIMES))
+        if len(bursts):
+            worst = bursts[np.argmax(times[bursts])]
+            names = source.names(support[[worst]])
+            name = f"column {support[worst]}" if names is None else repr(names[0])
+            warn(
+                f"{len(bursts):,} of the {len(support):,} chosen features ({len(bursts) / len(support):.0%}) come from "
+                f"at most {BURST_DOCUMENTS} documents that repeat them {BURST_TIMES} times or more; {name} is "
+                f"{times[worst]:,.0f} times in each of {documents[worst]}. Ingest with min_df={BURST_DOCUMENTS + 1}, "
+                "or take SparseBernoulliNB, which counts documents",
+                DataWarning,
+            )
 
     def _statistic(self, n_classes: int, source: Source) -> ClassCounts:
         return ClassCounts(n_classes)

@@ -7,6 +7,9 @@ cross-validation use them.
 from __future__ import annotations
 
 # ruff: noqa: D101 - classes here have the docstrings of those they are made of
+from inspect import unwrap
+from typing import Any
+
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
 from nfs_dask.estimators.bernoulli import BernoulliClassifier
@@ -18,6 +21,11 @@ from nfs_dask.estimators.predicted_error import PredictedErrorClassifier
 
 class ScikitLearnClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     """What scikit-learn's tools expect of a classifier that also selects features."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # Python says it in the TypeError of a wrong argument.
+        unwrap(cls.__init__).__qualname__ = f"{cls.__name__}.__init__"
 
 
 class SparseMultinomialNB(MultinomialClassifier, ScikitLearnClassifier):

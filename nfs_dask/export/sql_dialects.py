@@ -209,7 +209,33 @@ class ClickHouse(Dialect):
         return f"'{escaped}'"
 
 
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (DuckDB(), Postgres(), ClickHouse())}
+class SQLite(Dialect):
+    """SQLite 3.24 and later. It has no functions that split texts."""
+
+    name = "sqlite"
+    double = "REAL"
+    integer = "INTEGER"
+    unsigned = "TEXT"
+    minus_infinity = "-9e999"  # it reads no infinity, but what is too large is one
+
+    def weights(self, columns: Sequence[str], rows: Sequence[str]) -> str:
+        named = ["column1 AS feature", "column2 AS term"]
+        named += [f"CAST(column{i} AS {self.double}) AS {column}" for i, column in enumerate(columns, 3)]
+        values = ",\n    ".join(f"({row})" for row in rows)
+        return f"SELECT {', '.join(named)}\n  FROM (VALUES\n    {values}\n  )"
+
+    def greatest(self, values: Sequence[str]) -> str:
+        return f"max({', '.join(values)})"
+
+    def tokens(self, texts: str, document: str, text: str, shortest: int, lowercase: bool) -> str:
+        raise InputError("SQLite cannot split texts into words; give a table of counted words as table=")
+
+    def _quoted_text(self, value: str) -> str:
+        pieces = ["'" + piece.replace("'", "''") + "'" for piece in value.split("\x00")]
+        return pieces[0] if len(pieces) == 1 else f"({' || char(0) || '.join(pieces)})"
+
+
+DIALECTS: dict[str, Dialect] = {made.name: made for made in (DuckDB(), Postgres(), ClickHouse(), SQLite())}
 
 
 def dialect_named(name: str) -> Dialect:

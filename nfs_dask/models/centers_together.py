@@ -74,7 +74,7 @@ def checked_distances(scores: Array, block: Block) -> Array:
     finite = np.isfinite(scores).all(axis=tuple(range(1, scores.ndim)))
     if not finite.all():
         raise InputError(
-            f"block {block.number}, row {block.first_row + int(np.argmin(finite))}: its distance to the centres is "
+            f"{block.row_in_words(int(np.argmin(finite)))}: its distance to the centres is "
             "beyond what a number holds; scale the data down, or fit with a larger variance_floor"
         )
     return scores

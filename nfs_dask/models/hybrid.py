@@ -79,7 +79,7 @@ class HybridModel(Model):
         finite = np.isfinite(scores).all(axis=1)
         if not finite.all():
             raise InputError(
-                f"block {block.number}, row {block.first_row + int(np.argmin(finite))}: its values add up to more than "
+                f"{block.row_in_words(int(np.argmin(finite)))}: its values add up to more than "
                 "a number holds; scale the data down"
             )
         scores[:, self.class_count == 0] = -np.inf

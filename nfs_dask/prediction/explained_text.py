@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from nfs_dask.prediction.explained_document import ExplainedDocument, MarkedText, apart
 from nfs_dask.text.printable import printable
+from nfs_dask.units import several
 
 WIDTH = 80
 _FEATURE = 34  # columns of a name
@@ -43,7 +44,7 @@ def headline(document: ExplainedDocument) -> str:
 def sum_in_words(document: ExplainedDocument) -> str:
     """What the decision is made of, in one line."""
     n = len(document.telling)
-    by = f"{document.by_features:+.4g} by {n:,} feature{'' if n == 1 else 's'}"
+    by = f"{document.by_features:+.4g} by {several(n, 'feature', 'features')}"
     said = f"{document.compared}: {document.total:+.4g} = {document.base:+.4g} without features, {by}"
     return printable(said).replace("\n", " ")
 
@@ -51,7 +52,8 @@ def sum_in_words(document: ExplainedDocument) -> str:
 def left_out(document: ExplainedDocument, n: int) -> str | None:
     """How many features are not in a table of n; None where all are."""
     more = len(document.telling) - n
-    return None if more <= 0 else f"and {more:,} more feature{'' if more == 1 else 's'} that contribute less"
+    said = several(more, "more feature that contributes", "more features that contribute")
+    return None if more <= 0 else f"and {said} less"
 
 
 def cells_of(document: ExplainedDocument, n: int) -> list[list[str]]:

@@ -232,9 +232,7 @@ def _stored_codes(table: Array, block: Block) -> Array:
     bad = (codes < UNLABELLED) | (codes >= len(table))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(
-            f"block {block.number}, row {block.first_row + row}: code {codes[row]} for {len(table)} classes"
-        )
+        raise InputError(f"{block.row_in_words(row)}: code {codes[row]} for {len(table)} classes")
     return np.append(table, UNLABELLED)[codes].astype("<i4")  # -1 picks the last
 
 
@@ -265,7 +263,7 @@ def _checked_weights(block: Block, found: Survey) -> Array:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"block {block.number}, row {block.first_row + row}: sample weight {given[row]}; "
+            f"{block.row_in_words(row)}: sample weight {given[row]}; "
             "weights are finite numbers of zero or more, whole ones up to 2^53"
         )
     found.whole_weights &= whole

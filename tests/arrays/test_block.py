@@ -115,7 +115,7 @@ def test_a_column_out_of_range_is_named(dtype: str, n_features: int) -> None:
     outside = [c for c in (-1, -2, info.min, n_features, info.max) if not 0 <= c < n_features]
     for column in [c for c in outside if info.min <= c <= info.max]:
         block = example(indices=np.array([0, 4, column, 1], dtype), n_features=n_features)
-        with pytest.raises(InputError, match=f"block 7, row 102, column {column}: the data have {n_features} columns"):
+        with pytest.raises(InputError, match=f"row 102, column {column}: the data have {n_features} columns"):
             check_structure(block)
 
 
@@ -146,7 +146,7 @@ def test_pointers_columns_and_labels_are_whole_numbers(part: str, dtype: str) ->
 @pytest.mark.parametrize("dtype", SIGNED)
 def test_a_missing_label_is_named_by_row(dtype: str) -> None:
     for code in (-1, 2, 100, -100):
-        with pytest.raises(InputError, match="block 7, row 102: label missing; give every document"):
+        with pytest.raises(InputError, match="row 102: label missing; give every document"):
             check_labels(example(codes=np.array([0, 1, code, 0], dtype)), 2)
     check_labels(empty_block(3), 0)
 
@@ -172,7 +172,7 @@ def test_values_that_are_not_finite_are_named(
 ) -> None:
     data = np.ones(4, dtype)
     data[entry] = value
-    with pytest.raises(InputError, match=f"^{word} value .* in block 7, {place}; this method takes finite values"):
+    with pytest.raises(InputError, match=f"^{word} value .* in {place}; this method takes finite values"):
         check_values(example(data=data), kind)
 
 
@@ -180,7 +180,7 @@ def test_values_that_are_not_finite_are_named(
 @pytest.mark.parametrize("kind", ["binary", "count", "real"])
 def test_negative_values_are_named_unless_the_method_takes_them(dtype: str, kind: Any) -> None:
     block = example(data=np.array([1, 2, 0, -3], dtype))
-    with pytest.raises(InputError, match=r"^negative value -3\S* in block 7, row 103, column 1; .* zero or more"):
+    with pytest.raises(InputError, match=r"^negative value -3\S* in row 103, column 1; .* zero or more"):
         check_values(block, kind)
     check_values(block, "signed")
 
@@ -343,11 +343,11 @@ def test_what_fits_no_type_is_refused() -> None:
 def test_where_skips_empty_rows() -> None:
     block = example(indptr=np.array([0, 0, 0, 4, 4]))
     assert [block.where(entry) for entry in (0, 3)] == [
-        "block 7, row 102, column 0",
-        "block 7, row 102, column 1",
+        "row 102, column 0",
+        "row 102, column 1",
     ]
-    assert example().where(1) == "block 7, row 100, column 4"
-    assert example().where(2) == "block 7, row 102, column 3"
+    assert example().where(1) == "row 100, column 4"
+    assert example().where(2) == "row 102, column 3"
 
 
 @pytest.mark.parametrize("name", [*UNSIGNED, "int8", "int16", "int32", "int64"])

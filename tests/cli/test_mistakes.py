@@ -127,12 +127,12 @@ IN_THE_SHELL = {
     "NaN": (
         "ingest nan.npz new.zarr --labels labels.npy",
         3,
-        ["NaN value nan in block 0, row", "finite values", "replaced or left out"],
+        ["NaN value nan in row", "finite values", "replaced or left out"],
     ),
     "negative counts": (
         "fit negative.zarr new.model",
         3,
-        ["negative value -1", "zero or more", "clipped or shifted"],
+        ["negative value -1", "zero or more", "SparseCentroid"],
     ),
     "counts for a method of presence": (
         "fit reviews.zarr new.model --method bernoulli --where label=good --binarize -1",
@@ -284,10 +284,10 @@ IN_PYTHON: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     "NaN": (lambda _: new().fit(with_one(np.nan), LABELS), ["NaN value nan", "finite values", "replaced or left out"]),
     "negative counts": (
         lambda place: new().fit(nfs.open_dataset(place / "negative.zarr")),
-        ["negative value -1", "zero or more", "clipped or shifted"],
+        ["negative value -1", "zero or more", "SparseCentroid"],
     ),
     "counts for a method of presence": (
-        lambda _: nfs.SparseBernoulliNB(2).fit(COUNTS, LABELS),
+        lambda _: nfs.SparseBernoulliNB(2, binarize=None).fit(COUNTS, LABELS),
         ["takes 0 and 1", "binarize=0.0"],
     ),
     "k is a word": (lambda _: new(k="abc").fit(COUNTS, LABELS), ["k='abc'", "0.01", '"all"']),

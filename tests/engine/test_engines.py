@@ -209,7 +209,7 @@ def test_an_odd_error_is_retried(cluster: Client, tmp_path: Path) -> None:
 
 def test_bad_input_comes_back_at_once_and_in_words(cluster: Client) -> None:
     # All blocks are bad, and each worker begins with another one: the first to tell is heard.
-    with pytest.raises(InputError, match=r"negative value -0.35 in block \d+, row \d+, column"):
+    with pytest.raises(InputError, match=r"negative value -0.35 in row \d+, column"):
         DaskEngine().reduce(COUNTS, Negative(CORPUS))
 
 

@@ -81,9 +81,9 @@ def test_values_that_are_no_numbers_are_refused(method, bad):
     before, X = model.model_, BAD.copy()
     X[2, 1] = bad
     for given_as in (X, sparse.csr_array(X), X.astype(np.float32)):
-        with pytest.raises(InputError, match=r"(NaN|inf)[^,]*in block 0, row 2, column 1"):
+        with pytest.raises(InputError, match=r"(NaN|inf)[^,]*in row 2, column 1"):
             model.fit(given_as, [0, 0, 1, 1])
-        with pytest.raises(InputError, match=r"(NaN|inf)[^,]*in block 0, row 2, column 1"):
+        with pytest.raises(InputError, match=r"(NaN|inf)[^,]*in row 2, column 1"):
             model.predict(given_as)
     assert model.model_ is before, "an estimator that refused is as it was"
 

@@ -12,7 +12,7 @@ import nfs_dask as nfs
 
 X = np.array([[3, 1, 0], [-1, 2, 1], [4, 1, 2], [4, 7, 0]])  # no column has a negative sum
 LABELS = ["a", "b", "a", "b"]
-REFUSED = r"negative value -1(\.0)? in block 0, row 1, column 0; this method takes finite values of zero or more"
+REFUSED = r"negative value -1(\.0)? in row 1, column 0; this method takes finite values of zero or more"
 
 
 @pytest.fixture(params=["memory", "store of counts", "store of reals"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sqlite3
+from contextlib import closing
 
 import duckdb
 import numpy as np
@@ -45,6 +47,16 @@ def test_duckdb_says_what_the_model_says(case):
     expected = case.model.predict(case.X if case.model.model_.names is None else named(case.X))
     assert [found[i] for i in range(len(case.X))] == expected.tolist()
     assert len(set(expected.tolist())) > 1 or "prior" in case.name
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_sqlite_says_what_the_model_says(case):
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE terms (document INTEGER, term TEXT, n INTEGER)")
+        connection.executemany("INSERT INTO terms VALUES (?, ?, ?)", long_rows(case.X, case.terms))
+        found = dict(connection.execute(case.model.to_sql("sqlite")).fetchall())
+    expected = case.model.predict(case.X if case.model.model_.names is None else named(case.X))
+    assert [found[i] for i in range(len(case.X))] == expected.tolist()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -130,7 +142,7 @@ def test_what_cannot_be_said_is_refused(estimator, what):
 
 def test_wrong_arguments_are_refused():
     model = CASES[0].model
-    with pytest.raises(InputError, match="'duckdb', 'postgres', 'clickhouse'; did you mean"):
+    with pytest.raises(InputError, match="'duckdb', 'postgres', 'clickhouse', 'sqlite'; did you mean"):
         model.to_sql("duckdbb")
     with pytest.raises(InputError, match="vectorizer="):
         model.to_sql(texts="reviews")

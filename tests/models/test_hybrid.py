@@ -215,9 +215,9 @@ def test_a_negative_weight_turns_a_region_round() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([[0.0, np.nan]], r"NaN value nan in block 0, row 0, column 1"),
-        ([[1.0, 0.0], [2.0, -1.0]], r"negative value -1.0 in block 0, row 1, column 1"),
-        ([[1.0, 0.0], [1e308, 1.7e308]], r"block 0, row 1: its values add up to more than a number holds; scale"),
+        ([[0.0, np.nan]], r"NaN value nan in row 0, column 1"),
+        ([[1.0, 0.0], [2.0, -1.0]], r"negative value -1.0 in row 1, column 1"),
+        ([[1.0, 0.0], [1e308, 1.7e308]], r"row 1: its values add up to more than a number holds; scale"),
     ],
 )
 def test_values_that_cannot_be_scored(values: list[list[float]], message: str) -> None:

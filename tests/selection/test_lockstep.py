@@ -241,7 +241,7 @@ def test_an_error_of_the_pass_is_raised_here() -> None:
     bad = np.where(np.arange(WIDTH) == 3, np.nan, DENSE)
     source = open_source(bad, Y)
     procedures = [medians_of(without_fold(source, FOLDED, f)) for f in range(FOLDS)]
-    with pytest.raises(InputError, match="NaN value nan in block 0, row 0, column 3"):
+    with pytest.raises(InputError, match="NaN value nan in row 0, column 3"):
         together(procedures, source)
     assert all(next(procedure, "ended") == "ended" for procedure in procedures)
 

@@ -178,7 +178,7 @@ def test_missing_values_reach_the_check_that_names_them():
         pd.DataFrame({"a": [0, np.nan], "b": [1.0, 0]}),
         pd.DataFrame({"a": pd.array([0, None], "Int64"), "b": [1.0, 0]}),
     ):
-        with pytest.raises(InputError, match="NaN value nan in block 0, row 1, column 0"):
+        with pytest.raises(InputError, match="NaN value nan in row 1, column 0"):
             assert_counts(MatrixSource(X, [0, 1]), np.zeros((2, 2)), [0, 1])
 
 

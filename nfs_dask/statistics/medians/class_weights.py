@@ -45,7 +45,7 @@ def row_weights(block: Block) -> Array:
     if changed.any():
         row = int(np.argmax(changed))
         raise InputError(
-            f"sample weight {block.weights[row]} in block {block.number}, row {block.first_row + row}: medians take "
+            f"sample weight {block.weights[row]} in {block.row_in_words(row)}: medians take "
             "whole weights up to 2^53; divide all weights by a common factor"
         )
     return weights
