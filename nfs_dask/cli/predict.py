@@ -196,7 +196,11 @@ def _show_evaluation(values: dict[str, Any], console: Console) -> None:
         f"accuracy {values['accuracy']:.4f} (95 % between {low:.4f} and {high:.4f}) on {values['n']:,} documents",
         console,
     )
-    show_line(f"balanced accuracy {values['balanced_accuracy']:.4f}", console)
+    show_line(f"accuracy of always saying the largest class {values['majority_accuracy']:.4f}", console)
+    scores = {"balanced accuracy": "balanced_accuracy", "macro F1": "f1_macro", "ROC AUC": "roc_auc"}
+    scores |= {"log loss": "log_loss", "Brier score": "brier_score"}
+    said = [f"{name} {values[key]:.4f}" for name, key in scores.items() if values[key] is not None]
+    show_line(", ".join(said), console)
     if "coverage" in values:
         at = values["coverage"]["at_accuracy"]
         show_line(
