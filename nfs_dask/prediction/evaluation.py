@@ -56,14 +56,10 @@ class Confidence:
         missed = posteriors - (codes[:, None] == np.arange(model.n_classes))
         brier = (missed**2).sum(axis=1) / (2 if model.n_classes == 2 else 1)
         sums = [int(np.rint(part * UNIT).astype(np.int64).sum()) for part in (-np.log(chance), brier)]
-        return cls(
-            CoverageCounts.of(confidence, right), reliability, np.array([*sums, int((codes < 0).sum())], object)
-        )
+        return cls(CoverageCounts.of(confidence, right), reliability, np.array([*sums, int((codes < 0).sum())], object))
 
     def __add__(self, other: Confidence) -> Confidence:
-        return Confidence(
-            self.counts + other.counts, self.reliability + other.reliability, self.losses + other.losses
-        )
+        return Confidence(self.counts + other.counts, self.reliability + other.reliability, self.losses + other.losses)
 
     def to_json(self) -> dict[str, Any]:
         """Accuracy over coverage, and calibration, as JSON values."""

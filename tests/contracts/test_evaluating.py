@@ -67,7 +67,10 @@ def test_scores_do_not_depend_on_blocks(tmp_path: Path) -> None:
 def spam(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model of texts."""
     folder = tmp_path_factory.mktemp("spam")
-    rows = ["label,text", *["spam,win cheap money", "ham,lunch at noon", "spam,cheap watch", "ham,see you at lunch"] * 5]
+    rows = [
+        "label,text",
+        *["spam,win cheap money", "ham,lunch at noon", "spam,cheap watch", "ham,see you at lunch"] * 5,
+    ]
     (folder / "mail.csv").write_text("\n".join(rows))
     run(folder, "ingest", "mail.csv", "mail.zarr", "--label-column", "label")
     run(folder, "fit", "mail.zarr", "mail.model", "-k", "4")
@@ -98,7 +101,7 @@ def test_plan_and_fit_have_the_same_default(spam: Path) -> None:
 
 
 def test_models_are_exported_to_files(spam: Path) -> None:
-    run(spam, "sql", "mail.model", "--dialect", "sqlite", "--out", "mail.sql")
+    run(spam, "sql", "mail.model", "--out", "mail.sql")
     assert (spam / "mail.sql").read_text().rstrip().endswith(";")
     run(spam, "onnx", "mail.model", "--out", "mail.onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
@@ -110,4 +113,4 @@ def test_models_are_exported_to_files(spam: Path) -> None:
     pipeline = joblib.load(spam / "mail.joblib")
     assert pipeline.predict(["cheap money", "lunch at noon"]).tolist() == ["spam", "ham"]
     assert "give one that ends in" in run(spam, "sklearn", "mail.model", "--out", "mail.zip", code=2)
-    assert "is there already" in run(spam, "onnx", "mail.model", "--out", "mail.onnx", code=3)
+    assert "exists; name another file" in run(spam, "onnx", "mail.model", "--out", "mail.onnx", code=3)
