@@ -48,6 +48,8 @@ def explain(
 ) -> None:
     """Why each TEXT gets its class: which features speak for it, and how much each of them contributes.
 
+    A TEXT of - is read from standard input.
+
     Contributions add up, with what is said of a document without any of the features, to the log odds of one class over
     the other; of models without probabilities (l1, l2 and most of mahalanobis) to a difference of distances. Of more
     than two classes, the best and the next best are compared.
@@ -66,6 +68,9 @@ def explain(
     nfs-dask explain spam.model 'Win a cheap watch' --json
     """
     _check_usage(texts, sources, rows, columns)
+    if "-" in texts:
+        given = click.get_text_stream("stdin").read()
+        texts = tuple(given if text == "-" else text for text in texts)
     numbers = None if rows is None else row_numbers(rows)
     check_output_file(page, overwrite)
     keeps("no page was written")

@@ -12,6 +12,7 @@ import click
 from nfs_dask.cli.demo import demo
 from nfs_dask.cli.doctor import doctor
 from nfs_dask.cli.explain import explain
+from nfs_dask.cli.export import onnx, sklearn, sql
 from nfs_dask.cli.fit import fit
 from nfs_dask.cli.info import info
 from nfs_dask.cli.ingest import ingest
@@ -21,7 +22,6 @@ from nfs_dask.cli.path import path
 from nfs_dask.cli.plan import plan
 from nfs_dask.cli.predict import evaluate, predict
 from nfs_dask.cli.report import report
-from nfs_dask.cli.sql import sql
 from nfs_dask.cli.status import status
 from nfs_dask.cli.stop import stop
 from nfs_dask.progress import running_command
@@ -113,6 +113,8 @@ for command in (
     report,
     features,
     sql,
+    onnx,
+    sklearn,
     doctor,
 ):
     cli.add_command(command)

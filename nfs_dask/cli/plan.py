@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--method",
     type=OneOf(["counts", *METHODS]),
-    default="counts",
+    default="multinomial",
     show_default=True,
     help="What to fit, or just the counts of each class.",
 )
@@ -62,7 +62,7 @@ def plan(
 
     \b
     nfs-dask plan mail.zarr
-    nfs-dask plan mail.zarr --method multinomial -k 100
+    nfs-dask plan mail.zarr -k 100
     nfs-dask plan s3://bucket/mail.zarr --workers 8 --memory-limit 2GiB
     nfs-dask plan mail.zarr --scheduler tcp://127.0.0.1:8786 --json
     nfs-dask plan mail.zarr --workers 100 --network 10Gbit --rows 1e10 --features 1e8 --price 0.05
@@ -78,7 +78,7 @@ def plan(
     """
     estimator = None if method == "counts" else estimator_of(method, **parameters)
     if estimator is None and parameters:
-        raise click.UsageError("-k and parameters are for a model; say which with --method multinomial or another")
+        raise click.UsageError("-k and parameters are for a model; leave --method counts out")
     if job.kubernetes:
         foretelling.check_absent("--kubernetes")
         check_job(method, (store, str(job.model), str(job.run)), job.image, cluster)

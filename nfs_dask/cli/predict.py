@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from shutil import copyfileobj
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,7 +56,8 @@ def predict(
     the class is than the next one.
 
     SOURCE is a dataset with the features of the training data; or, for a model of texts, documents in files of any kind
-    that ingest reads. Rows are numbered as in SOURCE, also where documents were left out.
+    that ingest reads. Rows are numbered as in SOURCE, also where documents were left out. A SOURCE of - is standard
+    input, with a document on each line.
 
     \b
     nfs-dask predict spam.model new-mail.zarr
@@ -61,6 +65,7 @@ def predict(
     nfs-dask predict spam.model 'mail/*.jsonl.gz' --text-column body --on-error skip --out classes.csv
     """
     check_output_file(out, overwrite)
+    sources = click.get_current_context().with_resource(standard_input(sources))
     estimator, asked = opened(model, sources, replace(columns, keep=() if keep is None else (keep,)))
     from nfs_dask.cli.predicted_rows import PredictedRows
     from nfs_dask.dataset import Dataset
@@ -81,6 +86,18 @@ def predict(
     answer(values, lambda console: _show_predictions(values, tally.lines(found), console))
     if tally.left_out:
         warn(f"{tally.left_out:,} documents were left out; the first: {tally.first}", DataWarning)
+
+
+@contextmanager
+def standard_input(sources: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The sources, with a file of what standard input says in the place of a hyphen."""
+    if "-" not in sources:
+        yield sources
+        return
+    with NamedTemporaryFile(prefix="standard-input-", suffix=".txt") as file:
+        copyfileobj(click.get_binary_stream("stdin"), file)
+        file.flush()
+        yield tuple(file.name if source == "-" else source for source in sources)
 
 
 def opened(
@@ -196,7 +213,11 @@ def _show_evaluation(values: dict[str, Any], console: Console) -> None:
         f"accuracy {values['accuracy']:.4f} (95 % between {low:.4f} and {high:.4f}) on {values['n']:,} documents",
         console,
     )
-    show_line(f"balanced accuracy {values['balanced_accuracy']:.4f}", console)
+    show_line(f"accuracy of always saying the largest class {values['majority_accuracy']:.4f}", console)
+    scores = {"balanced accuracy": "balanced_accuracy", "macro F1": "f1_macro", "ROC AUC": "roc_auc"}
+    scores |= {"log loss": "log_loss", "Brier score": "brier_score"}
+    said = [f"{name} {values[key]:.4f}" for name, key in scores.items() if values[key] is not None]
+    show_line(", ".join(said), console)
     if "coverage" in values:
         at = values["coverage"]["at_accuracy"]
         show_line(

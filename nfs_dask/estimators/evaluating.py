@@ -62,9 +62,10 @@ def evaluate(
     Returns
     -------
     Evaluation
-        With ``accuracy`` and its 95 % ``interval``, ``balanced_accuracy``, ``precision`` and ``recall`` of each of
-        ``labels``, and ``confusion``; `to_json` has all of them, and calibration and coverage of models that have
-        probabilities. Documents count once, whatever weights they have; those without a label do not.
+        With ``accuracy`` and its 95 % ``interval``, ``majority_accuracy``, ``balanced_accuracy``, ``f1_macro``,
+        ``precision`` and ``recall`` of each of ``labels``, and ``confusion``; `to_json` has all of them, ``roc_auc`` of
+        two classes, and ``log_loss``, ``brier_score``, calibration and coverage of models that have probabilities.
+        Documents count once, whatever weights they have; those without a label do not.
 
     Examples
     --------

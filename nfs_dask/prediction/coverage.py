@@ -158,10 +158,7 @@ class CoverageCounts:
     @classmethod
     def of(cls, confidence: Array, right: Array) -> CoverageCounts:
         """Of some documents, as `judge` returns them."""
-        octave = np.float64(2.0 ** OCTAVES[0])
-        shift = np.int64(52 - STEPS.bit_length() + 1)  # positive floats ascend as their bits do
-        first = (octave.view(np.int64) >> shift) - 1
-        bins = np.clip((np.asarray(confidence, np.float64).view(np.int64) >> shift) - first, 0, N_BINS - 1)
+        bins = _bins(confidence)
         return cls(np.bincount(bins, minlength=N_BINS), np.bincount(bins[np.asarray(right, bool)], minlength=N_BINS))
 
     def __add__(self, other: CoverageCounts) -> CoverageCounts:
@@ -171,6 +168,29 @@ class CoverageCounts:
         documents, right = np.cumsum(self.documents[::-1]), np.cumsum(self.right[::-1])
         ends = np.flatnonzero(self.documents[::-1])
         return _through(documents[ends], right[ends])
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Documents of two classes by their log odds, in the bins of `CoverageCounts`, for the area under the ROC curve."""
+
+    documents: Array  # (2, 2 N_BINS) int64, by class and bin of ascending log odds
+
+    @classmethod
+    def of(cls, odds: Array, codes: Array) -> Ranks:
+        """Of some documents: log odds (n,) of the second class, and the classes (n,), 0 and 1."""
+        bins = np.where(odds < 0, N_BINS - 1 - _bins(-odds), N_BINS + _bins(odds))
+        return cls(np.stack([np.bincount(bins[codes == code], minlength=2 * N_BINS) for code in (0, 1)]))
+
+    def __add__(self, other: Ranks) -> Ranks:
+        return Ranks(self.documents + other.documents)
+
+    @property
+    def area(self) -> float | None:
+        """The area under the ROC curve, ties counting half; None where a class has no documents."""
+        first, second = self.documents.astype(np.float64)
+        pairs = first.sum() * second.sum()
+        return float(second @ (np.cumsum(first) - first / 2) / pairs) if pairs else None
 
 
 @dataclass(frozen=True)
@@ -268,6 +288,14 @@ def _through(documents: Array, right: Array) -> Curve:
     """The curve through some points, given as how many documents are that confident, and how many of them right."""
     n = _some(int(documents[-1]) if len(documents) else 0)
     return Curve(n, documents / n, right / documents)
+
+
+def _bins(confidence: Array) -> Array:
+    """Bins of log odds of zero or more, evenly spaced in each octave."""
+    octave = np.float64(2.0 ** OCTAVES[0])
+    shift = np.int64(52 - STEPS.bit_length() + 1)  # positive floats ascend as their bits do
+    first = (octave.view(np.int64) >> shift) - 1
+    return np.clip((np.abs(np.asarray(confidence, np.float64)).view(np.int64) >> shift) - first, 0, N_BINS - 1)
 
 
 def _some(n: int) -> int:

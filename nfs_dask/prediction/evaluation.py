@@ -18,7 +18,7 @@ from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.markup import fragment, html_table, shortened_name
 from nfs_dask.models.model import Model
-from nfs_dask.prediction.coverage import CoverageCounts, Reliability
+from nfs_dask.prediction.coverage import UNIT, CoverageCounts, Ranks, Reliability
 from nfs_dask.prediction.coverage import judge as judge_confidence
 from nfs_dask.prediction.hardest import Hardest, hardest_of
 from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, asked_in_turn
@@ -36,6 +36,7 @@ class Confidence:
 
     counts: CoverageCounts
     reliability: Reliability
+    losses: Array  # (3,) Python ints: log loss and Brier score in units of 2**-30, and documents of unknown classes
 
     @classmethod
     def of(cls, model: Model, scores: Array, codes: Array) -> Confidence | None:
@@ -50,14 +51,22 @@ class Confidence:
         confidence, right = judge_confidence(odds, codes, at_zero=0)
         posteriors = np.exp(model.log_posterior(scores))
         reliability = Reliability.of(posteriors, codes, classes=np.arange(model.n_classes))
-        return cls(CoverageCounts.of(confidence, right), reliability)
+        # As scikit-learn has them: probabilities are not below the precision of floats, and of two classes one counts.
+        chance = np.maximum(posteriors[np.arange(len(codes)), codes], np.finfo(float).eps)
+        missed = posteriors - (codes[:, None] == np.arange(model.n_classes))
+        brier = (missed**2).sum(axis=1) / (2 if model.n_classes == 2 else 1)
+        sums = [int(np.rint(part * UNIT).astype(np.int64).sum()) for part in (-np.log(chance), brier)]
+        return cls(CoverageCounts.of(confidence, right), reliability, np.array([*sums, int((codes < 0).sum())], object))
 
     def __add__(self, other: Confidence) -> Confidence:
-        return Confidence(self.counts + other.counts, self.reliability + other.reliability)
+        return Confidence(self.counts + other.counts, self.reliability + other.reliability, self.losses + other.losses)
 
     def to_json(self) -> dict[str, Any]:
         """Accuracy over coverage, and calibration, as JSON values."""
-        return {"coverage": self.counts.curve().to_json(), **self.reliability.to_json()}
+        curve = self.counts.curve()
+        log_loss, brier, unknown = self.losses
+        losses = {} if unknown else {"log_loss": log_loss / UNIT / curve.n, "brier_score": brier / UNIT / curve.n}
+        return {**losses, "coverage": curve.to_json(), **self.reliability.to_json()}
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,7 @@ class Evaluation:
     seen: Seen = field(default_factory=Seen)  # of documents that were read: which were bad, and left out
     confidence: Confidence | None = None  # of models that have probabilities
     hardest: Hardest | None = None  # documents, where they were asked for
+    ranks: Ranks | None = None  # of models of two classes
 
     @classmethod
     def nothing(cls, model: Model, keep: int = 0) -> Evaluation:
@@ -84,8 +94,8 @@ class Evaluation:
         for one in (self, other):
             confusion[np.searchsorted(labels, one.labels)] += one.confusion
         confidence = _sum(self.confidence, other.confidence)
-        hardest = _sum(self.hardest, other.hardest)
-        return Evaluation(labels, self.classes, confusion, self.seen + other.seen, confidence, hardest)
+        hardest, ranks = _sum(self.hardest, other.hardest), _sum(self.ranks, other.ranks)
+        return Evaluation(labels, self.classes, confusion, self.seen + other.seen, confidence, hardest, ranks)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -150,6 +160,19 @@ class Evaluation:
         """Mean recall of the labels that have documents."""
         return float(np.nanmean(self.recall))
 
+    @property
+    def majority_accuracy(self) -> float:
+        """Share of the documents that have the most frequent label."""
+        return float(self.confusion.sum(axis=1).max() / self.n)
+
+    @property
+    def f1_macro(self) -> float:
+        """Mean F1 score of the labels that documents have or were given."""
+        given = dict(zip(self.classes.tolist(), self.confusion.sum(axis=0).tolist(), strict=True))
+        both = self.confusion.sum(axis=1) + np.array([given.pop(label, 0) for label in self.labels.tolist()])
+        others = sum(n > 0 for n in given.values())
+        return float((2 * self.right[both > 0] / both[both > 0]).sum() / ((both > 0).sum() + others))
+
     def to_json(self) -> dict[str, Any]:
         """All of it, as JSON values."""
         low, high = self.interval
@@ -160,6 +183,11 @@ class Evaluation:
             "accuracy": self.accuracy,
             "interval": [low, high],
             "balanced_accuracy": self.balanced_accuracy,
+            "majority_accuracy": self.majority_accuracy,
+            "f1_macro": self.f1_macro,
+            "roc_auc": None if self.ranks is None else self.ranks.area,
+            "log_loss": None,
+            "brier_score": None,
             "labels": self.labels,
             "classes": self.classes,
             "confusion": self.confusion,
@@ -307,8 +335,14 @@ def judged(model: Model, scores: Array, labels: Array, codes: Array, keep: int =
 def _judged(model: Model, scores: Array, labels: Array, codes: Array, seen: Seen) -> Evaluation:
     labelled = codes >= 0
     scores, codes = scores[labelled], codes[labelled]
-    confidence = Confidence.of(model, scores, _positions(labels, model.classes)[codes])
-    return Evaluation(labels, model.classes, _confusion(codes, scores, len(labels)), seen, confidence)
+    known = _positions(labels, model.classes)[codes]
+    confidence = Confidence.of(model, scores, known)
+    ranks = None
+    if model.n_classes == 2:
+        odds = model.log_odds(scores) if model.has_probabilities else scores
+        ranks = Ranks.of(odds[:, 1] - odds[:, 0], known)
+    confusion = _confusion(codes, scores, len(labels))
+    return Evaluation(labels, model.classes, confusion, seen, confidence, ranks=ranks)
 
 
 def _confusion(codes: Array, scores: Array, n_labels: int) -> Array:
