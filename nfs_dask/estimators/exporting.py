@@ -87,8 +87,8 @@ class ExportingMixin:
 
         Only word n-grams by the default token pattern, or one like it, are counted in SQL. Characters are words or not
         as of the Unicode of the database, which may be newer or older than that of Python. PostgreSQL needs ICU, which
-        nearly all have; SQLite cannot split texts. ClickHouse parses 256 KiB of a statement unless ``max_query_size`` is
-        raised.
+        nearly all have; SQLite cannot split texts. ClickHouse parses 256 KiB of a statement unless
+        ``max_query_size`` is raised.
 
         ``covariance="full"`` and `ErrorRateSelector` depend on columns that were not selected, and features without
         variance are compared before others: these are refused.
