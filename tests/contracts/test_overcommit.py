@@ -24,5 +24,6 @@ def test_a_plan_that_does_not_fit_runs_where_it_is_overruled(tmp_path: Path) -> 
         found = nfs.SparseMultinomialNB(k=5, engine=engine).fit(store)
     there = nfs.SparseMultinomialNB(k=5).fit(X, y)
     assert found.get_support(indices=True).tolist() == there.get_support(indices=True).tolist()
+    fresh = nfs.open_dataset(tmp_path / "s.zarr", reuse=False)
     with pytest.raises(nfs.InputError, match='on_overcommit=\'no\'; give "refuse" or "warn"'):
         nfs.SparseMultinomialNB(k=5, engine=nfs.DaskEngine(**small, on_overcommit="no")).fit(fresh)
