@@ -160,6 +160,7 @@ class SparseClassifier(
         text = text_features(texts, model.support, names, model.needs_lengths) if readable else None
         self._names, self._texts = known, (kept or stored_names(source)) if text is not None else None
         model = replace(model, names=None if names is None else tuple(names), text=text, provenance=provenance)
+        vars(self).pop("_sparse", None)
         self.take_over(model, reader_for(model))
 
     def take_over(self, model: Model, reader: Reader | None) -> None:
