@@ -1,4 +1,4 @@
-"""Explanations of centers: each value speaks for the class whose center is nearer, and all of them make the decision."""
+"""Explanations of centers: values speak for the nearer center, and all of them make the decision."""
 
 from __future__ import annotations
 
