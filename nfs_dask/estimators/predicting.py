@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 MOST_DENSE = 256 << 20  # bytes of weights that are an ndarray without being asked for as one
 
 
-def _may_be_linear(estimator: Any) -> bool:
-    """Whether a fit found a linear rule, or may yet find one."""
-    return not hasattr(estimator, "model_") or estimator.model_.is_linear
+def _found_linear(estimator: Any) -> bool:
+    """Whether a fit found a linear rule. Before it scikit-learn's checks would try negative values on any that may."""
+    return hasattr(estimator, "model_") and estimator.model_.is_linear
 
 
 class PredictingMixin:
@@ -168,17 +168,15 @@ class PredictingMixin:
         dense[:, inputs] = weights
         return dense
 
-    @available_if(_may_be_linear)
+    @available_if(_found_linear)
     def sparsify(self) -> Self:
         """Make ``coef_`` a CSR array until the next fit."""
-        self._linear()
         self._sparse = True
         return self
 
-    @available_if(_may_be_linear)
+    @available_if(_found_linear)
     def densify(self) -> Self:
         """Make ``coef_`` an ndarray until the next fit, however wide it is."""
-        self._linear()
         self._sparse = False
         return self
 

@@ -75,11 +75,7 @@ def test_weights_of_many_columns_are_sparse_until_an_array_is_asked_for():
 
 
 def test_what_is_no_linear_rule_has_no_weights():
-    model = nfs.SparseCentroid(4, metric="manhattan")
-    for name in ("sparsify", "densify"):
-        with pytest.raises(ValueError, match="not fitted"):
-            getattr(model, name)()
-    model.fit(X, Y)
+    model = nfs.SparseCentroid(4, metric="manhattan").fit(X, Y)
     assert not any(hasattr(model, name) for name in ("coef_", "sparsify", "densify"))
 
 

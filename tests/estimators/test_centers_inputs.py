@@ -209,4 +209,4 @@ def test_a_hundred_million_features_take_no_memory():
     X = sparse.csr_array(([2.0, 5.0, 3.0], ([0, 0, 1], [7, wide - 1, 9])), shape=(2, wide))
     assert model.predict(X).tolist() == [1, 0]
     assert model.transform(X).shape == (2, 2)
-    assert model.coef_.shape == (1, wide) and np.count_nonzero(model.coef_) == 2
+    assert model.coef_.shape == (1, wide) and model.coef_.nnz == 2

@@ -147,7 +147,7 @@ def test_selected_columns_of_texts_have_narrow_numbers(tmp_path):
 
 
 @each_selector
-def test_weights_have_narrow_numbers(selector, fitted):
+def test_weights_have_narrow_numbers(selector, corpus, fitted):
     if selector in ("hybrid", "medians"):
         assert not hasattr(fitted[selector], "coef_")
     else:
