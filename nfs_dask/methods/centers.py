@@ -277,8 +277,8 @@ class _Sweep:
         if doubtful.any():
             feature = int(np.argmax(doubtful))
             raise InputError(
-                f"the values of feature {first + feature} are around {far.pooled[feature]:.3g}, so far from 0 that their "
-                "variance under these weights is lost in rounding; subtract a constant from the feature, give "
+                f"the values of feature {first + feature} are around {far.pooled[feature]:.3g}, so far from 0 that "
+                "their variance under these weights is lost in rounding; subtract a constant from the feature, give "
                 f"whole-number weights, or a variance_floor above {found.lost[feature]:.1g}"
             )
         return gains, variance

@@ -126,7 +126,7 @@ class Moments:
     spread: Array | None  # (m,) sum of the variances within each class
     within: Array | None  # (m,) variance about the class means
     total: Array | None  # (m,) variance about the mean of all rows
-    lost: Array | None  # (m,) what rounding may have hidden of the spread of a class that seems to have none
+    lost: Array | None = None  # (m,) what rounding may have hidden of the spread of a class that seems to have none
 
 
 def moments(state: State) -> Moments:
