@@ -23,10 +23,11 @@ from nfs_dask.estimators.exporting import ExportingMixin
 from nfs_dask.estimators.inputs import check_fitted, numeric
 from nfs_dask.estimators.naming import KnownNames, StoredNames, known_names, stored_names
 from nfs_dask.estimators.notebook_view import NotebookMixin
-from nfs_dask.estimators.plain import plain, restored, token
+from nfs_dask.estimators.plain import plain, restored
 from nfs_dask.estimators.predicting import PredictingMixin
 from nfs_dask.estimators.selecting import SelectingMixin
 from nfs_dask.estimators.textual import reader_for, text_features
+from nfs_dask.graphs import token
 from nfs_dask.methods.number_of_features import number_to_keep
 from nfs_dask.methods.recipe import LongRecipe, Recipe
 from nfs_dask.models.model import Model

@@ -51,10 +51,3 @@ def restored(value: Any) -> Any:
         raise StoreError(f"the estimator holds a {value[KIND]!r}, unknown to this version; upgrade, or fit again")
     kind = getattr(importlib.import_module(home), value[KIND])
     return kind(**{name: restored(part) for name, part in value.items() if name != KIND})
-
-
-def token(estimator: Any) -> Any:
-    """The Dask token of an estimator, equal for equal states."""
-    from dask.base import normalize_token
-
-    return normalize_token((type(estimator), estimator.__getstate__()))

@@ -17,7 +17,8 @@ from nfs_dask.documents.at_hand import holds_texts, text_columns
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
-from nfs_dask.estimators.plain import plain, restored, token
+from nfs_dask.estimators.plain import plain, restored
+from nfs_dask.graphs import token
 from nfs_dask.ingestion.other_names import with_hints
 from nfs_dask.ingestion.text_options import TermParameters, TextOptions, make_terms
 from nfs_dask.prediction.counted_rows import as_scipy, no_rows
