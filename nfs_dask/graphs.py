@@ -88,3 +88,10 @@ def _argument(value: Any) -> Any:
 
 def _itself(value: Any) -> Any:
     return value
+
+
+def token(estimator: Any) -> Any:
+    """The Dask token of an estimator, equal for equal states."""
+    from dask.base import normalize_token
+
+    return normalize_token((type(estimator), estimator.__getstate__()))

@@ -32,10 +32,9 @@ class SelectedEntries:
 
     @classmethod
     def of_dense(cls, rows: Array) -> SelectedEntries:
-        """Those of an array of the selected features, (n_rows, k), that are not 0."""
-        where, positions = np.nonzero(rows)
-        indptr = np.searchsorted(where, np.arange(len(rows) + 1))
-        return cls(indptr.astype(np.int64), positions, rows[where, positions].astype(np.float64))
+        """All values of an array of the selected features, (n_rows, k)."""
+        n, k = rows.shape
+        return cls(k * np.arange(n + 1), np.tile(np.arange(k), n), rows.ravel())
 
     @property
     def n(self) -> int:

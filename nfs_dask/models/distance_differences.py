@@ -75,22 +75,17 @@ def parts_at_zero(centers: CenterTables, uses: Array, n_parts: int) -> tuple[Arr
     return out, sums
 
 
-def added_by_values(centers: CenterTables, positions: Array, values: Array) -> Array:
-    """What values change beside a value of 0, (n, C): advantages less `advantages_at_zero`, without rounding these.
+def beside(centers: CenterTables, rows: Array, row: Array) -> tuple[Array, Array]:
+    """What values of rows, (n, k), change beside those of another row, (n, k, C), and the advantages of that, (k, C).
 
-    Of squares ``2 slope x``. Of absolute values, ``|center| - |x - center|`` less the same of the common centre.
+    An absolute value counts as far as it lies between the two centres, which makes its advantage linear too.
     """
-    x = values[:, None]
-    if not centers.plain:
-        return np.asarray(2 * centers.slopes[positions] * x)
-    return _towards(x, centers.centers[positions]) - _towards(x, centers.pooled[positions, None])
-
-
-def _towards(x: Array, center: Array) -> Array:
-    """``|center| - |x - center|``: x itself as far as it lies between 0 and the centre or beyond 0."""
-    sign = np.where(center < 0, -1.0, 1.0)
-    x, center = sign * x, sign * center
-    return np.where(x <= center, x, center - (x - center))
+    middles, pooled, weights = centers.centers, centers.pooled[:, None], centers.slopes
+    values, row = rows[..., None], row[:, None]
+    if centers.plain:
+        ends = np.minimum(middles, pooled), np.maximum(middles, pooled)
+        values, row, weights = np.clip(values, *ends), np.clip(row, *ends), np.sign(weights)
+    return 2 * weights * (values - row), weights * ((row - middles) + (row - pooled))
 
 
 def mismatches(entries: CsrEntries, centers: Array, exact: Array) -> Array:

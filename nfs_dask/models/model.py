@@ -85,8 +85,8 @@ class Model(ABC):
     def contributions(self, block: Block, trusted: bool = False) -> Contributions:
         """What each selected feature of each row adds to `decision_function`, and what that is without them.
 
-        What is compared with, the base, is the score of a row that has none of the selected features: of naive Bayes
-        and of the hybrid a document without any of them, of centers a row of zeros. What a row has besides, where that
+        What is compared with, the base, is of naive Bayes and of the hybrid the score of a document without any of the
+        selected features, of centers that of the mean of the centers of the classes. What a row has besides, where that
         counts, is in its base.
         """
 
@@ -94,6 +94,16 @@ class Model(ABC):
     def compared(self) -> str:
         """What `decision_function` says of one class, {0}, over another one, {1}, for people."""
         return "log odds of {0} over {1}"
+
+    @property
+    def at_base(self) -> str:
+        """Where the base of `contributions` is, for people."""
+        return "without features"
+
+    @property
+    def absence_counts(self) -> bool:
+        """Whether selected features contribute where their value is 0."""
+        return False
 
     @property
     @abstractmethod

@@ -102,7 +102,7 @@ def computed(values: Any) -> np.ndarray:
 
 def same(one: Any, other: Any) -> None:
     assert one.model_.support.tolist() == other.model_.support.tolist()
-    np.testing.assert_array_equal(one.coef_.toarray(), other.coef_.toarray())
+    np.testing.assert_array_equal(one.coef_, other.coef_)
     np.testing.assert_array_equal(one.class_log_prior_, other.class_log_prior_)
 
 
