@@ -134,11 +134,15 @@ def value_range(data):
 def mass(indptr, data, weights):
     """Sum of whole numbers, times the weight of their row if there are any."""
     total = np.int64(0)
+    if weights is None:
+        for j in range(len(data)):
+            total += np.int64(data[j])
+        return total
     for i in range(len(indptr) - 1):
         row = np.int64(0)
         for j in range(indptr[i], indptr[i + 1]):
             row += np.int64(data[j])
-        total += row if weights is None else row * weights[i]
+        total += row * weights[i]
     return total
 
 

@@ -34,6 +34,7 @@ from nfs_dask.engine.task_tally import TOPIC
 from nfs_dask.engine.tasks import Job, fold_run, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.folder import Folder
+from nfs_dask.graphs import lazy_tasks
 from nfs_dask.progress import Progress
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Statistic
@@ -281,9 +282,10 @@ class ClusterExecutor:
         return [Work(run_task, partial(arguments, run)) for run in range(len(job.plan.runs))]
 
     def _lazy_runs(self, function: Callable[..., Fold], shared: Any, source: Source) -> list[Any]:
-        """A lazy task for each block that is a Dask task."""
-        task = _lazy_about(run_task, function, shared)
-        return [task((run,), self._topic, block) for run, block in enumerate(source.delayed or ())]
+        """A lazy task for each block that is a Dask task, which makes the block as well."""
+        blocks = source.delayed or ()
+        tasks = [(run_task, function, shared, (run,), self._topic, block) for run, block in enumerate(blocks)]
+        return lazy_tasks(function.__name__.replace("_", "-"), tasks, blocks[:1], fused=True)
 
     def _results(
         self, works: list[Work], job: Job, crew: Crew, *, short: bool = False, only: int | None = None
