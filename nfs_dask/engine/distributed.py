@@ -8,6 +8,7 @@ repeat a raised one in vain.
 
 from __future__ import annotations
 
+import json
 import logging
 import uuid
 import warnings
@@ -17,9 +18,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from nfs_dask.cluster.crew import Crew
-from nfs_dask.cluster.finding import current_client, find_client, measure, memory_of_workers
+from nfs_dask.cluster.finding import (
+    adaptive_maximum,
+    current_client,
+    find_client,
+    measure,
+    memory_of_workers,
+    workers_of,
+)
 from nfs_dask.cluster.given_address import checked_address
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import Warming
@@ -46,7 +55,10 @@ RETRIES = 3  # of a task that raised something unforeseen
 SMALL_JOB = 16 << 10  # bytes
 ANSWER_SECONDS = 5.0  # that a scheduler has to tell of its workers
 UNREACHED = "Timed out trying to connect"  # begins what Dask says of a scheduler that its host does not get to
+GROWTH = 32 << 20  # bytes by which workers may have grown since they were asked; of those of more, it is asked again
 STOP_SECONDS = 10.0  # that running tasks are waited for when they were cancelled
+
+_known: WeakKeyDictionary[Any, dict[Any, tuple[Resources, int]]] = WeakKeyDictionary()  # what workers have, by client
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,8 +205,21 @@ class ClusterExecutor:
         statistic: Statistic | None = None,
         rehearsal: Callable[[], None] | None = None,
     ) -> Resources:
-        warming = Warming(None if statistic is None else statistic.small(), rehearsal)
-        return measure(self._client, self._workers, places, warming, meanwhile=self._workers_are_asked)
+        small = None if statistic is None else statistic.small()
+        told = workers_of(self._client).items()
+        there = [(address, one["local_directory"], one["nthreads"], one["memory_limit"]) for address, one in told]
+        kind = None if small is None else json.dumps(small.describe())
+        where = [place.location for place in places]
+        asked = (*there, *where, self._workers, adaptive_maximum(self._client), kind)
+        memory = max((one["metrics"]["memory"] for _, one in told), default=0)
+        known, then = _known.setdefault(self._client, {}).get(asked, (None, 0))
+        if known is not None and memory <= then + GROWTH and rehearsal is None:
+            self._subscribe()
+            return known
+        warming = Warming(small, rehearsal)
+        found = measure(self._client, self._workers, places, warming, meanwhile=self._workers_are_asked)
+        _known[self._client][asked] = found, memory
+        return found
 
     def memory(self) -> dict[str, tuple[int, int]]:
         return memory_of_workers(self._client, ANSWER_SECONDS) if self._client.status == "running" else {}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -44,8 +45,8 @@ def test_real_values_give_the_sums_of_numpy(weights: Any) -> None:
     found = nfs.SparseMultinomialNB(k="all").fit(X, Y, sample_weight=weights)
     np.testing.assert_allclose(found.predict_log_proba(X), reference.predict_log_proba(X), rtol=1e-9, atol=1e-12)
     w = np.ones(len(X)) if weights is None else weights
-    means = np.stack([np.average(X[Y == c], axis=0, weights=w[Y == c]) for c in range(3)])
-    variances = np.stack([np.average((X[Y == c] - means[c]) ** 2, axis=0, weights=w[Y == c]) for c in range(3)])
+    means = np.stack([np.average(X[c == Y], axis=0, weights=w[c == Y]) for c in range(3)])
+    variances = np.stack([np.average((X[c == Y] - means[c]) ** 2, axis=0, weights=w[c == Y]) for c in range(3)])
     found = nfs.SparseCentroid(k="all").fit(X, Y, sample_weight=weights)
     np.testing.assert_allclose(found.centers_, means, rtol=1e-12)
     scaled = nfs.SparseCentroid(k="all", metric="mahalanobis").fit(X + 1e6, Y, sample_weight=weights)
@@ -103,3 +104,22 @@ def test_a_fit_costs_about_as_much_as_scikit_learns(values: str) -> None:
     ]
     for ours, theirs in pairs:
         assert seconds(lambda model=ours: model.fit(X, y)) < 2 * seconds(lambda model=theirs: model.fit(X, y)), ours
+
+
+def test_a_warm_cluster_is_asked_for_sums_only(cluster: Any) -> None:
+    from distributed import Client, get_task_stream, wait
+
+    with Client(cluster.scheduler_address) as client:
+        X, y = da.from_array(COUNTS.astype(float), chunks=(50, 40)), da.from_array(Y, chunks=50)
+        X, y = client.persist([X, y])
+        wait([X, y])
+        wanted = nfs.SparseMultinomialNB(k=7).fit(COUNTS, Y).scores_
+        for first in (True, False):
+            with get_task_stream(client) as stream:
+                found = nfs.SparseMultinomialNB(k=7).fit(X, y)
+            np.testing.assert_array_equal(found.scores_, wanted)
+            tasks = {str(task["key"]) for task in stream.data}
+            assert any("warm" in key for key in tasks) == any("classes" in key for key in tasks) == first
+        assert len(tasks) <= 8 + 2  # chunks, and merges
+        other = nfs.SparseMultinomialNB(k=7).fit(X, client.persist(da.from_array((Y + 1) % 3, chunks=50)))
+        assert not np.array_equal(other.class_count_, found.class_count_)

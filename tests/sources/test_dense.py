@@ -63,9 +63,7 @@ def matrix_of(block: Block) -> Any:
 
 
 @given(st.integers(0, 6), st.integers(1, 4), st.floats(0, 1), st.integers(0, 99), st.sampled_from("CF"))
-def test_a_block_holds_the_matrix(
-    n_rows: int, n_features: int, share: float, seed: int, order: Any
-) -> None:
+def test_a_block_holds_the_matrix(n_rows: int, n_features: int, share: float, seed: int, order: Any) -> None:
     rng = np.random.default_rng(seed)
     values = np.asarray(np.where(rng.random((n_rows, n_features)) < share, rng.normal(size=(n_rows, n_features)), 0.0))
     block = block_of(values.copy(order))
