@@ -257,7 +257,7 @@ out, marks = np.zeros((2, 3), np.int64), np.full(3, -1, np.int32)
 indptr, indices = np.array([0, 2, 3]), np.array([0, 2, 2], np.int32)
 kernels.add_values(indptr, indices, np.array([1, 2, 3], np.uint8), np.array([0, 1], np.int32), None, out)
 assert out.tolist() == [[1, 0, 2], [0, 0, 3]], out
-assert kernels.integer_range(np.array([1.0, 2.0])) == (0, 2, True)
+assert kernels.value_range(np.array([1.0, 2.0])) == (0, 2, 0)
 assert kernels.is_canonical(indptr, indices)
 assert not kernels.has_duplicates(indptr, indices, marks)
 """
