@@ -55,7 +55,8 @@ RETRIES = 3  # of a task that raised something unforeseen
 SMALL_JOB = 16 << 10  # bytes
 ANSWER_SECONDS = 5.0  # that a scheduler has to tell of its workers
 UNREACHED = "Timed out trying to connect"  # begins what Dask says of a scheduler that its host does not get to
-GROWTH = 32 << 20  # bytes by which workers may have grown since they were asked; of those of more, it is asked again
+GROWTH = 64 << 20  # bytes by which workers may have grown since they were asked; of those of more, it is asked again
+_LASTING = ("local_directory", "nthreads", "memory_limit")  # of a worker; one that restarts has another directory
 STOP_SECONDS = 10.0  # that running tasks are waited for when they were cancelled
 
 _known: WeakKeyDictionary[Any, dict[Any, tuple[Resources, int]]] = WeakKeyDictionary()  # what workers have, by client
@@ -206,19 +207,18 @@ class ClusterExecutor:
         rehearsal: Callable[[], None] | None = None,
     ) -> Resources:
         small = None if statistic is None else statistic.small()
-        told = workers_of(self._client).items()
-        there = [(address, one["local_directory"], one["nthreads"], one["memory_limit"]) for address, one in told]
-        kind = None if small is None else json.dumps(small.describe())
-        where = [place.location for place in places]
+        kind, where = None if small is None else json.dumps(small.describe()), [place.location for place in places]
+        told = workers_of(self._client)
+        there = [(address, *(one[name] for name in _LASTING)) for address, one in sorted(told.items())]
         asked = (*there, *where, self._workers, adaptive_maximum(self._client), kind)
-        memory = max((one["metrics"]["memory"] for _, one in told), default=0)
+        memory = max(((one.get("metrics") or {}).get("memory", 0) for one in told.values()), default=0)
         known, then = _known.setdefault(self._client, {}).get(asked, (None, 0))
-        if known is not None and memory <= then + GROWTH and rehearsal is None:
+        if known is not None and memory <= then + GROWTH and there and rehearsal is None:
             self._subscribe()
             return known
         warming = Warming(small, rehearsal)
         found = measure(self._client, self._workers, places, warming, meanwhile=self._workers_are_asked)
-        _known[self._client][asked] = found, memory
+        _known[self._client][asked] = found, max(memory, found.warm)
         return found
 
     def memory(self) -> dict[str, tuple[int, int]]:
