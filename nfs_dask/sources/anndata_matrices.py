@@ -69,7 +69,7 @@ class ForeignCsr:
 
 
 class ForeignDense:
-    """A dense array of two dimensions, compressed one block at a time."""
+    """A dense array of two dimensions, read one block at a time."""
 
     nnz: int | None = None
 

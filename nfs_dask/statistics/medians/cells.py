@@ -141,7 +141,7 @@ class ClassCells(Statistic):
         return {**self.in_short(), "cells": cells, "edges": digest(self.edges)}
 
     def in_short(self) -> dict[str, Any]:
-        return {"statistic": self.name, "n_classes": self.n_classes, "shape": list(self.edges.shape)}
+        return {"statistic": self.name, "n_classes": self.n_classes}
 
 
 def digest(array: Array) -> str:
