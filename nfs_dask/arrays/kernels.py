@@ -66,6 +66,9 @@ def has_duplicates(indptr, indices, marks):
     return False
 
 
+LANES = 256  # values that are looked at side by side
+
+
 @kernel
 def row_starts(rows, starts):
     """From the row of each entry to row pointers; False where a row is out of order or beyond the last."""
@@ -113,16 +116,59 @@ def _first_refused(data, non_negative):
 
 
 @kernel
-def integer_range(data):
-    """Smallest value, largest value, and whether all are whole numbers."""
-    low, high = 0.0, 0.0
-    for j in range(len(data)):
-        v = np.float64(data[j])
-        if v != np.floor(v):
-            return low, high, False
-        low = min(low, v)
-        high = max(high, v)
-    return low, high, True
+def value_range(data):
+    """Smallest and largest value, or 0, and the sum of what is left over whole numbers: NaN if one is not finite."""
+    # Each place of a stretch has results of its own, so that processors take several values at once.
+    low, high, rest = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
+    for first in range(0, len(data), LANES):
+        part = data[first : first + LANES]
+        for j in range(len(part)):
+            x = np.float64(part[j])
+            low[j] = x if x < low[j] else low[j]
+            high[j] = x if x > high[j] else high[j]
+            rest[j] += x - np.floor(x)
+    return low.min(), high.max(), rest.sum()
+
+
+@kernel
+def mass(indptr, data, weights):
+    """Sum of whole numbers, times the weight of their row if there are any."""
+    total = np.int64(0)
+    if weights is None:
+        for j in range(len(data)):
+            total += np.int64(data[j])
+        return total
+    for i in range(len(indptr) - 1):
+        row = np.int64(0)
+        for j in range(indptr[i], indptr[i + 1]):
+            row += np.int64(data[j])
+        total += row * weights[i]
+    return total
+
+
+# Rows that have all columns: loops over them compile to instructions that take several columns at once.
+
+
+@kernel
+def add_rows(matrix, codes, weights, squared, out):
+    """out[class] += row, or its squares, times the weight of the row if there are any."""
+    number = out.dtype.type
+    for i in range(len(codes)):
+        row, sums = matrix[i], out[codes[i]]
+        w = number(1) if weights is None else number(weights[i])
+        for j in range(len(row)):
+            x = number(row[j])
+            sums[j] += w * (x * x if squared else x)
+
+
+@kernel
+def add_rows_above(matrix, codes, threshold, weights, out):
+    """out[class, column] += 1, or the weight of the row, for each value above the threshold."""
+    for i in range(len(codes)):
+        row, sums = matrix[i], out[codes[i]]
+        w = out.dtype.type(1 if weights is None else weights[i])
+        for j in range(len(row)):
+            sums[j] += w * (row[j] > threshold)
 
 
 @kernel

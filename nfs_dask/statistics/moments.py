@@ -17,7 +17,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.arrays.doubles import Pair, distil, two_product
-from nfs_dask.arrays.kernels import add_values
+from nfs_dask.arrays.kernels import add_rows, add_values
 from nfs_dask.errors import InputError
 from nfs_dask.statistics import real_kernels as kernels
 from nfs_dask.statistics.remainders import Remainders
@@ -86,6 +86,9 @@ class ClassMoments(EntrywiseStatistic):
     def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         whole = _is_whole(block)
         entries = block.entries
+        if block.full and (not whole or (block.weights is None and block.data.dtype.itemsize <= 2)):
+            self._add_full_rows(arrays, block, whole)
+            return
         if not whole:
             kernels.add_real_sums(*entries, block.weights, *self._of(arrays, SUMS[1:], block))
         else:
@@ -95,6 +98,17 @@ class ClassMoments(EntrywiseStatistic):
         if whole and not kernels.add_whole_squares(*entries, block.weights, *self._of(arrays, SQUARES[:1], block)):
             return
         kernels.add_real_squares(*entries, block.weights, whole, *self._of(arrays, SQUARES[1:], block))
+
+    def _add_full_rows(self, arrays: dict[str, Array], block: Block, whole: bool) -> None:
+        """Add real numbers, or whole ones whose squares are small, of all columns."""
+        rows = (block.matrix, block.entries.codes, block.weights)
+        if whole:
+            for squared, names in enumerate((SUMS, SQUARES)[: 1 + self.squares]):
+                add_rows(*rows, bool(squared), *self._of(arrays, names[:1], block))
+            return
+        kernels.add_real_rows(*rows, *self._of(arrays, SUMS[1:], block))
+        if self.squares:
+            kernels.add_real_row_squares(*rows, *self._of(arrays, SQUARES[1:], block))
 
     def _of(self, arrays: dict[str, Array], names: Sequence[str], block: Block) -> list[Array]:
         dtype = "float64" if names[0].startswith("real") else "int64"
