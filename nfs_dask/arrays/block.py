@@ -78,6 +78,11 @@ class Block:
         pointers = np.ascontiguousarray(self.indptr)
         return Entries(*map(kernels.read_only, (pointers, self.indices, self.data, codes)))
 
+    @property
+    def matrix(self) -> Array:
+        """The values (n_rows, n_features) of a full block, read-only."""
+        return kernels.read_only(self.data.reshape(self.n_rows, self.n_features))
+
     def where(self, entry: int) -> str:
         """Name an entry the way a user can find it: row and column of the data."""
         row = int(np.searchsorted(self.indptr, entry, side="right")) - 1

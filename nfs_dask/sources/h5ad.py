@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, full_rows
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import expand, fingerprint, open_binary, size_of
 from nfs_dask.files.remote import is_url
@@ -19,7 +19,7 @@ from nfs_dask.sources.anndata_memory import RAW
 from nfs_dask.sources.anndata_tables import TableColumn, names_at
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.h5ad_columns import check_names, index_of, names_of_obs, obs_column
-from nfs_dask.sources.matrices import check_matrix, check_size, compress, countable, kind_of
+from nfs_dask.sources.matrices import check_matrix, check_size, countable, kind_of
 from nfs_dask.sources.row_tables import RowTable
 from nfs_dask.sources.source import Facts, Source
 from nfs_dask.sources.stored_labels import ColumnLabels
@@ -188,7 +188,7 @@ class _Dense:
         return cut_evenly(*self.shape, self.entry_nbytes + self.dtype.itemsize, int(chunks[0]))
 
     def rows(self, start: int, stop: int) -> Csr:
-        return compress(self._dataset[start:stop])
+        return full_rows(countable(self._dataset[start:stop]))
 
 
 def _matrix(file: Any, name: str, path: str) -> _Csr | _Dense:
