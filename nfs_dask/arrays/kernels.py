@@ -101,12 +101,13 @@ def first_refused(data: Any, non_negative: bool) -> int:
 
 @kernel
 def _first_refused(data, least):
-    # Values of a stretch are counted without a branch, so that processors look at several of them at once.
+    # A stretch is looked at without a branch and by unsigned places, so that processors take several values at once.
     for first in range(0, len(data), 4096):
         stop = min(first + 4096, len(data))
-        refused = 0
-        for j in range(first, stop):
-            refused += int(not (data[j] - data[j] == 0)) | int(data[j] < least)
+        refused = False
+        for j in range(np.uint64(first), np.uint64(stop)):
+            refused |= not (data[j] - data[j] == 0)
+            refused |= data[j] < least
         if refused:
             for j in range(first, stop):
                 if not (data[j] - data[j] == 0) or data[j] < least:
