@@ -81,7 +81,7 @@ class Block:
     @property
     def matrix(self) -> Array:
         """The values (n_rows, n_features) of a full block, read-only."""
-        return kernels.read_only(self.data.reshape(self.n_rows, self.n_features))
+        return np.asarray(kernels.read_only(self.data.reshape(self.n_rows, self.n_features)))
 
     def where(self, entry: int) -> str:
         """Name an entry the way a user can find it: row and column of the data."""

@@ -5,9 +5,8 @@ References: HYB (Raina et al. 2003) (8), (9).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -182,10 +181,6 @@ class HybridModel(Model):
         if self.n_classes == 2:
             logs = logs[1:] - logs[:1]
         return np.ascontiguousarray(np.moveaxis(logs, 0, -1))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is worked out where it is used: tables may be large, and models travel to workers."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @kernel

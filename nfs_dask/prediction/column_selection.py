@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, safe_to_compute, without_zeros
+from nfs_dask.arrays.kernels import first_refused
 from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.containers import is_collection, library_of
 from nfs_dask.dataset import Dataset
@@ -89,11 +90,26 @@ def select_partition(reader: Reader, partition: Any, number: int) -> Any:
 
 def select_matrix(X: Any, support: Array) -> Any:
     """`select` of a matrix in memory. Values have to be finite."""
+    if (values := _stored_by_column(X)) is not None and first_refused(values, non_negative=False) < 0:
+        taken = X[:, support]
+        if isinstance(taken, np.ndarray):
+            return np.asarray(taken)
+        csr = taken.tocsr()
+        return _like(X, (csr.indptr, csr.indices, csr.data), len(support))
     source = MatrixSource(X)
     blocks = list(_selected(source, support, 0, source.n_blocks))
     if blocks[0].full:
         return np.concatenate([block.matrix for block in blocks])
     return _like(X, joined([_csr_of(block) for block in blocks]), len(support))
+
+
+def _stored_by_column(X: Any) -> Array | None:
+    """The values of a matrix whose columns lie together, so that rows would be dear; None for others."""
+    if getattr(X, "dtype", None) not in (np.float64, np.float32, np.int64, np.int32, np.uint8, np.bool_) or not X.size:
+        return None
+    if isinstance(X, np.ndarray):
+        return X.ravel("K") if X.ndim == 2 and X.flags.f_contiguous else None
+    return X.data if library_of(X) == "scipy" and X.format == "csc" else None
 
 
 def _selected(source: ModelRows, support: Array, start: int, stop: int) -> Iterator[Block]:

@@ -73,7 +73,7 @@ def test_predictions_take_no_longer_than_those_of_all_features(ordinary, form, s
     assert ratio(lambda: other.predict(X), lambda: sparser.predict(X)) < 2  # 3 to 11 when they were compressed first
 
 
-@pytest.mark.parametrize(("form", "most"), [(np.asarray, 6), (sparse.csr_array, 3)])
+@pytest.mark.parametrize(("form", "most"), [(np.asarray, 6), (np.asfortranarray, 12), (sparse.csr_array, 3)])
 def test_a_selection_is_a_slice_of_values_that_were_checked(ordinary, form, most):
     X, y = form(ordinary[0]), ordinary[1]
     model = nfs_dask.SparseMultinomialNB(k=30).fit(X, y)
@@ -99,6 +99,7 @@ def test_rows_are_worth_the_same_to_the_bit_however_they_are_stored(estimator):
     ]
     for form in forms:
         np.testing.assert_array_equal(estimator.decision_function(form), expected)
+        assert abs(estimator.transform(form) - X[:, estimator.get_support()]).max() == 0
     lazy = da.from_array(X, chunks=(33, 24))
     for form in (lazy, da.from_array(X, chunks=(33, 10)), lazy.map_blocks(sparse.csr_array)):
         np.testing.assert_array_equal(estimator.decision_function(form).compute(), expected)
@@ -144,7 +145,10 @@ def test_a_few_columns_of_many(width):
     np.testing.assert_array_equal(many.transform(wide).toarray(), few.transform(X))
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, lambda X: da.from_array(X, chunks=(50, 24))])
+@pytest.mark.parametrize(
+    "form",
+    [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_array, lambda X: da.from_array(X, chunks=(50, 24))],
+)
 @pytest.mark.parametrize("estimator", [nfs_dask.SparseMultinomialNB(k=3), nfs_dask.SparseCentroid(k=3)])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
 def test_what_is_wrong_in_columns_that_were_not_selected_is_named(form, estimator, bad):
