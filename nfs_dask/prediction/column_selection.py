@@ -215,15 +215,15 @@ def _select_task(support: Array, chunks: list[Any], number: int) -> Any:  # noqa
     """The selected columns of chunks that lie side by side."""
     if len(chunks) == 1:
         return select_matrix(chunks[0], support)
-    parts, first = [], 0
+    inside, first = [], 0
     for chunk in chunks:
-        inside = support[np.searchsorted(support, first) : np.searchsorted(support, first + chunk.shape[1])]
-        parts.append(select_matrix(chunk, inside - first))
-        first += chunk.shape[1]
-    whole = side_by_side(parts)
-    if isinstance(whole, np.ndarray):
-        return whole
-    return _like(chunks[0], (whole.indptr, whole.indices, whole.data), len(support))
+        last = first + chunk.shape[1]
+        inside.append(support[np.searchsorted(support, first) : np.searchsorted(support, last)] - first)
+        first = last
+    if not any(map(_is_sparse, chunks)):
+        return np.concatenate([select_matrix(*one) for one in zip(chunks, inside, strict=True)], axis=1)
+    parts = [_csr(*one) for one in zip(chunks, inside, strict=True)]
+    return _like(chunks[0], _side_by_side(parts), len(support))
 
 
 def _side_by_side(parts: list[Any]) -> Csr:
