@@ -97,21 +97,24 @@ def about_sum(data):
 
 def first_refused(data: Any, non_negative: bool) -> int:
     """Position of the first value that is not finite, or negative where that is refused; -1 if none."""
-    if not len(data) or data.dtype.kind in "bu":
+    if data.dtype.kind in "bu" or (data.dtype.kind == "i" and not non_negative):
         return -1
-    # numpy takes more values at a time than compiled loops do; to it a NaN is both the smallest and the largest.
-    with np.errstate(invalid="ignore"):
-        low, high = data.min(), 0 if data.dtype.kind == "i" else data.max()
-    finite = np.isfinite(low) and np.isfinite(high)
-    return -1 if finite and not (non_negative and low < 0) else _first_refused(read_only(data), non_negative)
+    return int(_first_refused(read_only(data), 0.0 if non_negative else -np.inf))
 
 
 @kernel
-def _first_refused(data, non_negative):
-    for j in range(len(data)):
-        v = data[j]
-        if not (v - v == 0) or (non_negative and v < 0):
-            return j
+def _first_refused(data, least):
+    # A stretch is looked at without a branch and by unsigned places, so that processors take several values at once.
+    for first in range(0, len(data), 4096):
+        stop = min(first + 4096, len(data))
+        refused = False
+        for j in range(np.uint64(first), np.uint64(stop)):
+            refused |= not (data[j] - data[j] == 0)
+            refused |= data[j] < least
+        if refused:
+            for j in range(first, stop):
+                if not (data[j] - data[j] == 0) or data[j] < least:
+                    return j
     return -1
 
 
@@ -280,3 +283,23 @@ def count_bucket(begins, ends, packed, shift, threshold, counts):
                 counts[entry & mask] += np.int64(entry >> shift)
             elif (entry >> shift) > threshold:
                 counts[entry & mask] += 1
+
+
+@kernel
+def add_products(matrix, columns, steps, start, out):
+    """out[row, class] = start[class] + the sum over some columns of value * steps[class, column], in their order.
+
+    Four rows at a time: a sum waits for itself, and four of them do not wait for each other.
+    """
+    last = len(matrix) - 1
+    for a in range(0, len(matrix), 4):
+        b, c, d = min(a + 1, last), min(a + 2, last), min(a + 3, last)
+        for i in range(len(start)):
+            of_a = of_b = of_c = of_d = start[i]
+            for p in range(len(columns)):
+                column, step = np.uint64(columns[p]), steps[i, p]
+                of_a += np.float64(matrix[a, column]) * step
+                of_b += np.float64(matrix[b, column]) * step
+                of_c += np.float64(matrix[c, column]) * step
+                of_d += np.float64(matrix[d, column]) * step
+            out[a, i], out[b, i], out[c, i], out[d, i] = of_a, of_b, of_c, of_d

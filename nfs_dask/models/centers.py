@@ -13,19 +13,22 @@ from typing import Self
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct
+from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.errors import InputError
 from nfs_dask.models.centers_together import CentersTogether, checked_distances
 from nfs_dask.models.contributions import Contributions, SelectedEntries
 from nfs_dask.models.distance_differences import (
     CenterTables,
+    CsrEntries,
     advantages,
     advantages_at_zero,
+    advantages_of_matrix,
     beside,
     mismatches,
 )
 from nfs_dask.models.model import Model, of_others
 from nfs_dask.models.nested_centers import NestedCenters
-from nfs_dask.models.together import Together, all_entries, located
+from nfs_dask.models.together import Together
 
 WHITENED_BYTES = 16 << 20  # of dense rows that are whitened at a time
 COMPARED = 1 << 20  # values and classes that are compared with their mean at a time
@@ -94,7 +97,7 @@ class CentersModel(Model):
         return self.support if self.root is None else np.arange(self.n_features)
 
     def scores(self, block: Block, trusted: bool = False) -> Array:
-        block = _checked(block, trusted)
+        block = _checked(block, trusted, self.lookup if self.root is None else None)
         out = np.full((block.n_rows, self.n_classes), -np.inf)
         out[:, self.seen] = self._advantages(block) if self.root is None else self._whitened_advantages(block)
         return out
@@ -216,17 +219,22 @@ class CentersModel(Model):
         return (self.variances == 0) & (centers != centers[:, :1]).any(axis=1)
 
     def _advantages(self, block: Block) -> Array:
-        """Scores for the classes that have documents."""
-        entries = located(block, self.lookup)
-        out = checked_distances(advantages(entries, self.tables, self._at_zero), block)
+        """Scores for the classes that have documents, of a block of the selected columns, or of a full one."""
+        if block.full:
+            out = advantages_of_matrix(block.matrix, self.support, self.tables, self._at_zero)
+        else:
+            out = advantages(CsrEntries(*block.entries[:3]), self.tables, self._at_zero)
+        out = checked_distances(out, block)
         if self.exact.any():
-            missed = mismatches(entries, self.tables.centers, self.exact)
+            block = self.lookup.take(block) if block.full else block
+            missed = mismatches(CsrEntries(*block.entries[:3]), self.tables.centers, self.exact)
             out[missed > missed.min(axis=1, keepdims=True)] = -np.inf
         return out
 
     def _whitened_advantages(self, block: Block) -> Array:
         """As `_advantages`, of whitened features."""
-        parts = [advantages(all_entries(rows), self.tables, self._at_zero) for rows in self._whitened(block)]
+        every = np.arange(len(self.support))
+        parts = [advantages_of_matrix(rows, every, self.tables, self._at_zero) for rows in self._whitened(block)]
         return checked_distances(np.concatenate([np.zeros((0, len(self.seen))), *parts]), block)
 
     def _whitened(self, block: Block) -> Iterator[Array]:
@@ -240,13 +248,14 @@ class CentersModel(Model):
             yield rows @ self.root
 
 
-def _checked(block: Block, trusted: bool) -> Block:
-    """The block as scoring wants it: each column at most once in a row."""
+def _checked(block: Block, trusted: bool, lookup: Lookup | None = None) -> Block:
+    """The block with each column at most once in a row; with a ``lookup`` of its columns alone, unless it is full."""
     check_structure(block)
     if not trusted:
         check_values(block, "signed")
-        block, _ = distinct(block)
-    return block
+    if lookup is not None and not block.full:
+        block = lookup.take(block)
+    return block if trusted else distinct(block)[0]
 
 
 def _dense(block: Block, first: int, stop: int) -> Array:

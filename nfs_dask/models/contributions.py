@@ -25,7 +25,7 @@ class SelectedEntries:
     def of(cls, block: Block, lookup: Lookup, kept: Callable[[Array], Array]) -> SelectedEntries:
         """Those of a block whose values are to be kept."""
         check_structure(block)
-        indptr, positions, data = lookup.take(canonical(block)[0])
+        indptr, positions, data, _ = lookup.take(canonical(block)[0]).entries
         wanted = kept(data)
         through = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
         return cls(through[indptr], positions[wanted].astype(np.int64), data[wanted].astype(np.float64))

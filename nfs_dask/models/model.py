@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from typing import Any, Self
 
@@ -59,6 +59,10 @@ class Model(ABC):
     names: tuple[str, ...] | None = None  # (k,) of the support
     text: TextFeatures | None = None  # how raw text is read; None for models of other data
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is worked out where it is used: tables may be large, and models travel to workers."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def for_tasks(self) -> Self:
         """A copy without provenance: equal models have equal ones, whenever they were fitted."""

@@ -195,7 +195,7 @@ class DenseRows:
 
     @property
     def entry_nbytes(self) -> int:
-        return int(column_type(self.n_features).itemsize + self.values.itemsize)
+        return int(column_type(self.n_features).itemsize + countable(self.values[:0]).itemsize)
 
     def cut(self) -> Cuts:
         return cut_evenly(self.n_rows, self.n_features, self.entry_nbytes)
