@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zipfile
 import zlib
@@ -77,6 +78,8 @@ class MemberReader:
                     raise EOFError(f"{len(view) - done} bytes are missing")
                 view[done : done + len(part)] = part
                 done += len(part)
+            if not member.stored and stop == math.prod(member.shape):
+                self._file.read(1)  # beyond the last one: the checksum of all that came before is compared
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise StoreError(f"{member.where} is damaged or cut short ({error}); write the file again") from None
         return out
@@ -112,7 +115,19 @@ def _member(path: str, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.
             f"{info.file_size - length} are there"
         )
     stored = info.compress_type == zipfile.ZIP_STORED
+    if stored:
+        _check_stored(archive, info, f"{name} in {path}")
     return ArchiveMember(path, name, dtype, shape, length + (_begin(file, info) if stored else 0), stored)
+
+
+def _check_stored(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> None:
+    """Refuse a plainly stored member that was altered: what is read later are parts of it, which have no checksum."""
+    try:
+        with archive.open(info) as content:
+            while content.read(_STEP):
+                pass
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise StoreError(f"{where} is damaged or cut short ({error}); write the file again") from None
 
 
 def _header(member: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
