@@ -58,10 +58,10 @@ def read_receipts(folder: Folder, header: Header) -> Receipts:
         texts.name: [Receipt(b"", 0)] * -(-texts.length // header.layout.row_shard) for texts in header.row_texts()
     }
     for array in header.bound():
-        checks = checks_of(folder, array) or []
+        checks = checks_of(folder, array)
         chunks = (array.shard if isinstance(array, Numbers) else header.layout.row_shard) // array.chunk
         found[array.name] = [
-            replace(receipt, checks=tuple(checks[shard * chunks : (shard + 1) * chunks]))
+            replace(receipt, checks=() if checks is None else tuple(checks[shard * chunks :][:chunks].tolist()))
             for shard, receipt in enumerate(found[array.name])
         ]
     return found

@@ -62,17 +62,20 @@ def write_checks(folder: Folder, name: str, checks: dict[str, list[int]]) -> tup
 
 
 @functools.lru_cache(maxsize=8)
-def read_checks(folder: Folder, name: str, digest: str) -> dict[str, list[int]]:
-    """What `write_checks` wrote; once in each process, as it has four bytes or so for a million values."""
+def read_checks(folder: Folder, name: str, digest: str) -> dict[str, Array]:
+    """What `write_checks` wrote; once in each process, as it has four bytes for a million values."""
     content = folder.read(name, 0, MOST_JSON)
     if _digest(content) != digest:
         raise StoreError(f"{folder.path(name)} is not the one that was written; restore it from a copy")
-    return dict(json.loads(content))
+    return {array: np.array(checks, np.uint32) for array, checks in json.loads(content).items()}
 
 
-def checks_of(folder: Folder, array: Numbers | Texts) -> list[int] | None:
+def checks_of(folder: Folder, array: Numbers | Texts) -> Array | None:
     """Those of an array; None where none were kept."""
-    return None if array.checks is None else read_checks(folder, *array.checks).get(array.name)
+    found = None if array.checks is None else read_checks(folder, *array.checks).get(array.name)
+    if found is not None and len(found) != array.n_chunks:
+        raise StoreError(f"{folder.path(array.name)} has checksums of {len(found)} chunks; the store is damaged")
+    return found
 
 
 def _digest(content: bytes) -> str:

@@ -159,7 +159,11 @@ class _Sizes:
         values["checks"] = found.get("checks")  # copies from before there were any have none
         sizes = cls(**values)
         numbers = [sizes.n_terms, sizes.n_documents, sizes.names_nbytes, sizes.firsts_nbytes, sizes.bits or 0]
-        if not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or type(sizes.ordered) is not bool:
+        if (
+            not all(type(n) is int and 0 <= n < 2**62 for n in numbers)
+            or type(sizes.ordered) is not bool
+            or not isinstance(sizes.checks, str | None)
+        ):
             raise ValueError(f"sizes {values}")
         if sizes.n_terms < 1 or (sizes.bits is not None and sizes.n_terms != 2 ** min(sizes.bits, 62)):
             raise ValueError(f"{sizes.n_terms} terms")
