@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import struct
 import zipfile
@@ -93,7 +94,9 @@ def open_archive(path: str, only: str | None = None) -> dict[str, ArchiveMember]
                 suffix = ".npy" if only is None else f"{only}.npy"
                 infos = [info for info in archive.infolist() if info.filename.endswith(suffix)]
                 return {info.filename.removesuffix(".npy"): _member(path, file, archive, info) for info in infos}
-        except zipfile.BadZipFile as error:
+        except (zipfile.BadZipFile, OSError) as error:
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that of a place before the beginning
+                raise
             raise StoreError(
                 f"{path} is not an npz archive, or is damaged ({error}); write it with scipy.sparse.save_npz"
             ) from None
@@ -103,6 +106,8 @@ def _member(path: str, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.
     name = info.filename.removesuffix(".npy")
     if info.flag_bits & 1:
         raise StoreError(f"{name} in {path} is encrypted; write the archive without a password")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise StoreError(f"{name} in {path} is not compressed as numpy does it; write it with scipy.sparse.save_npz")
     with archive.open(info) as member:
         shape, dtype = _header(member, f"{name} in {path}")
         length = member.tell()
