@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numba
-from numba.core import event
+from numba.core import config, event
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 
@@ -79,6 +79,9 @@ class _Compiling(event.Listener):
 
 
 event.register("numba:compile", _Compiling())
+# A file in the current folder could name another place for compiled code, and what lies there runs.
+os.environ.setdefault("NUMBA_CACHE_DIR", "")
+config.reload_config()
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
