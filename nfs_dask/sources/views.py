@@ -7,20 +7,33 @@ is taken from in the end.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block, check_structure, full_rows, some_rows
+from nfs_dask.arrays.block import (
+    UNLABELLED,
+    Array,
+    Block,
+    canonical,
+    check_structure,
+    column_type,
+    full_rows,
+    some_rows,
+    without_zeros,
+)
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_value
 from nfs_dask.sources.source import Sizes, Source
+
+if TYPE_CHECKING:
+    from nfs_dask.store.row_columns import Annotations
 
 _WORD = 64  # columns that one word of a `ColumnChoice` has a bit for
 
@@ -186,6 +199,43 @@ class _Blocks(View):
         assert self.numbers is not None
         for first, last in _ranges(self.numbers[start:stop].tolist()):
             yield from self.underlying.blocks(first, last)
+
+
+class Renumbered(View):
+    """Some columns of a source under other numbers, among other columns that are empty.
+
+    Parameters
+    ----------
+    source
+    names : (k,) of the columns
+    columns : (j,) where they are in the source, ascending; of some of the names, as others may be missing
+    numbers : (j,) what they are to be
+    n_features
+        How many columns there are then.
+    """
+
+    def __init__(
+        self, source: Source, names: Mapping[int, str], columns: Array, numbers: Array, n_features: int
+    ) -> None:
+        choice = ColumnChoice(columns, source.n_features)
+        step = partial(_renumbered, choice=choice, numbers=numbers, n_features=n_features)
+        told = np.concatenate((columns, numbers, [n_features]))
+        held = source.import_nbytes + choice.nbytes + numbers.nbytes
+        super().__init__(source, "renumbered", told, step, n_features=n_features, import_nbytes=held)
+        self._called = names
+
+    def names(self, columns: Array) -> list[str] | None:
+        return [self._called.get(column, "") for column in columns.tolist()]
+
+    @property
+    def annotations(self) -> Annotations | None:
+        return self.underlying.annotations
+
+
+def _renumbered(block: Block, choice: ColumnChoice, numbers: Array, n_features: int) -> Block:
+    chosen = without_zeros(choice.of(block))
+    indices = numbers[chosen.indices].astype(column_type(n_features))
+    return canonical(replace(chosen, indices=indices, n_features=n_features))[0]
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
