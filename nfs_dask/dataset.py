@@ -221,13 +221,13 @@ def _aligned(source: Source, estimator: Any) -> Source:
         )
     if source.text is not None and source.text.settings.tfidf:
         raise InputError(
-            "these data hold tf-idf weights by the document frequencies of other documents; give the model the texts, "
-            "or ingest them with the vocabulary of the training data"
+            "these data hold tf-idf weights by the document frequencies of their own documents; give the model the "
+            "texts, which it reads by those of the training data"
         )
     found = source.columns_named(model.names)
     if not found:
-        missing = "no names of columns" if found is None else "none of the features that the model selected"
-        raise InputError(f"these data have {missing}; give data with the features of the training data")
+        what = "no names of columns" if found is None else "none of the features that the model selected"
+        raise InputError(f"these data have {what}; give data with the features of the training data")
     if missing := [name for name in model.names if name not in found]:
         warn(
             f"{len(missing):,} of the {len(model.names):,} features that the model selected are not in these data, "

@@ -139,22 +139,22 @@ def _check_width(estimator: Any, source: Source, advice: str) -> None:
 
 def _check_selected(estimator: Any, here: Names, X: Any, advice: str) -> None:
     """Refuse rows with other names in the columns that a model has selected; one from a file knows no others."""
-    model, known = estimator.model_, getattr(estimator, "_names", None)
-    if (names := model.names) is not None:
-        before: Names = lambda columns: [names[i] for i in np.searchsorted(model.support, columns)]
-    elif known is not None:
-        before = known.names
-    else:
-        return
-    _compare_names(model.support, here, before, X, advice)
+    support, names, known = estimator.model_.support, estimator.model_.names, getattr(estimator, "_names", None)
+
+    def selected(columns: Array) -> Sequence[str] | None:
+        if names is None:
+            return None if known is None else known.names(columns)
+        return [names[i] for i in np.searchsorted(support, columns)]
+
+    _compare_names(support, here, selected, X, advice)
 
 
 def _compare_names(columns: Array, here: Names, before: Names, X: Any, advice: str) -> None:
     """Refuse columns with other names than before. AnnData numbers those that have no names."""
     for first in range(0, len(columns), NAMES_AT_A_TIME):
         some = columns[first : first + NAMES_AT_A_TIME]
-        found, wanted, numbers = here(some), before(some), [str(column) for column in some.tolist()]
-        if found is None or wanted is None or numbers in (found := list(found), wanted := list(wanted)):
+        found, wanted = (list(names(some) or ()) for names in (here, before))
+        if not found or not wanted or list(map(str, some.tolist())) in (found, wanted):
             return
         if found != wanted:
             raise InputError(_elsewhere(some, found, wanted, X if isinstance(X, Source) else open_source(X), advice))

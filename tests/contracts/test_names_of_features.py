@@ -270,3 +270,12 @@ def test_what_cannot_be_aligned_is_refused(stores, tmp_path):
     twice = anndata_of([*model.get_feature_names_out(), *GENES[5:], model.get_feature_names_out()[0]])
     with pytest.raises(InputError, match="columns 0 and 29 are both named"):
         nfs.open_dataset(twice).align(model)
+
+
+def test_a_cluster_aligns_the_same(stores, cluster):
+    model = nfs.load_model(stores["folder"] / "tea.model").set_params(engine=nfs.DaskEngine())
+    here = nfs.load_model(stores["folder"] / "tea.model").set_params(engine=nfs.SerialEngine())
+    aligned = quietly_aligned(stores["test"], model)
+    refused(lambda: model.predict(stores["test"]))
+    np.testing.assert_array_equal(model.predict_proba(aligned), here.predict_proba(aligned))
+    np.testing.assert_array_equal(model.transform(aligned).toarray(), here.transform(aligned).toarray())
