@@ -21,7 +21,7 @@ from nfs_dask.redaction import redacted
 from nfs_dask.sources.chosen_rows import ChosenRows, rows_where
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
-from nfs_dask.sources.views import Renumbered
+from nfs_dask.sources.views import Renumbered, some_columns
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.store.cache import Kept
@@ -128,10 +128,10 @@ class Dataset:
         ...     model.predict(test.align(model)).tolist()
         ['coffee', 'tea']
         """
-        source, chosen = self.source, self.source if isinstance(self.source, ChosenRows) else None
-        if chosen is None:
-            return Dataset(_aligned(source, model), self.location, reuse=self.reuse)
-        source = ChosenRows(_aligned(chosen.underlying, model), chosen.choice)  # which numbers rows as the table does
+        if isinstance(self.source, ChosenRows):  # it stays outside, as it knows the numbers of the rows
+            source: Source = ChosenRows(_aligned(self.source.underlying, model), self.source.choice)
+        else:
+            source = _aligned(self.source, model)
         return Dataset(source, self.location, reuse=self.reuse)
 
     def __repr__(self) -> str:
@@ -237,7 +237,7 @@ def _aligned(source: Source, estimator: Any) -> Source:
     names = dict(zip(model.support.tolist(), model.names, strict=True))
     pairs = sorted((found[name], number) for number, name in names.items() if name in found)
     columns, numbers = np.array(pairs, np.int64).T
-    return Renumbered(source, names, columns, numbers, model.n_features)
+    return Renumbered(some_columns(source, columns), numbers, names, model.n_features)
 
 
 def open_dataset(

@@ -248,11 +248,6 @@ def _check_labelled(asked: Asked, model: Model) -> None:
         return
     if asked.classes is None:
         raise InputError(f"{asked!r} has no labels to compare with; name the column that holds them")
-    if asked.n_features != model.n_features:
-        raise InputError(
-            f"{asked!r} has {asked.n_features} features, the model was fitted to {model.n_features}; documents "
-            "need the features of the training data, in the same order"
-        )
     match_labels(asked.classes, np.zeros(0, np.int64), model.classes)  # refuses those that cannot be compared
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
@@ -31,9 +31,6 @@ from nfs_dask.arrays.compiling import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_value
 from nfs_dask.sources.source import Sizes, Source
-
-if TYPE_CHECKING:
-    from nfs_dask.store.row_columns import Annotations
 
 _WORD = 64  # columns that one word of a `ColumnChoice` has a bit for
 
@@ -202,40 +199,31 @@ class _Blocks(View):
 
 
 class Renumbered(View):
-    """Some columns of a source under other numbers, among other columns that are empty.
+    """A source whose columns have other numbers, among columns that are empty.
 
     Parameters
     ----------
     source
-    names : (k,) of the columns
-    columns : (j,) where they are in the source, ascending; of some of the names, as others may be missing
-    numbers : (j,) what they are to be
+    numbers : (n_features of the source,) of its columns, in any order
+    names
+        Of columns by their new numbers.
     n_features
         How many columns there are then.
     """
 
-    def __init__(
-        self, source: Source, names: Mapping[int, str], columns: Array, numbers: Array, n_features: int
-    ) -> None:
-        choice = ColumnChoice(columns, source.n_features)
-        step = partial(_renumbered, choice=choice, numbers=numbers, n_features=n_features)
-        told = np.concatenate((columns, numbers, [n_features]))
-        held = source.import_nbytes + choice.nbytes + numbers.nbytes
-        super().__init__(source, "renumbered", told, step, n_features=n_features, import_nbytes=held)
+    def __init__(self, source: Source, numbers: Array, names: Mapping[int, str], n_features: int) -> None:
+        step = partial(_renumbered, numbers=numbers, n_features=n_features)
+        super().__init__(source, "numbers", np.append(numbers, n_features), step, n_features=n_features)
         self._called = names
 
     def names(self, columns: Array) -> list[str] | None:
         return [self._called.get(column, "") for column in columns.tolist()]
 
-    @property
-    def annotations(self) -> Annotations | None:
-        return self.underlying.annotations
 
-
-def _renumbered(block: Block, choice: ColumnChoice, numbers: Array, n_features: int) -> Block:
-    chosen = without_zeros(choice.of(block))
-    indices = numbers[chosen.indices].astype(column_type(n_features))
-    return canonical(replace(chosen, indices=indices, n_features=n_features))[0]
+def _renumbered(block: Block, numbers: Array, n_features: int) -> Block:
+    block = without_zeros(block)
+    indices = numbers[block.indices].astype(column_type(n_features))
+    return canonical(replace(block, indices=indices, n_features=n_features))[0]
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
