@@ -6,6 +6,7 @@ import math
 import numbers
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -100,14 +101,11 @@ def note_features(estimator: Any, X: Any, source: Source, *, reset: bool) -> Non
         estimator.n_features_in_ = source.n_features
         return
     _check_width(estimator, source, _IN_ORDER)
+    _check_selected(estimator, source.names, source, _IN_ORDER)
     known = getattr(estimator, "_names", None)
     if known is None or known == stored_names(source):
         return
-    try:
-        known.names(np.zeros(1, np.int64))
-    except StoreError:  # the store of the fit is gone, and the model knows what it selected
-        _check_selected(estimator, source.names, source, _IN_ORDER)
-    else:
+    with suppress(StoreError):  # the store of the fit may be gone, and with it the names that were not selected
         _compare_names(np.arange(source.n_features), source.names, known.names, source, _IN_ORDER)
 
 
@@ -121,11 +119,13 @@ def check_features(estimator: Any, X: Any) -> None:
 
     if not is_collection(X):
         as_rows(X)  # says what is wrong with things that have no rows and columns
-    model, columns, names = estimator.model_, column_names(X), names_with(X)
+    model, columns = estimator.model_, column_names(X)
     compared = columns is not None and hasattr(estimator, "feature_names_in_")  # by scikit-learn
-    if names is not None and len(names) == model.n_features and not compared:
+    names = None if compared else names_with(X)
+    if names is not None and len(names) == model.n_features:
         _check_selected(estimator, partial(some_of, names), X, _BY_NAME)
-        X = X if columns is None or model.names is None else np.empty((1, len(columns)))
+    if columns is not None and not compared and model.names is not None:
+        X = np.empty((1, len(columns)))  # scikit-learn would warn of names that it has not seen
     validate_data(estimator, _named(X), reset=False, skip_check_array=True)
 
 

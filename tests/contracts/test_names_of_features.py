@@ -171,6 +171,14 @@ def test_a_store_that_is_gone_does_not_keep_batches_from_being_added(tmp_path, s
     assert model.class_count_.sum() == len(TRAIN) + len(TEST)
 
 
+def test_a_store_that_was_made_anew_in_its_place_is_looked_at(tmp_path):
+    model = nfs.SparseMultinomialNB(k=4).fit(nfs.ingest(TRAIN, tmp_path / "s.zarr", labels=LABELS, max_features=MOST))
+    anew = nfs.ingest(TEST, tmp_path / "s.zarr", labels=TRUTH, max_features=MOST, overwrite=True)
+    refused(lambda: model.predict(anew))
+    with pytest.raises(InputError, match="the model was fitted with '.*' there"):
+        model.partial_fit(anew)
+
+
 def anndata_of(columns, X=CELLS):
     anndata = pytest.importorskip("anndata")
     pandas = pytest.importorskip("pandas")
