@@ -15,7 +15,7 @@ from nfs_dask.estimators.inputs import check_fitted, one_column, rows_of
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import as_scipy
 from nfs_dask.prediction.reader import Reader, TextSource
-from nfs_dask.sources.labels import encode, sample_weights
+from nfs_dask.sources.labels import encode, match_labels, sample_weights
 from nfs_dask.sources.open_source import open_source
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class PredictingMixin:
         ----------
         X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
         y : (n,) labels, optional
-            A Dataset brings its own; `nfs_dask.evaluate` says more about it.
+            A Dataset brings its own; `nfs_dask.evaluate` says more about it, and how texts match numbers.
         sample_weight : (n,) weights, optional
         """
         from sklearn.metrics import accuracy_score
@@ -138,7 +138,7 @@ class PredictingMixin:
         columns = (unwrapped(y, "y"), self.predict(X), unwrapped(sample_weight, "sample_weight"))
         y, predicted, sample_weight = (c.compute() if is_collection(c) else c for c in columns)
         weights = None if sample_weight is None else sample_weights(sample_weight, len(predicted))
-        classes, codes = encode(one_column(y), len(predicted))
+        classes, codes = match_labels(*encode(one_column(y), len(predicted)), self.model_.classes)
         if (codes == UNLABELLED).any():
             raise InputError(f"y has no label for row {np.argmax(codes == UNLABELLED)}; leave such rows out")
         return float(accuracy_score(classes[codes], predicted, sample_weight=weights))
