@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import UserList, deque
 from collections.abc import Iterator, KeysView, Mapping, Sequence, Set, ValuesView
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from nfs_dask.errors import InputError
 
 LIBRARIES = ("numpy", "scipy", "sparse", "pandas", "polars", "pyarrow", "xarray", "dask")
+NAMES = "nfs_dask_names"  # the attribute that holds names of columns, where a library has no place for them
 AT_A_TIME = 1 << 14  # values of a column
 MOST_NAMED = 20  # columns of a table, in messages
 
@@ -128,6 +130,9 @@ def listed(data: Any) -> Any:
 def unwrapped(data: Any, name: str = "X") -> Any:
     """What is inside a wrapper: the array of an xarray DataArray, the data of a masked array that masks nothing.
 
+    Texts along the second dimension of a DataArray are names of columns: a numpy array then comes as a DataFrame, and
+    another one carries them.
+
     Parameters
     ----------
     data
@@ -176,7 +181,18 @@ def _of_xarray(data: Any, name: str) -> Any:
             f"{name} is an xarray {type(data).__name__} of several variables; give one of them, such as "
             f"{name}[{next(iter(data), 'counts')!r}]"
         )
-    return unwrapped(data.data, name)
+    inner = unwrapped(data.data, name)
+    coordinate = data.coords.get(data.dims[1]) if len(data.dims) == 2 and hasattr(data, "coords") else None
+    names = [] if coordinate is None else coordinate.values.tolist()
+    if not names or not all(isinstance(one, str) for one in names):
+        return inner
+    if isinstance(inner, np.ndarray):
+        import pandas as pd
+
+        return pd.DataFrame(inner, columns=names, copy=False)
+    inner = copy(inner)  # the user's own stays as it is
+    setattr(inner, NAMES, names)
+    return inner
 
 
 def is_collection(data: Any) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from nfs_dask.arrays.block import Array, Kind
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
@@ -12,13 +14,14 @@ from nfs_dask.engine.folding import fold_in_place, folds_in_place
 from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.reduction import Reduction
 from nfs_dask.engine.schedule import Schedule
-from nfs_dask.errors import InputError
+from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.files.folder import Folder
 from nfs_dask.markup import facts_list, fragment, shortened_name
 from nfs_dask.redaction import redacted
-from nfs_dask.sources.chosen_rows import rows_where
+from nfs_dask.sources.chosen_rows import ChosenRows, rows_where
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
+from nfs_dask.sources.views import Renumbered, some_columns
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import Statistic
 from nfs_dask.store.cache import Kept
@@ -97,6 +100,40 @@ class Dataset:
         """Names of some columns, read without loading the rest."""
         return self.source.names(columns)
 
+    def align(self, model: Any) -> Dataset:
+        """Return the same rows with the columns of a fitted model, which are found by their names.
+
+        A model takes columns by their place, and refuses data that have its features elsewhere, as two ingests of
+        different documents do. What it has selected is put where it expects it; all other columns are empty. A feature
+        that is not in these data counts as 0, of which a warning tells.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted to features with names.
+
+        Returns
+        -------
+        Dataset
+            For `predict`, `transform`, `score`, `explain` and `evaluate` of this model.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import nfs_dask as nfs
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     train = nfs.ingest(["green tea", "black coffee"], f"{folder}/train.zarr", labels=["tea", "coffee"])
+        ...     test = nfs.ingest(["coffee with milk", "tea with milk"], f"{folder}/test.zarr")
+        ...     model = nfs.SparseMultinomialNB(k=2, always=["tea", "coffee"]).fit(train)
+        ...     model.predict(test.align(model)).tolist()
+        ['coffee', 'tea']
+        """
+        if isinstance(self.source, ChosenRows):  # it stays outside, as it knows the numbers of the rows
+            source: Source = ChosenRows(_aligned(self.source.underlying, model), self.source.choice)
+        else:
+            source = _aligned(self.source, model)
+        return Dataset(source, self.location, reuse=self.reuse)
+
     def __repr__(self) -> str:
         entries = "" if self.nnz is None else f", {self.nnz:,} entries"
         classes = "no labels" if self.classes is None else several(len(self.classes), "class", "classes")
@@ -168,6 +205,39 @@ class Dataset:
     def class_counts(self, **parameters: Any) -> ClassCounts:
         """The description of this dataset's class counts."""
         return ClassCounts(len(self.known_classes()), **parameters)
+
+
+def _aligned(source: Source, estimator: Any) -> Source:
+    """The columns that a model has selected, in the places where it expects them."""
+    model = getattr(estimator, "model_", None)
+    if model is None:
+        raise InputError(f"model={estimator!r} is no fitted estimator; give what fit or nfs_dask.load_model returns")
+    if model.names is None or len(set(model.names)) < len(model.names):
+        raise InputError("the model has no distinct names of the features it selected; fit it to data that have them")
+    if model.needs_whole_rows:
+        raise InputError(
+            f"this model of method {model.method!r} also depends on features that it has not selected, whose names it "
+            "does not keep; give all columns of the training data in their order"
+        )
+    if source.text is not None and source.text.settings.tfidf:
+        raise InputError(
+            "these data hold tf-idf weights by the document frequencies of their own documents; give the model the "
+            "texts, which it reads by those of the training data"
+        )
+    found = source.columns_named(model.names)
+    if not found:
+        what = "no names of columns" if found is None else "none of the features that the model selected"
+        raise InputError(f"these data have {what}; give data with the features of the training data")
+    if missing := [name for name in model.names if name not in found]:
+        warn(
+            f"{len(missing):,} of the {len(model.names):,} features that the model selected are not in these data, "
+            f"such as {missing[0]!r}; they count as 0",
+            DataWarning,
+        )
+    names = dict(zip(model.support.tolist(), model.names, strict=True))
+    pairs = sorted((found[name], number) for number, name in names.items() if name in found)
+    columns, numbers = np.array(pairs, np.int64).T
+    return Renumbered(some_columns(source, columns), numbers, names, model.n_features)
 
 
 def open_dataset(

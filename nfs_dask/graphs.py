@@ -5,6 +5,7 @@ Tasks that share a graph share the price of it: made one by one, thousands would
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,9 @@ from nfs_dask.errors import InputError
 FAN_IN = 16  # parts that are merged together
 
 
-def lazy_tasks(label: str, tasks: Sequence[tuple[Any, ...]], parents: Sequence[Any]) -> list[Any]:
+def lazy_tasks(
+    label: str, tasks: Sequence[tuple[Any, ...]], parents: Sequence[Any], *, fused: bool = False
+) -> list[Any]:
     """A Delayed for each task.
 
     Parameters
@@ -27,11 +30,16 @@ def lazy_tasks(label: str, tasks: Sequence[tuple[Any, ...]], parents: Sequence[A
         A function and its arguments each. Arguments that are Delayed, alone or in a list, are computed before.
     parents
         Delayed in whose graphs all of these are. Those of one collection share a graph: any of them will do.
+    fused
+        Let each task compute its Delayed arguments itself, but for those in a list, as nothing else needs them; and
+        give the tasks names that no others have.
     """
     from dask.delayed import Delayed
 
-    name = _name(label, tasks)
+    name = f"nfs-{label}-{uuid.uuid4().hex}" if fused else _name(label, tasks)
     keys = [(name, number) for number in range(len(tasks))]
+    if fused:
+        tasks = [tuple(one.dask[one.key] if isinstance(one, Delayed) else one for one in task) for task in tasks]
     graph = _graph(name, keys, tasks, parents)
     return [Delayed(key, graph, layer=name) for key in keys]
 
@@ -120,3 +128,10 @@ def _argument(value: Any) -> Any:
 
 def _itself(value: Any) -> Any:
     return value
+
+
+def token(estimator: Any) -> Any:
+    """The Dask token of an estimator, equal for equal states."""
+    from dask.base import normalize_token
+
+    return normalize_token((type(estimator), estimator.__getstate__()))

@@ -48,7 +48,7 @@ def one(settings: Settings, name: str) -> dict[str, Any]:
     for way, solver in (("ours", "cuts"), ("bisection", "bisection")):
         model = SparseMultinomialNB(k=K, alpha=alpha, solver=solver).fit(X, y)
         chosen = model.get_support(indices=True)
-        weights = np.ravel(model.coef_.toarray())[chosen]
+        weights = model.coef_[0, chosen]
         out[way] = {
             "weights": dict(zip(words[chosen].tolist(), weights.tolist(), strict=True)),
             "accuracy": model.score(X_test, y_test),

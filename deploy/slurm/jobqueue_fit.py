@@ -57,7 +57,9 @@ def slurm_cluster(given: argparse.Namespace) -> SLURMCluster:
         interface=given.interface,
         security=True,
         shared_temp_directory=str(Path(given.run).resolve().parent),
-        job_script_prologue=[  # a folder of its own for each worker, which goes with it, however it ends
+        job_script_prologue=[
+            "export PYTHONSAFEPATH=1",  # jobs begin in the current folder, and nothing in it is to be imported
+            # a folder of its own for each worker, which goes with it, however it ends
             f"scratch=$(mktemp -d -p {shlex.quote(given.scratch)} nfs-dask-XXXXXX)",
             "trap 'rm -rf \"$scratch\"' EXIT",
         ],

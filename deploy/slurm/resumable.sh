@@ -1,5 +1,7 @@
 # For the job scripts beside it: what makes a job one that may end at any moment and go on later.
 
+export PYTHONSAFEPATH=1  # jobs begin where the data may lie, and nothing there is to be imported
+
 # resumable RUN COMMAND...
 # Runs the command with --run RUN, or with --resume RUN where something was begun there already, until it ends; where
 # it has ended well, there is nothing left to do. What it ends with is in $code.

@@ -78,6 +78,11 @@ class Block:
         pointers = np.ascontiguousarray(self.indptr)
         return Entries(*map(kernels.read_only, (pointers, self.indices, self.data, codes)))
 
+    @property
+    def matrix(self) -> Array:
+        """The values (n_rows, n_features) of a full block, read-only."""
+        return np.asarray(kernels.read_only(self.data.reshape(self.n_rows, self.n_features)))
+
     def where(self, entry: int) -> str:
         """Name an entry the way a user can find it: row and column of the data."""
         row = int(np.searchsorted(self.indptr, entry, side="right")) - 1
@@ -272,19 +277,24 @@ def without_zeros(block: Block) -> Block:
     return replace(block, indptr=kept.astype(np.int64), indices=block.indices[mask], data=block.data[mask], full=False)
 
 
-def integers_as_integers(block: Block) -> Block:
+def integers_as_integers(block: Block, kind: Kind | None = None) -> Block:
     """Hold whole-number floats as the smallest integers that fit, so that they are counted exactly.
 
-    The decision rests on the block's values alone, never on what was read before it.
+    The decision rests on the block's values alone, never on what was read before it. With a ``kind``, values are
+    refused as by `check_values`, which costs floats no second look.
     """
     data = block.data
     if data.dtype.kind == "b":
         return replace(block, data=data.view(np.uint8))
     if data.dtype.kind == "f":
-        low, high, whole = kernels.integer_range(kernels.read_only(data))
-        if not whole or max(-low, high) >= _MOST:
+        low, high, rest = kernels.value_range(kernels.read_only(data))
+        if kind is not None and not (np.isfinite(rest) and (kind == "signed" or low >= 0)):
+            check_values(block, kind)
+        if rest != 0 or max(-low, high) >= _MOST:
             return block
         return replace(block, data=data.astype(smallest_integer(int(low), int(high))))
+    if kind is not None:
+        check_values(block, kind)
     if data.dtype == np.uint64:  # numpy mixes it with signed types into floats
         if data.size and int(data.max()) >= _MOST:
             raise _too_large(block)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numba
-from numba.core import event
+from numba.core import config, event
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 
@@ -54,6 +54,10 @@ _UNREADABLE = (
 )
 
 
+class _Unusable(Exception):
+    """The cache could not be read or written. What a kernel raises while it runs is no word about its cache."""
+
+
 class _Compiling(event.Listener):
     """Says once what takes so long where nothing is in the cache yet."""
 
@@ -75,6 +79,9 @@ class _Compiling(event.Listener):
 
 
 event.register("numba:compile", _Compiling())
+# A file in the current folder could name another place for compiled code, and what lies there runs.
+os.environ.setdefault("NUMBA_CACHE_DIR", "")
+config.reload_config()
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,8 +96,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         nonlocal compiled
         try:
             return compiled(*args)
-        except _UNREADABLE as error:
-            # A kernel itself raises nothing: whatever comes out is numba failing to read or write its cache.
+        except _Unusable as error:
             logger.warning("the cache of compiled code is unusable (%s); compiling in memory", error)
             _clear_cache(compiled)
             call.dispatcher = compiled = _compiled(function)  # type: ignore[attr-defined]
@@ -150,7 +156,10 @@ def _compile_once(compiled: Any, compile_here: Callable[[Any], Any], signature: 
     """As numba does, unless another process is about it: then load what it has made."""
     _load_arrays_without_scipy()
     with _alone_with(compiled), _without_collecting():
-        return compile_here(signature)
+        try:
+            return compile_here(signature)
+        except _UNREADABLE as error:
+            raise _Unusable(error) from error
 
 
 @contextmanager

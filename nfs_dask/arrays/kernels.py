@@ -66,6 +66,9 @@ def has_duplicates(indptr, indices, marks):
     return False
 
 
+LANES = 256  # values that are looked at side by side
+
+
 @kernel
 def row_starts(rows, starts):
     """From the row of each entry to row pointers; False where a row is out of order or beyond the last."""
@@ -94,35 +97,81 @@ def about_sum(data):
 
 def first_refused(data: Any, non_negative: bool) -> int:
     """Position of the first value that is not finite, or negative where that is refused; -1 if none."""
-    if not len(data) or data.dtype.kind in "bu":
+    if data.dtype.kind in "bu" or (data.dtype.kind == "i" and not non_negative):
         return -1
-    # numpy takes more values at a time than compiled loops do; to it a NaN is both the smallest and the largest.
-    with np.errstate(invalid="ignore"):
-        low, high = data.min(), 0 if data.dtype.kind == "i" else data.max()
-    finite = np.isfinite(low) and np.isfinite(high)
-    return -1 if finite and not (non_negative and low < 0) else _first_refused(read_only(data), non_negative)
+    return int(_first_refused(read_only(data), 0.0 if non_negative else -np.inf))
 
 
 @kernel
-def _first_refused(data, non_negative):
-    for j in range(len(data)):
-        v = data[j]
-        if not (v - v == 0) or (non_negative and v < 0):
-            return j
+def _first_refused(data, least):
+    # A stretch is looked at without a branch and by unsigned places, so that processors take several values at once.
+    for first in range(0, len(data), 4096):
+        stop = min(first + 4096, len(data))
+        refused = False
+        for j in range(np.uint64(first), np.uint64(stop)):
+            refused |= not (data[j] - data[j] == 0)
+            refused |= data[j] < least
+        if refused:
+            for j in range(first, stop):
+                if not (data[j] - data[j] == 0) or data[j] < least:
+                    return j
     return -1
 
 
 @kernel
-def integer_range(data):
-    """Smallest value, largest value, and whether all are whole numbers."""
-    low, high = 0.0, 0.0
-    for j in range(len(data)):
-        v = np.float64(data[j])
-        if v != np.floor(v):
-            return low, high, False
-        low = min(low, v)
-        high = max(high, v)
-    return low, high, True
+def value_range(data):
+    """Smallest and largest value, or 0, and the sum of what is left over whole numbers: NaN if one is not finite."""
+    # Each place of a stretch has results of its own, so that processors take several values at once.
+    low, high, rest = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
+    for first in range(0, len(data), LANES):
+        part = data[first : first + LANES]
+        for j in range(len(part)):
+            x = np.float64(part[j])
+            low[j] = x if x < low[j] else low[j]
+            high[j] = x if x > high[j] else high[j]
+            rest[j] += x - np.floor(x)
+    return low.min(), high.max(), rest.sum()
+
+
+@kernel
+def mass(indptr, data, weights):
+    """Sum of whole numbers, times the weight of their row if there are any."""
+    total = np.int64(0)
+    if weights is None:
+        for j in range(len(data)):
+            total += np.int64(data[j])
+        return total
+    for i in range(len(indptr) - 1):
+        row = np.int64(0)
+        for j in range(indptr[i], indptr[i + 1]):
+            row += np.int64(data[j])
+        total += row * weights[i]
+    return total
+
+
+# Rows that have all columns: loops over them compile to instructions that take several columns at once.
+
+
+@kernel
+def add_rows(matrix, codes, weights, squared, out):
+    """out[class] += row, or its squares, times the weight of the row if there are any."""
+    number = out.dtype.type
+    for i in range(len(codes)):
+        row, sums = matrix[i], out[codes[i]]
+        w = number(1) if weights is None else number(weights[i])
+        for j in range(len(row)):
+            x = number(row[j])
+            sums[j] += w * (x * x if squared else x)
+
+
+@kernel
+def add_rows_above(matrix, codes, threshold, weights, out):
+    """out[class, column] += 1, or the weight of the row, for each value above the threshold."""
+    for i in range(len(codes)):
+        row, sums = matrix[i], out[codes[i]]
+        w = out.dtype.type(1 if weights is None else weights[i])
+        for j in range(len(row)):
+            sums[j] += w * (row[j] > threshold)
 
 
 @kernel
@@ -234,3 +283,23 @@ def count_bucket(begins, ends, packed, shift, threshold, counts):
                 counts[entry & mask] += np.int64(entry >> shift)
             elif (entry >> shift) > threshold:
                 counts[entry & mask] += 1
+
+
+@kernel
+def add_products(matrix, columns, steps, start, out):
+    """out[row, class] = start[class] + the sum over some columns of value * steps[class, column], in their order.
+
+    Four rows at a time: a sum waits for itself, and four of them do not wait for each other.
+    """
+    last = len(matrix) - 1
+    for a in range(0, len(matrix), 4):
+        b, c, d = min(a + 1, last), min(a + 2, last), min(a + 3, last)
+        for i in range(len(start)):
+            of_a = of_b = of_c = of_d = start[i]
+            for p in range(len(columns)):
+                column, step = np.uint64(columns[p]), steps[i, p]
+                of_a += np.float64(matrix[a, column]) * step
+                of_b += np.float64(matrix[b, column]) * step
+                of_c += np.float64(matrix[c, column]) * step
+                of_d += np.float64(matrix[d, column]) * step
+            out[a, i], out[b, i], out[c, i], out[d, i] = of_a, of_b, of_c, of_d

@@ -102,7 +102,7 @@ def start_detached(run: str) -> dict[str, Any]:
     words = [str(context.info_name), *(word for word in typed_words() if word != "--detach")]
     with open(log, "ab") as out:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, *map(redacted, words)],  # which only people read
+            [sys.executable, "-P", "-c", _PROGRAM, *map(redacted, words)],  # which only people read
             stdin=subprocess.PIPE,
             stdout=out,
             stderr=out,

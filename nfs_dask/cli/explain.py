@@ -9,7 +9,7 @@ import click
 
 from nfs_dask.cli.output import answer, json_option, keeps, show_line
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
-from nfs_dask.cli.texts import document_options
+from nfs_dask.cli.texts import align_option, document_options
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import InputError
 from nfs_dask.redaction import redacted
@@ -34,6 +34,7 @@ WIDEST = 100  # columns of a text, wherever it is shown
 )
 @click.option("--html", "page", metavar="FILE", help="Write a page with the marked texts to this file.")
 @overwrite_option
+@align_option
 @document_options()
 @json_option
 def explain(
@@ -44,6 +45,7 @@ def explain(
     top: int,
     page: str | None,
     overwrite: bool,
+    align: bool,
     columns: DocumentParameters,
 ) -> None:
     """Why each TEXT gets its class: which features speak for it, and how much each of them contributes.
@@ -74,7 +76,7 @@ def explain(
     numbers = None if rows is None else row_numbers(rows)
     check_output_file(page, overwrite)
     keeps("no page was written")
-    estimator, explanation = _of_files(model, sources, numbers, columns) if sources else _of_texts(model, texts)
+    estimator, explanation = _of_files(model, sources, numbers, columns, align) if sources else _of_texts(model, texts)
     if page is not None:
         _write_page(explanation, page, top, model)
     values = {"model": model, "method": estimator.model_.method, **explanation.to_json(), "html": page}
@@ -131,16 +133,13 @@ def _of_texts(place: str, texts: tuple[str, ...]) -> tuple[Any, Explanation]:
 
 
 def _of_files(
-    place: str, sources: tuple[str, ...], rows: list[int] | None, columns: DocumentParameters
+    place: str, sources: tuple[str, ...], rows: list[int] | None, columns: DocumentParameters, align: bool
 ) -> tuple[Any, Explanation]:
     from nfs_dask.cli.predict import opened
     from nfs_dask.dataset import Dataset
-    from nfs_dask.estimators.inputs import check_features
     from nfs_dask.prediction.explaining import explain as explain_rows
 
-    estimator, asked = opened(place, sources, columns)
-    if isinstance(asked, Dataset):
-        check_features(estimator, asked)
+    estimator, asked = opened(place, sources, columns, align)
     read = asked.source if isinstance(asked, Dataset) else asked
     return estimator, _numbered(explain_rows(read, estimator.model_, rows, first=FIRST), read)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 STOPPING = "stopping: tasks that run are waited for, and what they wrote is put away; this may take some seconds"
 AT_ONCE = "ended at once, as a second signal has come"
+LAST_SECONDS = 5.0  # after the last words of a command that was ended, for threads that still wait for something
 SAME_SECONDS = 0.5  # in which a second signal counts as the first: some programs pass on what came to them already
 
 
@@ -55,6 +57,14 @@ def announced(say: Callable[[str], None]) -> Iterator[None]:
         writer.close()
         listener.join()
         reader.close()
+
+
+def end_soon(code: int) -> None:
+    """End the process some seconds from now, whatever its threads wait for."""
+    if sys.stdout is sys.__stdout__:  # not in a program around this, such as a test, which may go on
+        timer = threading.Timer(LAST_SECONDS, os._exit, [code])
+        timer.daemon = True
+        timer.start()
 
 
 class _Stop:

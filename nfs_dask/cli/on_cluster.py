@@ -139,7 +139,7 @@ def drive(words: list[str], run: str, here: str | None, command: dict[str, str])
     told = {**command, "log": str(log)}
     with open(log, "ab") as out:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, *words, *how, "--scheduler", address, *plain],
+            [sys.executable, "-P", "-c", _PROGRAM, *words, *how, "--scheduler", address, *plain],
             stdin=subprocess.PIPE,
             stdout=out,
             stderr=out,

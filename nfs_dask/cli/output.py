@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from nfs_dask.cli.interrupts import Terminated, announced, exit_code_of
+from nfs_dask.cli.interrupts import Terminated, announced, end_soon, exit_code_of
 from nfs_dask.cli.shell_words import in_shell_words
 from nfs_dask.errors import NfsDaskError, NfsDaskWarning
 from nfs_dask.redaction import redacted, secrets_of
@@ -200,6 +200,7 @@ def reporting(ctx: click.Context) -> Iterator[None]:
     except KeyboardInterrupt as error:
         kept = ctx.meta.get(_KEPT, "nothing was written")
         how = "ended by SIGTERM" if isinstance(error, Terminated) else "interrupted"
+        end_soon(exit_code_of(error))
         _fail(ctx, f"{how}; {kept}", type(error).__name__, exit_code_of(error))
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise

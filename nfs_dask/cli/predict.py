@@ -14,7 +14,7 @@ import click
 from nfs_dask.cli.options import ClusterOptions, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, show_line, table
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
-from nfs_dask.cli.texts import Location, document_options
+from nfs_dask.cli.texts import Location, align_option, document_options
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import DataWarning, warn
 from nfs_dask.text.printable import printable
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @overwrite_option
 @click.option("--id-column", "keep", metavar="NAME", help="Also write this column of SOURCE, which names documents.")
 @click.option("--all-probabilities", is_flag=True, help="Also write the probability of each class.")
+@align_option
 @document_options()
 @cluster_options
 @json_option
@@ -47,6 +48,7 @@ def predict(
     overwrite: bool,
     keep: str | None,
     all_probabilities: bool,
+    align: bool,
     columns: DocumentParameters,
     cluster: ClusterOptions,
 ) -> None:
@@ -66,15 +68,11 @@ def predict(
     """
     check_output_file(out, overwrite)
     sources = click.get_current_context().with_resource(standard_input(sources))
-    estimator, asked = opened(model, sources, replace(columns, keep=() if keep is None else (keep,)))
+    estimator, asked = opened(model, sources, replace(columns, keep=() if keep is None else (keep,)), align)
     from nfs_dask.cli.predicted_rows import PredictedRows
-    from nfs_dask.dataset import Dataset
-    from nfs_dask.estimators.inputs import check_features
 
     keeps("no predictions were written")
     tally = PredictedRows(estimator, asked, keep, all_probabilities)
-    if isinstance(asked, Dataset):
-        check_features(estimator, asked)
     with engine_for(asked, cluster) as engine:
         parts = tally.parts(engine)
         if out is not None:
@@ -101,7 +99,7 @@ def standard_input(sources: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def opened(
-    place: str, sources: tuple[str, ...], columns: DocumentParameters, labels: bool = False
+    place: str, sources: tuple[str, ...], columns: DocumentParameters, align: bool, labels: bool = False
 ) -> tuple[Any, Asked]:
     """The estimator, and what it is asked about: a dataset, or documents that are read piece by piece.
 
@@ -113,14 +111,17 @@ def opened(
     columns = _as_before(model, sources[0], columns, labels)
     documents = _documents(model, sources, columns)
     from nfs_dask.dataset import open_dataset
-    from nfs_dask.estimators.inputs import reader_of
+    from nfs_dask.estimators.inputs import check_features, reader_of
     from nfs_dask.estimators.loading import estimator_of
     from nfs_dask.prediction.model_rows import ReadDocuments
 
     estimator = estimator_of(model, parameters, place)
     if documents is not None:
         return estimator, ReadDocuments(documents, reader_of(estimator))
-    return estimator, open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
+    dataset = open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
+    dataset = dataset.align(estimator) if align else dataset
+    check_features(estimator, dataset)
+    return estimator, dataset
 
 
 def engine_for(asked: Asked, cluster: ClusterOptions) -> AbstractContextManager[Engine]:
@@ -185,10 +186,13 @@ def _show_predictions(values: dict[str, Any], lines: Iterable[str], console: Con
 @click.command()
 @click.argument("model")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@align_option
 @document_options(labels=True)
 @cluster_options
 @json_option
-def evaluate(model: str, sources: tuple[str, ...], columns: DocumentParameters, cluster: ClusterOptions) -> None:
+def evaluate(
+    model: str, sources: tuple[str, ...], align: bool, columns: DocumentParameters, cluster: ClusterOptions
+) -> None:
     """How often a model is right about the documents of SOURCE, whose labels are known.
 
     SOURCE is a dataset with the features of the training data; or, for a model of texts, documents in files of any kind
@@ -199,7 +203,7 @@ def evaluate(model: str, sources: tuple[str, ...], columns: DocumentParameters, 
     nfs-dask evaluate spam.model test-mail.zarr
     nfs-dask evaluate spam.model test.parquet --label-column folder --json
     """
-    estimator, asked = opened(model, sources, columns, labels=True)
+    estimator, asked = opened(model, sources, columns, align, labels=True)
     from nfs_dask.prediction.evaluation import evaluate
 
     with engine_for(asked, cluster) as engine:

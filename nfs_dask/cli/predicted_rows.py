@@ -14,6 +14,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
+from nfs_dask.export.table_files import harmless
 from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.prediction.model_rows import Asked
 from nfs_dask.prediction.scoring import Verdicts, verdicts
@@ -122,7 +123,7 @@ class PredictedRows:
         return found
 
     def lines(self, parts: Iterable[Verdicts]) -> Iterator[str]:
-        """Rows of CSV; texts are quoted where they hold commas and line ends."""
+        """Rows of CSV; texts are quoted where they hold commas and line ends, and no formulas."""
         labels = [str(label) for label in self._classes.tolist()]
         head = ["row", *([] if self._id is None else [self._id]), "label", self._measure]
         yield _line([*head, *(f"{self._measure}_{label}" for label in labels if self._every)])
@@ -146,9 +147,10 @@ def _posteriors(part: Verdicts) -> Array:
 
 def _line(cells: list[str]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(cells)
+    csv.writer(out, lineterminator="").writerow(map(harmless, cells))
     return out.getvalue()
 
 
 def _quoted(text: str) -> str:
+    text = harmless(text)
     return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text

@@ -10,7 +10,7 @@ import click
 from nfs_dask.cli.options import ClusterOptions, FoldsOrColumn, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, show_line
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
-from nfs_dask.cli.texts import document_options
+from nfs_dask.cli.texts import align_option, document_options
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.units import format_bytes
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     help="Show so many test documents that were most wrong, and least sure.",
 )
 @overwrite_option
+@align_option
 @document_options(labels=True)
 @cluster_options
 @json_option
@@ -52,6 +53,7 @@ def report(
     title: str | None,
     documents: int,
     overwrite: bool,
+    align: bool,
     columns: DocumentParameters,
     cluster: ClusterOptions,
 ) -> None:
@@ -84,7 +86,7 @@ def report(
     if store is not None:
         check_ranks(load_plain(model))
     if sources:
-        estimator, asked = opened(model, sources, columns, labels=True)
+        estimator, asked = opened(model, sources, columns, align, labels=True)
         with engine_for(asked, cluster) as engine:
             found = evaluate(estimator.model_, asked, engine, documents)
     else:

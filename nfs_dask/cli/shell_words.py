@@ -10,6 +10,7 @@ _VALUE = r"""(?P<value>'[^']*'|"[^"]*"|\([^()]*\)|True|-?[\w.+-]+)?"""
 _WORDS = {
     "nfs_dask.store.publish.clean_up": "nfs-dask ingest --clean-up",
     "nfs_dask.ingest": "nfs-dask ingest",
+    "Dataset.align(model), as in nfs_dask.open_dataset(X).align(model),": "--align",
     "X has": "the data have",
     "give the same run folder to resume": "--resume goes on from there",
 }

@@ -48,6 +48,9 @@ _WHERE = click.option(
     callback=lambda _ctx, _option, given: _conditions(given),
     help="Only rows with this value, such as split=train; repeatable.",
 )
+align_option = click.option(
+    "--align", is_flag=True, help="Find the selected features by name, of a dataset that has others or another order."
+)
 _READING = (
     _WHERE,
     click.option(

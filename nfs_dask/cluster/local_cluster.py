@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ from nfs_dask.cluster.worker_settings import PROFILES
 from nfs_dask.errors import ClusterError, PlanError
 from nfs_dask.units import MiB, format_bytes
 
+_SAFE_PATH = "PYTHONSAFEPATH"
 LEAST_WORKER = 256 * MiB  # Dask ends and restarts a smaller one before it has loaded what it needs
 SETTINGS: dict[str, Any] = {
     "distributed.scheduler.contact-address": None,  # workers would join that one
@@ -40,6 +42,7 @@ def start_cluster(
             f"{format_bytes(LEAST_WORKER)}; give each {format_bytes(2 * LEAST_WORKER)} or more"
         )
     with ExitStack() as stack:
+        stack.enter_context(_nothing_from_here())
         with _interrupts_held_back():
             cluster = stack.enter_context(_cluster(workers, threads, memory_limit, processes))
         yield stack.enter_context(distributed.Client(cluster, set_as_default=False))
@@ -92,6 +95,21 @@ def _security() -> Any:
             "Dask's configuration requires encryption and has no certificates for workers of this machine; temporary "
             "ones are made with the package cryptography, which is not installed; run: pip install 'nfs-dask[tls]'"
         ) from None
+
+
+@contextmanager
+def _nothing_from_here() -> Iterator[None]:
+    """Keep processes that start meanwhile from importing what lies in the current folder, where data may lie.
+
+    Python looks there first, until a worker has taken over the path of the process that started it.
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_SAFE_PATH]
+        os.environ.update({} if before is None else {_SAFE_PATH: before})
 
 
 @contextmanager

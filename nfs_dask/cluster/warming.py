@@ -57,8 +57,10 @@ def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[
         statistic.update(statistic.zero(), block)
         if isinstance(statistic, EntrywiseStatistic):
             _scatter(statistic, block)
+            if warming.statistic is not None:
+                _fold_dense(statistic, values)
     if warming.statistic is not None and not warming.statistic.entrywise:
-        _fold_dense(warming.statistic)
+        _fold_dense(warming.statistic, np.float32)
     give_back()
     give_back_freed()
     give_up_compiler_code()
@@ -74,7 +76,7 @@ def compile_all() -> None:
 
     moments = (ClassMoments(2), ClassMoments(2, True))
     medians = (ClassSigns(2), RowSample(2, 2), *_brackets())
-    for statistic in (None, *moments, *medians, Gram(2, np.zeros(4))):
+    for statistic in (None, ClassCounts(2, True, True), *moments, *medians, Gram(2, np.zeros(4))):
         warm_up([], "", Warming(statistic))
 
 
@@ -93,9 +95,9 @@ def _scatter(statistic: EntrywiseStatistic, block: Block) -> None:
     statistic.update_tiles({}, SortedEntries.of(block, tiling).tiled(tiling))
 
 
-def _fold_dense(statistic: Statistic) -> None:
+def _fold_dense(statistic: Statistic, dtype: Any) -> None:
     """Fold rows that have all columns, as those of measurements do."""
-    data = np.linspace(-1, 1, 8, dtype=np.float32)
+    data = np.linspace(0, 1, 8).astype(dtype)
     indices = np.tile(np.arange(4, dtype=np.int32), 2)
     codes = np.array([0, 1], np.int32)
     statistic.update(statistic.zero(), Block(np.array([0, 4, 8]), indices, data, codes, 4, full=True))

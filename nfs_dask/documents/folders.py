@@ -125,7 +125,7 @@ def _read_local(path: str) -> bytes | str:
         with open(path, "rb") as file:
             nbytes = os.fstat(file.fileno()).st_size
             return file.read() if nbytes <= DOCUMENT_NBYTES else too_large(nbytes)
-    except (FileNotFoundError, PermissionError) as error:
+    except OSError as error:
         return _unreadable(error)
 
 
@@ -163,7 +163,7 @@ def _one(fs: Any, path: str, nbytes: int) -> bytes | str:
 def _unreadable(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return "the file is gone since the folder was listed"
-    return "the file may not be read"
+    return "the file may not be read" if isinstance(error, PermissionError) else f"the file fails: {error.strerror}"
 
 
 def _of_tables(folder: str, path: str) -> str:

@@ -8,6 +8,7 @@ repeat a raised one in vain.
 
 from __future__ import annotations
 
+import json
 import logging
 import uuid
 import warnings
@@ -17,9 +18,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Literal, cast
+from weakref import WeakKeyDictionary
 
 from nfs_dask.cluster.crew import Crew
-from nfs_dask.cluster.finding import current_client, find_client, measure, memory_of_workers
+from nfs_dask.cluster.finding import (
+    adaptive_maximum,
+    current_client,
+    find_client,
+    measure,
+    memory_of_workers,
+    workers_of,
+)
 from nfs_dask.cluster.given_address import checked_address
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import Warming
@@ -34,6 +43,7 @@ from nfs_dask.engine.task_tally import TOPIC
 from nfs_dask.engine.tasks import Job, fold_run, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.folder import Folder
+from nfs_dask.graphs import lazy_tasks
 from nfs_dask.progress import Progress
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Statistic
@@ -45,7 +55,11 @@ RETRIES = 3  # of a task that raised something unforeseen
 SMALL_JOB = 16 << 10  # bytes
 ANSWER_SECONDS = 5.0  # that a scheduler has to tell of its workers
 UNREACHED = "Timed out trying to connect"  # begins what Dask says of a scheduler that its host does not get to
+GROWTH = 64 << 20  # bytes by which workers may have grown since they were asked; of those of more, it is asked again
+_LASTING = ("local_directory", "nthreads", "memory_limit")  # of a worker; one that restarts has another directory
 STOP_SECONDS = 10.0  # that running tasks are waited for when they were cancelled
+
+_known: WeakKeyDictionary[Any, dict[Any, tuple[Resources, int]]] = WeakKeyDictionary()  # what workers have, by client
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,8 +210,20 @@ class ClusterExecutor:
         statistic: Statistic | None = None,
         rehearsal: Callable[[], None] | None = None,
     ) -> Resources:
-        warming = Warming(None if statistic is None else statistic.small(), rehearsal)
-        return measure(self._client, self._workers, places, warming, meanwhile=self._workers_are_asked)
+        small = None if statistic is None else statistic.small()
+        kind, where = None if small is None else json.dumps(small.describe()), [place.location for place in places]
+        told = workers_of(self._client)
+        there = [(address, *(one[name] for name in _LASTING)) for address, one in sorted(told.items())]
+        asked = (*there, *where, self._workers, adaptive_maximum(self._client), kind)
+        memory = max(((one.get("metrics") or {}).get("memory", 0) for one in told.values()), default=0)
+        known, then = _known.setdefault(self._client, {}).get(asked, (None, 0))
+        if known is not None and memory <= then + GROWTH and there and rehearsal is None:
+            self._subscribe()
+            return known
+        warming = Warming(small, rehearsal)
+        found = measure(self._client, self._workers, places, warming, meanwhile=self._workers_are_asked)
+        _known[self._client][asked] = found, max(memory, found.warm)
+        return found
 
     def memory(self) -> dict[str, tuple[int, int]]:
         return memory_of_workers(self._client, ANSWER_SECONDS) if self._client.status == "running" else {}
@@ -285,9 +311,10 @@ class ClusterExecutor:
         return [Work(run_task, partial(arguments, run)) for run in range(len(job.plan.runs))]
 
     def _lazy_runs(self, function: Callable[..., Fold], shared: Any, source: Source) -> list[Any]:
-        """A lazy task for each block that is a Dask task."""
-        task = _lazy_about(run_task, function, shared)
-        return [task((run,), self._topic, block) for run, block in enumerate(source.delayed or ())]
+        """A lazy task for each block that is a Dask task, which makes the block as well."""
+        blocks = source.delayed or ()
+        tasks = [(run_task, function, shared, (run,), self._topic, block) for run, block in enumerate(blocks)]
+        return lazy_tasks(function.__name__.replace("_", "-"), tasks, blocks[:1], fused=True)
 
     def _results(
         self, works: list[Work], job: Job, crew: Crew, *, short: bool = False, only: int | None = None

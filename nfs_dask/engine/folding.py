@@ -14,7 +14,6 @@ from nfs_dask.arrays.block import (
     Block,
     check_labels,
     check_structure,
-    check_values,
     distinct,
     integers_as_integers,
 )
@@ -61,12 +60,10 @@ def prepare(block: Block, statistic: Statistic, trusted: bool) -> tuple[Block, b
     """The block as statistics want it: checked, whole numbers as integers; and whether duplicates were added up."""
     check_structure(block)
     check_labels(block, statistic.n_classes)
-    mended = False
-    if not trusted:
-        check_values(block, statistic.accepts)
-        if statistic.needs_distinct:
-            block, mended = distinct(block)
-    return integers_as_integers(block), mended
+    block, mended = integers_as_integers(block, None if trusted else statistic.accepts), False
+    if not trusted and statistic.needs_distinct:
+        block, mended = distinct(block)
+    return (integers_as_integers(block) if mended else block), mended
 
 
 def fold_blocks(statistic: Statistic, blocks: Iterable[Block], into: Fold, trusted: bool) -> Fold:

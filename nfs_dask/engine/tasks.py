@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, empty_block
+from nfs_dask.arrays.block import Array, Block, empty_block, without_zeros
 from nfs_dask.arrays.spare import give_back
 from nfs_dask.arrays.tiles import TiledEntries, Tiling
 from nfs_dask.engine.folding import Fold, fold_blocks, prepare
@@ -176,7 +176,7 @@ def scatter_batch(job: Job, blocks: Iterable[Block], start: int, stop: int) -> F
         for block in blocks:
             ready, mended = prepare(block, job.statistic, job.trusted)
             job.statistic.update_totals(fold.state.totals, ready)
-            writer.add(ready)
+            writer.add(without_zeros(ready))
             fold.mended += mended
             del block, ready  # so that the next one may take their memory
         fold.tiles = writer.tiles

@@ -27,6 +27,7 @@ from nfs_dask.estimators.plain import plain, restored
 from nfs_dask.estimators.predicting import PredictingMixin
 from nfs_dask.estimators.selecting import SelectingMixin
 from nfs_dask.estimators.textual import reader_for, text_features
+from nfs_dask.graphs import token
 from nfs_dask.methods.number_of_features import number_to_keep
 from nfs_dask.methods.recipe import LongRecipe, Recipe
 from nfs_dask.models.model import Model
@@ -38,6 +39,7 @@ from nfs_dask.store.model_files import save_model
 from nfs_dask.units import format_bytes
 
 MOST_NAMED = 1 << 20  # selected features whose names a model has with it
+OF_A_RUN = {"passes", "plan", "reads", "reused", "seconds"}  # what provenance says of a fit rather than of a model
 MOST_COUNTS = 1 << 30  # bytes of a statistic that are held in memory; a wider one is solved for panel by panel
 
 
@@ -160,6 +162,7 @@ class SparseClassifier(
         text = text_features(texts, model.support, names, model.needs_lengths) if readable else None
         self._names, self._texts = known, (kept or stored_names(source)) if text is not None else None
         model = replace(model, names=None if names is None else tuple(names), text=text, provenance=provenance)
+        vars(self).pop("_sparse", None)
         self.take_over(model, reader_for(model))
 
     def take_over(self, model: Model, reader: Reader | None) -> None:
@@ -182,10 +185,15 @@ class SparseClassifier(
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        """Plain values, so that any format takes them; what the model says is said again by it."""
+        """Plain values, so that any format takes them; what the model says is said again by it.
+
+        How its fit went is left out, so that equal models have equal pickles and hashes; `save` keeps it.
+        """
         state = dict(vars(self))
         if "model_" in state:
-            for name in self._said_by(state["model_"]):
+            facts = {key: fact for key, fact in self.model_.provenance.items() if key not in OF_A_RUN}
+            state["model_"] = replace(self.model_, provenance=facts)
+            for name in self._said_by(self.model_):
                 state.pop(name, None)
             state["reader_"] = getattr(state["reader_"], "tokenizer", None)
         return {name: plain(value) for name, value in state.items()}
@@ -196,6 +204,8 @@ class SparseClassifier(
         vars(self).update(state)
         if model is not None:
             self.take_over(model, None if model.text is None else Reader(model, tokenizer))
+
+    __dask_tokenize__ = token
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

@@ -55,7 +55,8 @@ def evaluate(
         A Dataset with labels; a matrix, also of Dask or in files, as `fit` and `open_dataset` take them; or for a model
         of texts, documents as `ingest` takes them, in files of any kind, in tables, or in memory.
     y : (n,) labels, optional
-        Of rows and texts that bring none.
+        Of rows and texts that bring none. Texts match the numbers that they write, as CSV has texts where Parquet has
+        numbers: "1", "01" and "1.0" are 1, "true" is True. A number that two classes write is refused.
     label_column : str, optional
         The column of X that holds the labels.
     text_column, regions, encoding, on_error : as of `ingest`

@@ -137,8 +137,9 @@ class ExportingMixin:
         Returns
         -------
         Pipeline
-            A step that takes the selected columns, of a numpy array, CSR or CSC matrix or DataFrame of all columns; or
-            for texts a `CountVectorizer` of the selected terms. Then a classifier.
+            A `SelectFromModel` of the selected columns, which selects the same when it is fitted again, of a numpy
+            array, CSR or CSC matrix or DataFrame of all columns; or for texts a `CountVectorizer` of the selected
+            terms. Then a classifier.
 
         Notes
         -----
@@ -146,7 +147,7 @@ class ExportingMixin:
 
         - `MultinomialNB` and `BernoulliNB` of naive Bayes. The probabilities in ``feature_log_prob_`` are those of all
           features, so that those of the selected do not add up to 1;
-        - `LogisticRegression` of `HybridNB`, after a `Normalizer` for each region where it normalises; and of
+        - `LogisticRegression` of `HybridNB`, after the shares of words in each region where it normalises; and of
           ``metric="mahalanobis"`` with variances within classes, where decisions are log odds: half of those here;
         - `LinearSVC`, a linear rule without probabilities, of other means;
         - `NearestCentroid` of ``metric="manhattan"``, which has no decisions.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Self
 
+import numpy as np
+
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.reduction import Reduction
@@ -12,7 +14,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier, refuse_too_many
 from nfs_dask.estimators.inputs import check_fitted, note_features, numeric, open_labelled
 from nfs_dask.estimators.naming import KnownNames
-from nfs_dask.sources.labels import encode_as
+from nfs_dask.sources.labels import encode_as, match_labels
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.incremental import lift
 from nfs_dask.statistics.statistic import State, Statistic
@@ -109,7 +111,9 @@ class AddingClassifier(SparseClassifier):
 
     def _reduce_as(self, dataset: Dataset, classes: Array, statistic: Statistic) -> tuple[State, Reduction]:
         """The sums of a part of the documents under the classes of the whole."""
-        positions = encode_as(dataset.known_classes(1), classes)
+        own = dataset.known_classes(1)
+        labels, places = match_labels(own, np.arange(len(own)), classes)
+        positions = encode_as(labels[places], classes)
         nbytes = statistic.array_nbytes(dataset.n_features, "count", weighted=False)
         refuse_too_many(nbytes, dataset.n_features, len(classes))
         reduction = dataset.reduce(statistic, self.engine)

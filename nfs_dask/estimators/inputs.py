@@ -6,6 +6,8 @@ import math
 import numbers
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +16,21 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.containers import column_names, is_collection, is_frame, iterated, listed, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.documents.at_hand import PLAIN, holds_no_text, holds_texts, text_columns
-from nfs_dask.errors import DataWarning, InputError, warn
-from nfs_dask.models.model import Model
+from nfs_dask.errors import DataWarning, InputError, StoreError, warn
+from nfs_dask.estimators.naming import stored_names
+from nfs_dask.models.model import Model, Names
 from nfs_dask.prediction.reader import Reader, TextSource
 from nfs_dask.sources.anndata_memory import is_anndata
 from nfs_dask.sources.matrices import as_numbers, as_rows
 from nfs_dask.sources.open_source import open_source
-from nfs_dask.sources.source import Source
+from nfs_dask.sources.source import NAMES_AT_A_TIME, Source
+from nfs_dask.text.column_names import names_with, some_of
 from nfs_dask.text.stemming import other_version
 
-NAMES_AT_A_TIME = 1 << 16
+_IN_ORDER = (
+    "give the features of the training data, in the same order, such as by an ingest with their names as vocabulary"
+)
+_BY_NAME = f"{_IN_ORDER}; or Dataset.align(model), as in nfs_dask.open_dataset(X).align(model), finds them by name"
 
 
 def open_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset:
@@ -92,41 +99,78 @@ def note_features(estimator: Any, X: Any, source: Source, *, reset: bool) -> Non
         validate_data(estimator, _named(X), reset=reset, skip_check_array=True)
     if reset:
         estimator.n_features_in_ = source.n_features
-    elif source.n_features != estimator.n_features_in_:
-        raise InputError(
-            f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input; give the features of the training data, in the same order"
-        )
+        return
+    _check_width(estimator, source, _IN_ORDER)
+    _check_selected(estimator, source.names, source, _IN_ORDER)
+    known = getattr(estimator, "_names", None)
+    if known is None or known == stored_names(source):
+        return
+    with suppress(StoreError):  # the store of the fit may be gone, and with it the names that were not selected
+        _compare_names(np.arange(source.n_features), source.names, known.names, source, _IN_ORDER)
 
 
 def check_features(estimator: Any, X: Any) -> None:
-    """Refuse rows of other features than those of the fit."""
+    """Refuse rows of other features than those of the fit: in number, and by name where both have names."""
     if isinstance(X, Dataset):
-        note_features(estimator, X, X.source, reset=False)
+        _check_width(estimator, X.source, _BY_NAME)
+        _check_selected(estimator, X.source.names, X.source, _BY_NAME)
         return
     from sklearn.utils.validation import validate_data
 
     if not is_collection(X):
         as_rows(X)  # says what is wrong with things that have no rows and columns
-    model = estimator.model_
-    columns = column_names(X)
-    if columns is not None and not hasattr(estimator, "feature_names_in_") and model.names is not None:
-        _check_selected(model, columns)
-        X = np.empty((1, len(columns)))
+    model, columns = estimator.model_, column_names(X)
+    compared = columns is not None and hasattr(estimator, "feature_names_in_")  # by scikit-learn
+    names = None if compared else names_with(X)
+    if names is not None and len(names) == model.n_features:
+        _check_selected(estimator, partial(some_of, names), X, _BY_NAME)
+    if columns is not None and not compared and model.names is not None:
+        X = np.empty((1, len(columns)))  # scikit-learn would warn of names that it has not seen
     validate_data(estimator, _named(X), reset=False, skip_check_array=True)
 
 
-def _check_selected(model: Model, columns: Any) -> None:
-    """A model from a file knows the names of the features it selected, and these have to be where they were."""
-    if len(columns) != model.n_features:
-        return  # which says more
-    here = [str(columns[i]) for i in model.support.tolist()]
-    for column, name, wanted in zip(model.support.tolist(), here, model.feature_names, strict=True):
-        if name != wanted:
-            raise InputError(
-                f"column {column} of X is {name!r}, and the model was fitted with {wanted!r} there; give the columns "
-                "of the training data in their order"
-            )
+def _check_width(estimator: Any, source: Source, advice: str) -> None:
+    if source.n_features != estimator.n_features_in_:
+        raise InputError(
+            f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input; {advice}"
+        )
+
+
+def _check_selected(estimator: Any, here: Names, X: Any, advice: str) -> None:
+    """Refuse rows with other names in the columns that a model has selected; one from a file knows no others."""
+    support, names, known = estimator.model_.support, estimator.model_.names, getattr(estimator, "_names", None)
+
+    def selected(columns: Array) -> Sequence[str] | None:
+        if names is None:
+            return None if known is None else known.names(columns)
+        return [names[i] for i in np.searchsorted(support, columns)]
+
+    _compare_names(support, here, selected, X, advice)
+
+
+def _compare_names(columns: Array, here: Names, before: Names, X: Any, advice: str) -> None:
+    """Refuse columns with other names than before. AnnData numbers those that have no names."""
+    for first in range(0, len(columns), NAMES_AT_A_TIME):
+        some = columns[first : first + NAMES_AT_A_TIME]
+        found, wanted = (list(names(some) or ()) for names in (here, before))
+        if not found or not wanted or list(map(str, some.tolist())) in (found, wanted):
+            return
+        if found != wanted:
+            raise InputError(_elsewhere(some, found, wanted, X if isinstance(X, Source) else open_source(X), advice))
+
+
+def _elsewhere(columns: Array, found: list[str], wanted: list[str], source: Source, advice: str) -> str:
+    """Say which name is in the place of another one, and where that is."""
+    others = [i for i, name in enumerate(wanted) if found[i] != name]
+    places = source.columns_named([wanted[i] for i in others]) or {}
+    i = next((i for i in others if wanted[i] in places), others[0])
+    place = f"which is column {places[wanted[i]]} here" if places else "which is not here"
+    return (
+        f"column {columns[i]} is named {found[i]!r}, and the model was fitted with {wanted[i]!r} there, {place} (of "
+        f"{len(wanted):,} names {len(places):,} are in other columns, and {len(others) - len(places):,} are missing); "
+        f"{advice}"
+    )
 
 
 def _named(X: Any) -> Any:
@@ -251,19 +295,13 @@ def forced_columns(always: Any, source: Source) -> Array | None:
 
 
 def _columns_named(names: Sequence[str], source: Source) -> dict[str, int]:
-    """Where some names are, looking at a bounded number of names at a time."""
-    found: dict[str, int] = {}
-    wanted = set(names)
-    for first in range(0, source.n_features, NAMES_AT_A_TIME):
-        columns = np.arange(first, min(first + NAMES_AT_A_TIME, source.n_features))
-        here = source.names(columns)
-        if here is None:
-            return _columns_numbered(names, source.n_features)
-        found |= {name: first + i for i, name in enumerate(here) if name in wanted and name not in found}
-        if len(found) == len(wanted):
-            return found
-    missing = [name for name in names if name not in found]
-    raise InputError(f"always={missing[0]!r} is not the name of a feature; check its spelling")
+    """Return the columns of some names; refuses those that are not there."""
+    found = source.columns_named(names)
+    if found is None:
+        return _columns_numbered(names, source.n_features)
+    if missing := [name for name in names if name not in found]:
+        raise InputError(f"always={missing[0]!r} is not the name of a feature; check its spelling")
+    return found
 
 
 def _columns_numbered(names: Sequence[str], n_features: int) -> dict[str, int]:

@@ -43,7 +43,7 @@ def load_model(path: str | os.PathLike[str], *, tokenizer: Any = None) -> Sparse
         The folder, or its URL.
     tokenizer : callable, optional
         The one that the texts were split with, for a model that was made with one: a model keeps only its name, and
-        without it reads no raw text.
+        without it reads no raw text. Also in place of a ``token_pattern`` that may take for ever on some texts.
 
     Returns
     -------

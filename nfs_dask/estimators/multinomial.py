@@ -66,7 +66,7 @@ class MultinomialClassifier(RankedNaiveBayes):
     feature_names_in_ : (n_features_in_,) names, from data frames only
     scores_ : (n_features_in_,) float64
         Gain of each feature at the dual point, in nats.
-    coef_ : CSR array (1 or C, n_features_in_)
+    coef_ : (1 or C, n_features_in_)
         What a feature adds to the second class less what it adds to the first; of more classes, to each class less the
         average over documents.
     intercept_ : (1 or C,) float64

@@ -86,7 +86,7 @@ class PredictedErrorClassifier(SparseNaiveBayes):
         Candidates whose error was worked out.
     scores_ : (n_features_in_,) float64
         What each feature alone takes off the error predicted without any.
-    coef_ : CSR array (1 or C, n_features_in_)
+    coef_ : (1 or C, n_features_in_)
         Of more than two classes, what a feature adds to each, less the average over documents. All features that are
         not selected have the same weight.
     intercept_ : (1 or C,) float64

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -10,17 +11,25 @@ from nfs_dask.arrays.block import UNLABELLED, Array
 from nfs_dask.containers import is_collection, unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
+from nfs_dask.estimators.available import available_if
 from nfs_dask.estimators.inputs import check_fitted, one_column, rows_of
 from nfs_dask.graphs import computed, reduced
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import as_scipy
 from nfs_dask.prediction.reader import Reader, TextSource
-from nfs_dask.sources.labels import encode, sample_weights
+from nfs_dask.sources.labels import encode, match_labels, sample_weights
 from nfs_dask.sources.open_source import open_source
 
 if TYPE_CHECKING:
     from nfs_dask.prediction.explanation import Explanation
     from nfs_dask.prediction.model_rows import What
+
+MOST_DENSE = 256 << 20  # bytes of weights that are an ndarray without being asked for as one
+
+
+def _found_linear(estimator: Any) -> bool:
+    """Whether a fit found a linear rule. Before it scikit-learn's checks would try negative values on any that may."""
+    return hasattr(estimator, "model_") and estimator.model_.is_linear
 
 
 class PredictingMixin:
@@ -39,6 +48,7 @@ class PredictingMixin:
     model_: Model
     reader_: Reader | None  # of raw text; None for models of other data
     engine: Any
+    _sparse: bool | None = None  # whether `coef_` is to be sparse; None: if it is large
 
     def predict(self, X: Any) -> Any:
         """The most likely class of each row.
@@ -84,8 +94,9 @@ class PredictingMixin:
 
         ``base`` and all contributions of a row add up to its `decision_function`. Of naive Bayes and of the hybrid the
         base is what is said of a document without any selected feature, and a contribution is that of the presence of a
-        feature; of centers the base is what is said of a row of zeros. Shown in a notebook or printed, texts have the
-        words marked that speak for a class or against it.
+        feature. Of centers a contribution is what the value of a selected feature, be it 0, changes beside the mean of
+        the centers of the classes; of two classes that is midway between them, and the base is 0. Shown in a notebook
+        or printed, texts have the words marked that speak for a class or against it.
 
         Parameters
         ----------
@@ -114,7 +125,7 @@ class PredictingMixin:
         ----------
         X : (n, n_features_in_) matrix, dask array or DataFrame, Dataset, or texts
         y : (n,) labels, optional
-            A Dataset brings its own; `nfs_dask.evaluate` says more about it.
+            A Dataset brings its own; `nfs_dask.evaluate` says more about it, and how texts match numbers.
         sample_weight : (n,) weights, optional
         """
         from nfs_dask.prediction.evaluation import evaluate
@@ -127,9 +138,9 @@ class PredictingMixin:
         columns = [self.predict(X), unwrapped(y, "y")]
         columns += [] if sample_weight is None else [unwrapped(sample_weight, "sample_weight")]
         if all(map(is_collection, columns)):
-            right, total = reduced("score", _right, sum, columns)
+            right, total = reduced("score", partial(_right, self.model_.classes), sum, columns)
         else:
-            right, total = _right(*map(computed, columns))
+            right, total = _right(self.model_.classes, *map(computed, columns))
         return float(right / total)
 
     def _score(self, X: Any, what: What) -> Array | Any:
@@ -139,19 +150,35 @@ class PredictingMixin:
 
     @property
     def coef_(self) -> Any:
-        """Weights of the linear rule, CSR array (1 or C, n_features_in_); above 0 speaks for the class.
+        """Weights of the linear rule, (1 or C, n_features_in_); above 0 speaks for the class.
+
+        An ndarray up to 256 MiB, beyond that a CSR array; `sparsify` and `densify` ask for one of them. It is made each
+        time it is asked for, and never stored.
 
         Of more than two classes less their average, in which a class weighs as many as its documents are (of distances
         to centers, the pooled center takes its place): scores differ between classes as ``X @ coef_.T + intercept_``
         does, and what is the same for all of them is left out.
-
-        Before release 1.9 scikit-learn's `SelectFromModel` takes dense weights only: give it
-        ``importance_getter=lambda model: model.coef_.toarray()``. `RFE` takes sparse ones.
         """
         weights = self._linear().coefficients()[0]
-        rows, k = weights.shape
-        columns, indptr = np.tile(self.model_.inputs, rows), k * np.arange(rows + 1)
-        return as_scipy((indptr, columns, weights.ravel()), self.model_.n_features)
+        inputs, shape = self.model_.inputs, (len(weights), self.model_.n_features)
+        if 8 * shape[0] * shape[1] > MOST_DENSE if self._sparse is None else self._sparse:
+            columns, indptr = np.tile(inputs, shape[0]), len(inputs) * np.arange(shape[0] + 1)
+            return as_scipy((indptr, columns, weights.ravel()), shape[1])
+        dense = np.zeros(shape)
+        dense[:, inputs] = weights
+        return dense
+
+    @available_if(_found_linear)
+    def sparsify(self) -> Self:
+        """Make ``coef_`` a CSR array until the next fit."""
+        self._sparse = True
+        return self
+
+    @available_if(_found_linear)
+    def densify(self) -> Self:
+        """Make ``coef_`` an ndarray until the next fit, however wide it is."""
+        self._sparse = False
+        return self
 
     @property
     def intercept_(self) -> Array:
@@ -170,10 +197,10 @@ class PredictingMixin:
         return {}
 
 
-def _right(predicted: Array, y: Any, sample_weight: Any = None) -> Array:
+def _right(known: Array, predicted: Array, y: Any, sample_weight: Any = None) -> Array:
     """The weight of the rows whose class is predicted rightly, and that of all, (2,)."""
     weights = np.ones(len(predicted)) if sample_weight is None else sample_weights(sample_weight, len(predicted))
-    classes, codes = encode(one_column(y), len(predicted))
+    classes, codes = match_labels(*encode(one_column(y), len(predicted)), known)
     if (codes == UNLABELLED).any():
         raise InputError(f"y has no label for row {np.argmax(codes == UNLABELLED)}; leave such rows out")
     return np.array([weights[classes[codes] == predicted].sum(), weights.sum()], np.float64)

@@ -10,6 +10,7 @@ from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.reader import Reader
 from nfs_dask.sources.source import Source
+from nfs_dask.text.backtracking import may_take_for_ever
 from nfs_dask.text.features import TextFeatures, terms_of
 from nfs_dask.text.tfidf import inverse_document_frequencies
 
@@ -49,10 +50,11 @@ def reader_for(model: Model, tokenizer: Callable[..., Any] | None = None) -> Rea
     if tokenizer is not None:
         if not callable(tokenizer):
             raise InputError(f"tokenizer={tokenizer!r}; give a function from a text to a list of tokens")
-        if wanted is None:
+        endless = model.text is not None and may_take_for_ever(model.text.settings.token_pattern)
+        if wanted is None and not endless:
             what = "text" if model.text is None else "text with a tokenizer of its own"
             raise InputError(f"the model was not made from {what}; leave tokenizer= out")
         given = getattr(tokenizer, "__qualname__", type(tokenizer).__qualname__)
-        if given.rpartition(".")[2] != wanted.rpartition(":")[2].rpartition(".")[2]:
+        if wanted is not None and given.rpartition(".")[2] != wanted.rpartition(":")[2].rpartition(".")[2]:
             warn(f"the model was made with the tokenizer {wanted}, and is given {given}", DataWarning)
     return None if model.text is None else Reader(model, tokenizer)

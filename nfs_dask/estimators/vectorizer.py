@@ -18,6 +18,7 @@ from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.plain import plain, restored
+from nfs_dask.graphs import token
 from nfs_dask.ingestion.other_names import with_hints
 from nfs_dask.ingestion.text_options import TermParameters, TextOptions, make_terms
 from nfs_dask.prediction.counted_rows import as_scipy, no_rows
@@ -298,6 +299,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({name: restored(value) for name, value in state.items()})
+
+    __dask_tokenize__ = token
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_columns") or self._is_stateless

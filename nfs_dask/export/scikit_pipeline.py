@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,13 +42,15 @@ def pipeline_of(model: Model, feature_names_in: Array | None = None, front: Step
             "the model depends on all terms of a document, which it does not have with it; give texts=False, and rows "
             "of all columns to the pipeline"
         )
-    steps = front if front is not None else _selection(model)
+    names = None if feature_names_in is None else np.asarray(feature_names_in, object)
+    steps = front if front is not None else _selection(model, names)
     steps = [*steps, *last]
     for i, (_, step) in enumerate(steps):
-        if front is None and i == 0:
-            _note_columns(step, model.n_features, feature_names_in)
-        elif not hasattr(step, "n_features_in_") and not hasattr(step, "vocabulary_"):
-            step.n_features_in_ = len(model.inputs if model.needs_whole_rows else model.support)
+        first = front is None and i == 0
+        if not hasattr(step, "n_features_in_") and not hasattr(step, "vocabulary_"):
+            step.n_features_in_ = model.n_features if first or model.needs_whole_rows else len(model.support)
+        if first and names is not None:
+            step.feature_names_in_ = names
     return Pipeline(steps)
 
 
@@ -99,22 +100,28 @@ def words_of_texts(settings: TextSettings, terms: Sequence[str], idf: Array | No
     return [("words", words), ("weights", weights)]
 
 
-def _selection(model: Model) -> Steps:
-    """A step that takes the selected columns, if there are others, out of whatever holds them."""
+def _selection(model: Model, names: Array | None) -> Steps:
+    """A selector of the selected columns, if there are others, which selects the same when it is fitted again.
+
+    Its mask takes a byte a column. Sparse weights would take less, which scikit-learn 1.9 and skops know only in part.
+    """
+    from sklearn.feature_selection import SelectFromModel
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.linear_model import LinearRegression
     from sklearn.preprocessing import FunctionTransformer
 
     if len(model.support) == model.n_features or model.needs_whole_rows:
         by_region = isinstance(model, HybridModel) and model.normalize and model.n_regions > 1
-        return [("rows", FunctionTransformer(validate=True, accept_sparse=True))] if by_region else []
-    columns: Callable[[Any], Any] = itemgetter((slice(None), model.support.copy()))  # which any process can unpickle
-    return [("select", FunctionTransformer(columns, validate=True, accept_sparse=True, check_inverse=False))]
-
-
-def _note_columns(step: Any, n_features: int, names: Array | None) -> None:
-    """What rows have to look like, as the fit of a step would note it."""
-    step.n_features_in_ = n_features
-    if names is not None:
-        step.feature_names_in_ = np.asarray(names, object)
+        same = FunctionTransformer(validate=True, accept_sparse=True, feature_names_out="one-to-one")
+        return [("rows", same)] if by_region else []
+    weights = LinearRegression()
+    weights.coef_, weights.n_features_in_ = np.zeros(model.n_features, bool), model.n_features
+    weights.coef_[model.support] = True
+    if names is not None:  # which a frame must still have when it is fitted again
+        weights.feature_names_in_ = names
+    select = SelectFromModel(FrozenEstimator(weights), threshold=0.5, prefit=True)
+    select.estimator_ = select.estimator
+    return [("select", select)]
 
 
 def _classifier(model: Model) -> Steps:
@@ -177,11 +184,12 @@ def _weights_of_words(model: HybridModel) -> tuple[Array, Array]:
 def _shares(model: HybridModel) -> Steps:
     """Steps that divide the words of each region by their number.
 
-    Rows are made sparse before they are cut into regions: a ColumnTransformer that saw sparse rows joins no others.
+    Those of several regions come out sparse, as a ColumnTransformer that saw sparse rows joins no others.
     """
     from scipy import sparse
     from sklearn.compose import ColumnTransformer
-    from sklearn.preprocessing import FunctionTransformer, Normalizer
+    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.preprocessing import Normalizer
 
     if not model.normalize:
         return []
@@ -190,10 +198,11 @@ def _shares(model: HybridModel) -> Steps:
     k = len(model.support)
     n_words = k // model.n_regions
     regions = [
-        (f"region {r}", Normalizer(norm="l1"), slice(r * n_words, (r + 1) * n_words)) for r in range(model.n_regions)
+        (f"region {r}", TfidfTransformer(norm="l1", use_idf=False), slice(r * n_words, (r + 1) * n_words))
+        for r in range(model.n_regions)
     ]
-    shares = ColumnTransformer(regions, sparse_threshold=1.0).fit(sparse.csr_array((1, k)))
-    return [("sparse", FunctionTransformer(sparse.csr_array, accept_sparse=True)), ("shares", shares)]
+    shares = ColumnTransformer(regions, sparse_threshold=1.0, verbose_feature_names_out=False)
+    return [("shares", shares.fit(sparse.csr_array((1, k))))]
 
 
 def _logistic(model: Model, coef: Array, intercept: Array) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -12,16 +13,17 @@ from nfs_dask.errors import InputError
 
 # What spreadsheets take a cell for a formula by, also in the wide forms of East Asian keyboards
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?")
 AT_A_TIME = 1 << 12  # rows
 
 
 def harmless(text: str) -> str:
     r"""The text as a cell that no spreadsheet takes for a formula: with an apostrophe before it, as OWASP advises.
 
-    >>> harmless("=1+1"), harmless("tea"), harmless("-tea"), harmless("a=b")
-    ("'=1+1", 'tea', "'-tea", 'a=b')
+    >>> harmless("=1+1"), harmless("tea"), harmless("-tea"), harmless("a=b"), harmless("-1")
+    ("'=1+1", 'tea', "'-tea", 'a=b', '-1')
     """
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+    return f"'{text}" if text.startswith(_FORMULAS) and not _NUMBER.fullmatch(text) else text
 
 
 def write_csv(file: IO[bytes], columns: Mapping[str, Any]) -> None:

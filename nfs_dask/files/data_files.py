@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterable
@@ -41,6 +43,23 @@ def _matches(path: str) -> list[str]:
     return found
 
 
+class _LocalFile(io.FileIO):
+    """A file that is named where it cannot be read; archives that are damaged refer to places before its beginning."""
+
+    def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
+        try:
+            return super().seek(place, whence)
+        except OSError as error:
+            what = "it is damaged or cut short" if error.errno == errno.EINVAL else error.strerror
+            raise OSError(error.errno, what, self.name) from None
+
+    def readinto(self, buffer: Any) -> Any:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.name) from None
+
+
 def open_binary(path: str) -> IO[bytes]:
     """A file to read and to seek in. A pipe, which might be waited for, is refused: data are read more than once."""
     try:
@@ -49,7 +68,7 @@ def open_binary(path: str) -> IO[bytes]:
                 raise StoreError(
                     f"{path} is a pipe or a device, and data are read from files; copy what it gives into one"
                 )
-            return open(path, "rb")
+            return io.BufferedReader(_LocalFile(path))
         import fsspec
 
         with remote_errors(path):

@@ -144,6 +144,7 @@ class Folder(PlacesHidden):
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise StoreError(f"{self.path(name)} is a link that leads to itself; it is damaged") from None
+            error.filename = error.filename or self.path(name)
             raise
 
     def read_into(self, name: str, start: int, out: Any, size: int) -> bool:

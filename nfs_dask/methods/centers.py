@@ -40,6 +40,7 @@ from nfs_dask.statistics.statistic import State
 METHODS = {"euclidean": "l2", "mahalanobis": "mahalanobis", "manhattan": "l1"}  # by metric
 COVARIANCES = ("within", "total", "full")
 
+_TELLING = 1000  # times what rounding hides of variances: class means so far apart differ in any case
 _CELLS = 1 << 14  # classes times columns that are worked on at a time, so that they stay in the cache
 
 
@@ -212,7 +213,7 @@ class _Sweep:
             sums = self._sums(state)
             far = separate(sums, self._weights)
             if self._is_scaled:
-                yield first, self._add(far, moments(state))
+                yield first, self._add(far, moments(state), first)
             else:
                 add_squares(sums, self._squares)
                 add_up(far.gain, self._cost)
@@ -241,7 +242,7 @@ class _Sweep:
             centers[self._seen, columns] = found.means[self._seen]
             gains[columns] = far.gain
             if self._is_scaled:
-                gains[columns], variances[columns] = self._scaled(far, found)
+                gains[columns], variances[columns] = self._scaled(far, found, first)
         return gains, centers, pooled, variances if self._is_scaled else None
 
     def _pieces(self, panels: Panels) -> Iterator[tuple[int, State]]:
@@ -257,20 +258,30 @@ class _Sweep:
         sums = _class_sums(state.arrays)
         return Pair(sums.hi[self._seen], sums.lo[self._seen])
 
-    def _add(self, far: Separation, found: Moments) -> Array:
+    def _add(self, far: Separation, found: Moments, first: int) -> Array:
         """The gains, which are added to the cost, with what is left when all features have their centers."""
-        gains, variance = self._scaled(far, found)
+        gains, variance = self._scaled(far, found, first)
         varies = variance > 0
         assert found.spread is not None
         add_up(found.spread[varies] / variance[varies], self._cost)
         add_up(gains[np.isfinite(gains)], self._cost)
         return gains
 
-    def _scaled(self, far: Separation, found: Moments) -> tuple[Array, Array]:
+    def _scaled(self, far: Separation, found: Moments, first: int) -> tuple[Array, Array]:
         variance = found.within if self.settings.covariance == "within" else found.total
-        if variance is None or found.spread is None:
+        if variance is None or found.spread is None or found.lost is None:
             raise InputError('metric="mahalanobis" needs moments with squares; count them with squares=True')
-        return scaled(far, variance, found.spread == 0, self.settings.variance_floor)
+        floor = self.settings.variance_floor
+        gains, variance = scaled(far, variance, found.spread == 0, floor)
+        doubtful = (found.spread == 0) & (gains > 0) & (far.gain < _TELLING * found.lost) & (found.lost > floor)
+        if doubtful.any():
+            feature = int(np.argmax(doubtful))
+            raise InputError(
+                f"the values of feature {first + feature} are around {far.pooled[feature]:.3g}, so far from 0 that "
+                "their variance under these weights is lost in rounding; subtract a constant from the feature, give "
+                f"whole-number weights, or a variance_floor above {found.lost[feature]:.1g}"
+            )
+        return gains, variance
 
 
 @dataclass(frozen=True)

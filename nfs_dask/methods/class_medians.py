@@ -154,7 +154,7 @@ def _all_columns(passes: Passes, n_classes: int) -> Procedure[Medians]:
 
 
 def _is_sparse(source: Source) -> bool:
-    """Whether most values are zeros that nobody stored; where that is not known, one block is looked at.
+    """Whether most values are zeros; where entries are not counted, one block is looked at.
 
     The rows of some folds are taken to be as those of all folds: it does not matter for what is found.
     """
@@ -162,7 +162,7 @@ def _is_sparse(source: Source) -> bool:
     entries, cells = source.nnz, source.n_rows * source.n_features
     if entries is None:
         first = next(source.blocks(0, 1))
-        entries, cells = first.nnz, first.n_rows * first.n_features
+        entries, cells = int(np.count_nonzero(first.data)), first.n_rows * first.n_features
     return SPARSE * entries < cells
 
 
@@ -187,7 +187,7 @@ def _one_group(
     rows, pilot = budget.sample_of(source, None if signs is None else int(signs["rows"].max()))
     sample = (yield from passes.sum("sample", RowSample(n_classes, rows), pilot)).state
     if pilot is source and is_complete(sample.totals):
-        return from_sample(sample.arrays, sample.totals)
+        return from_sample(sample.arrays, sample.totals, signs is not None)
     edges = sample_edges(sample.arrays, sample.totals, budget.sample_edges(source))
     del sample
     brackets = yield from _brackets(passes, n_classes, source, edges)

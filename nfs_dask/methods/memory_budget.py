@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,15 +46,19 @@ class MemoryBudget:
         while nbytes > LEAST_STATE:
             budget = cls(n_classes, nbytes, source.weighted)
             view = some_columns(source, np.arange(min(budget.columns, source.n_features)))
-            if all(make_plan(one, view, resources).fits for one in budget._largest(view.n_features)):
+            if all(make_plan(one, view, resources).fits for one in budget._largest(view)):
                 return budget
             nbytes = nbytes * 7 // 8
         return cls(n_classes, nbytes, source.weighted)
 
-    def _largest(self, n_columns: int) -> tuple[Statistic, ...]:
-        """Statistics as large as those of these columns may be."""
-        edges = np.zeros((self.n_classes + 1, self.edges(n_columns), n_columns))
-        return RowSample(self.n_classes, self.sample_rows(n_columns)), ClassCells(self.n_classes, edges)
+    def _largest(self, source: Source) -> Iterator[Statistic]:
+        """Statistics as large as those of these columns may be; where the sample has all rows, it is the only one."""
+        n_columns, (rows, pilot) = source.n_features, self.sample_of(source)
+        if pilot is source:
+            yield RowSample(self.n_classes, rows)
+        else:
+            yield RowSample(self.n_classes, self.sample_rows(n_columns))
+            yield ClassCells(self.n_classes, np.zeros((self.n_classes + 1, self.edges(n_columns), n_columns)))
 
     @property
     def columns(self) -> int:

@@ -13,21 +13,25 @@ from typing import Self
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct
+from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.errors import InputError
 from nfs_dask.models.centers_together import CentersTogether, checked_distances
 from nfs_dask.models.contributions import Contributions, SelectedEntries
 from nfs_dask.models.distance_differences import (
     CenterTables,
-    added_by_values,
+    CsrEntries,
     advantages,
     advantages_at_zero,
+    advantages_of_matrix,
+    beside,
     mismatches,
 )
 from nfs_dask.models.model import Model, of_others
 from nfs_dask.models.nested_centers import NestedCenters
-from nfs_dask.models.together import Together, all_entries, located
+from nfs_dask.models.together import Together
 
 WHITENED_BYTES = 16 << 20  # of dense rows that are whitened at a time
+COMPARED = 1 << 20  # values and classes that are compared with their mean at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +73,14 @@ class CentersModel(Model):
         return f"{distance} to {{1}} less that to {{0}}"
 
     @property
+    def at_base(self) -> str:
+        return "midway between the centers" if len(self.seen) == 2 else "at the mean of the centers"
+
+    @property
+    def absence_counts(self) -> bool:
+        return True
+
+    @property
     def has_probabilities(self) -> bool:
         """With a covariance within the classes: classes are normal, with that covariance, and as frequent as another.
 
@@ -85,7 +97,7 @@ class CentersModel(Model):
         return self.support if self.root is None else np.arange(self.n_features)
 
     def scores(self, block: Block, trusted: bool = False) -> Array:
-        block = _checked(block, trusted)
+        block = _checked(block, trusted, self.lookup if self.root is None else None)
         out = np.full((block.n_rows, self.n_classes), -np.inf)
         out[:, self.seen] = self._advantages(block) if self.root is None else self._whitened_advantages(block)
         return out
@@ -103,36 +115,42 @@ class CentersModel(Model):
         return CentersTogether.of(copies, [model.tables for model in copies]) or super().together(models)
 
     def contributions(self, block: Block, trusted: bool = False) -> Contributions:
-        """What a value changes beside a value of 0; of whitened features where there is a root.
+        """What each value changes beside the mean of the centres of the classes; of whitened features under a root.
 
-        What is at an infinite distance of a centre rules its class out: a feature of no variance does so if it is at
-        the centre of a class that remains. Where absent ones alone do, the base says so.
+        Of two classes that is midway between them, where the decision is 0. All selected features are entries, as a
+        value of 0 speaks for a class like any other. What is at an infinite distance of a centre rules its class out: a
+        feature of no variance does so if it is at the centre of a class that remains.
         """
         block = _checked(block, trusted)
         if self.root is None:
             entries = SelectedEntries.of(block, self.lookup, lambda data: data != 0)
+            rows = np.zeros((block.n_rows, len(self.support)))
+            rows[entries.rows, entries.positions] = entries.values
         else:
-            entries = SelectedEntries.of_dense(self.whiten(block, trusted=True))
-        base, parts = np.full((block.n_rows, self.n_classes), -np.inf), np.zeros((entries.n, self.n_classes))
-        base[:, self.seen] = self._at_zero.sum(axis=0)
-        parts[:, self.seen] = added_by_values(self.tables, entries.positions, entries.values)
-        if self.exact.any():
-            self._rule_out(block, entries, base, parts)
-        if self.n_classes == 2:
-            base, parts = base[:, 1] - base[:, 0], parts[:, 1] - parts[:, 0]
-        return Contributions(base, entries, parts)
+            rows = self.whiten(block, trusted=True)
+        n, k, C = *rows.shape, self.n_classes
+        parts = np.zeros((n, k) if C == 2 else (n, k, C))
+        step = max(1, COMPARED // (k * C))
+        for first in range(0, n, step):
+            added = self._beside_the_mean(rows[first : first + step])
+            parts[first : first + step] = added[..., 1] - added[..., 0] if C == 2 else added
+        base = np.full(C, -np.inf)
+        base[self.seen] = 0.0 if C == 2 else beside(self.tables, rows[:0], self._mean)[1].sum(axis=0)
+        base = np.full(n, base[1] - base[0]) if C == 2 else np.tile(base, (n, 1))
+        return Contributions(base, SelectedEntries.of_dense(rows), parts.reshape(n * k, *parts.shape[2:]))
 
-    def _rule_out(self, block: Block, entries: SelectedEntries, base: Array, parts: Array) -> None:
-        """Infinite distances, into what features contribute and, where none that is there has one, into the base."""
-        missed = mismatches(located(block, self.lookup), self.tables.centers, self.exact)
-        out = missed > missed.min(axis=1, keepdims=True)
-        equal = entries.values[:, None] == self.tables.centers[entries.positions]
-        remains = (equal & ~out[entries.rows]).any(axis=1) & self.exact[entries.positions]
-        against = ~equal & out[entries.rows] & remains[:, None]
-        columns = self.seen[None].repeat(entries.n, axis=0)
-        parts[np.nonzero(against)[0], columns[against]] = -np.inf
-        rows, classes = np.nonzero(out & (entries.row_sums(against.astype(np.int64)) == 0))
-        base[rows, self.seen[classes]] = -np.inf
+    def _beside_the_mean(self, rows: Array) -> Array:
+        """(n, k, C) what the values of some rows change, -inf where they rule a class out."""
+        centers, parts = self.tables.centers, np.zeros((*rows.shape, self.n_classes))
+        added = beside(self.tables, rows, self._mean)[0]
+        if self.exact.any():
+            equal = rows[..., None] == centers
+            missed = (~equal & self.exact[:, None]).sum(axis=1)
+            out = (missed > missed.min(axis=1, keepdims=True))[:, None]
+            remains = (equal & ~out).any(axis=2, keepdims=True) & self.exact[:, None]
+            added[~equal & out & remains] = -np.inf
+        parts[..., self.seen] = added
+        return parts
 
     def log_odds(self, scores: Array) -> Array:
         return scores / 2
@@ -187,6 +205,11 @@ class CentersModel(Model):
     def _at_zero(self) -> Array:
         return advantages_at_zero(self.tables)
 
+    @property
+    def _mean(self) -> Array:
+        """(k,) the mean of the centres, of two classes midway between them."""
+        return np.asarray(self.tables.centers.mean(axis=1))
+
     @cached_property
     def exact(self) -> Array:
         """(k,) whether a feature has no variance, and differs between classes all the same."""
@@ -196,17 +219,22 @@ class CentersModel(Model):
         return (self.variances == 0) & (centers != centers[:, :1]).any(axis=1)
 
     def _advantages(self, block: Block) -> Array:
-        """Scores for the classes that have documents."""
-        entries = located(block, self.lookup)
-        out = checked_distances(advantages(entries, self.tables, self._at_zero), block)
+        """Scores for the classes that have documents, of a block of the selected columns, or of a full one."""
+        if block.full:
+            out = advantages_of_matrix(block.matrix, self.support, self.tables, self._at_zero)
+        else:
+            out = advantages(CsrEntries(*block.entries[:3]), self.tables, self._at_zero)
+        out = checked_distances(out, block)
         if self.exact.any():
-            missed = mismatches(entries, self.tables.centers, self.exact)
+            block = self.lookup.take(block) if block.full else block
+            missed = mismatches(CsrEntries(*block.entries[:3]), self.tables.centers, self.exact)
             out[missed > missed.min(axis=1, keepdims=True)] = -np.inf
         return out
 
     def _whitened_advantages(self, block: Block) -> Array:
         """As `_advantages`, of whitened features."""
-        parts = [advantages(all_entries(rows), self.tables, self._at_zero) for rows in self._whitened(block)]
+        every = np.arange(len(self.support))
+        parts = [advantages_of_matrix(rows, every, self.tables, self._at_zero) for rows in self._whitened(block)]
         return checked_distances(np.concatenate([np.zeros((0, len(self.seen))), *parts]), block)
 
     def _whitened(self, block: Block) -> Iterator[Array]:
@@ -220,13 +248,14 @@ class CentersModel(Model):
             yield rows @ self.root
 
 
-def _checked(block: Block, trusted: bool) -> Block:
-    """The block as scoring wants it: each column at most once in a row."""
+def _checked(block: Block, trusted: bool, lookup: Lookup | None = None) -> Block:
+    """The block with each column at most once in a row; with a ``lookup`` of its columns alone, unless it is full."""
     check_structure(block)
     if not trusted:
         check_values(block, "signed")
-        block, _ = distinct(block)
-    return block
+    if lookup is not None and not block.full:
+        block = lookup.take(block)
+    return block if trusted else distinct(block)[0]
 
 
 def _dense(block: Block, first: int, stop: int) -> Array:

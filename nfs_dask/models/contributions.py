@@ -25,17 +25,16 @@ class SelectedEntries:
     def of(cls, block: Block, lookup: Lookup, kept: Callable[[Array], Array]) -> SelectedEntries:
         """Those of a block whose values are to be kept."""
         check_structure(block)
-        indptr, positions, data = lookup.take(canonical(block)[0])
+        indptr, positions, data, _ = lookup.take(canonical(block)[0]).entries
         wanted = kept(data)
         through = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
         return cls(through[indptr], positions[wanted].astype(np.int64), data[wanted].astype(np.float64))
 
     @classmethod
     def of_dense(cls, rows: Array) -> SelectedEntries:
-        """Those of an array of the selected features, (n_rows, k), that are not 0."""
-        where, positions = np.nonzero(rows)
-        indptr = np.searchsorted(where, np.arange(len(rows) + 1))
-        return cls(indptr.astype(np.int64), positions, rows[where, positions].astype(np.float64))
+        """All values of an array of the selected features, (n_rows, k)."""
+        n, k = rows.shape
+        return cls(k * np.arange(n + 1), np.tile(np.arange(k), n), rows.ravel())
 
     @property
     def n(self) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.kernels import read_only
 
 
 class CsrEntries(NamedTuple):
@@ -31,7 +32,7 @@ class CenterTables(NamedTuple):
     plain: bool  # whether distances are absolute differences, rather than squares
     centers: Array  # (k, C)
     pooled: Array  # (k,)
-    slopes: Array  # (k, C) centers less pooled, over the variances; of squares only
+    slopes: Array  # (k, C) centers less pooled, over the variances
 
 
 def advantages(entries: CsrEntries, centers: CenterTables, at_zero: Array) -> Array:
@@ -39,6 +40,13 @@ def advantages(entries: CsrEntries, centers: CenterTables, at_zero: Array) -> Ar
     everything = np.arange(len(at_zero))
     uses = np.ones(len(at_zero), np.int64)
     return nested_advantages(entries, centers, at_zero, at_zero.sum(axis=0)[None], uses, [everything])[:, 0]
+
+
+def advantages_of_matrix(matrix: Array, columns: Array, centers: CenterTables, at_zero: Array) -> Array:
+    """The same, to the bit, of rows whose features are some columns of a dense array."""
+    out = np.empty((len(matrix), at_zero.shape[1]))
+    _add_matrix(read_only(matrix), read_only(columns), *centers, at_zero, at_zero.sum(axis=0), out)
+    return out
 
 
 def nested_advantages(
@@ -75,22 +83,17 @@ def parts_at_zero(centers: CenterTables, uses: Array, n_parts: int) -> tuple[Arr
     return out, sums
 
 
-def added_by_values(centers: CenterTables, positions: Array, values: Array) -> Array:
-    """What values change beside a value of 0, (n, C): advantages less `advantages_at_zero`, without rounding these.
+def beside(centers: CenterTables, rows: Array, row: Array) -> tuple[Array, Array]:
+    """What values of rows, (n, k), change beside those of another row, (n, k, C), and the advantages of that, (k, C).
 
-    Of squares ``2 slope x``. Of absolute values, ``|center| - |x - center|`` less the same of the common centre.
+    An absolute value counts as far as it lies between the two centres, which makes its advantage linear too.
     """
-    x = values[:, None]
-    if not centers.plain:
-        return np.asarray(2 * centers.slopes[positions] * x)
-    return _towards(x, centers.centers[positions]) - _towards(x, centers.pooled[positions, None])
-
-
-def _towards(x: Array, center: Array) -> Array:
-    """``|center| - |x - center|``: x itself as far as it lies between 0 and the centre or beyond 0."""
-    sign = np.where(center < 0, -1.0, 1.0)
-    x, center = sign * x, sign * center
-    return np.where(x <= center, x, center - (x - center))
+    middles, pooled, weights = centers.centers, centers.pooled[:, None], centers.slopes
+    values, row = rows[..., None], row[:, None]
+    if centers.plain:
+        ends = np.minimum(middles, pooled), np.maximum(middles, pooled)
+        values, row, weights = np.clip(values, *ends), np.clip(row, *ends), np.sign(weights)
+    return 2 * weights * (values - row), weights * ((row - middles) + (row - pooled))
 
 
 def mismatches(entries: CsrEntries, centers: Array, exact: Array) -> Array:
@@ -106,9 +109,10 @@ def _advantage(plain, x, center, pooled, slope):
     both = (x - center) + (x - pooled)
     if not plain:
         return slope * both
-    if x >= center:
-        return center - pooled if x >= pooled else -both
-    return both if x >= pooled else pooled - center
+    most = abs(slope)  # which is reached where x lies beyond both centres
+    both = both if slope >= 0 else -both
+    both = most if both > most else both
+    return -most if both < -most else both
 
 
 @kernel
@@ -167,6 +171,24 @@ def _add_rows(
             for j in range(indptr[i], indptr[i + 1]):
                 if positions[j] >= 0:
                     row[positions[j]] = 0
+
+
+@kernel
+def _add_matrix(matrix, columns, plain, centers, pooled, slopes, at_zero, empty, out):
+    """out[row, class] = the advantage of every feature, as `_add_rows` adds them up: a 0 adds nothing to ``empty``."""
+    n_classes, nothing = len(empty), np.zeros(at_zero.shape)
+    for i in range(len(matrix)):
+        present = 0
+        for p in range(len(columns)):
+            present += int(matrix[i, np.uint64(columns[p])] != 0)
+        few = 2 * present < len(columns)
+        counted = at_zero if few else nothing
+        for c in range(n_classes):
+            out[i, c] = empty[c] if few else 0.0
+        for p in range(len(columns)):
+            x = np.float64(matrix[i, np.uint64(columns[p])])
+            for c in range(n_classes):
+                out[i, c] += _advantage(plain, x, centers[p, c], pooled[p], slopes[p, c]) - counted[p, c]
 
 
 @kernel

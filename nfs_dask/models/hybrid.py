@@ -5,15 +5,14 @@ References: HYB (Raina et al. 2003) (8), (9).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values
 from nfs_dask.arrays.compiling import kernel
-from nfs_dask.arrays.kernels import read_only
+from nfs_dask.arrays.kernels import add_products
 from nfs_dask.errors import InputError
 from nfs_dask.models.contributions import Contributions, SelectedEntries
 from nfs_dask.models.model import Model, of_others
@@ -93,12 +92,22 @@ class HybridModel(Model):
         if not trusted:
             check_values(block, "real")
         tables = self._tables
-        everything = len(self.support) == self.n_features
-        indptr, indices, data, _ = block.entries
-        columns = indices if everything else read_only(self.lookup.positions(indices))
         out = np.zeros((block.n_rows, self.n_regions, tables.shape[-1]))
-        _add_entries(indptr, columns, data, tables, self.normalize, out)
+        if block.full:
+            self._add_matrix(block.matrix, out)
+        else:
+            _add_entries(*self.lookup.take(block).entries[:3], tables, self.normalize, out)
         return out[:, :, 0] if self.n_classes == 2 else out
+
+    def _add_matrix(self, matrix: Array, out: Array) -> None:
+        """out[row, region] += what `_add_entries` finds, of a dense array."""
+        for r, columns in enumerate(np.split(self.support, self.n_regions)):
+            logs = self._tables[min(r, len(self._tables) - 1)].T
+            steps = np.vstack([logs, np.ones(len(columns))])  # the last sum is the one of the values
+            sums = np.empty((len(matrix), len(steps)))
+            add_products(matrix, columns, steps, np.zeros(len(steps)), sums)
+            tokens = sums[:, -1:] if self.normalize else np.ones((len(matrix), 1))
+            np.divide(sums[:, :-1], tokens, out=out[:, r], where=tokens > 0)
 
     def contributions(self, block: Block, trusted: bool = False) -> Contributions:
         """Of each word in each region: ``theta_r x_rw log P(w|c)``, divided by the region's sum if normalised.
@@ -173,16 +182,12 @@ class HybridModel(Model):
             logs = logs[1:] - logs[:1]
         return np.ascontiguousarray(np.moveaxis(logs, 0, -1))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is worked out where it is used: tables may be large, and models travel to workers."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
 
 @kernel
 def _add_entries(indptr, columns, data, tables, normalize, out):
     """out[row, region] += value * table[word] of each entry, then divided by the sum of the values of the region.
 
-    Columns run over the words of one region after the other; negative ones are skipped.
+    Columns run over the words of one region after the other.
     """
     n_tables, width, n_values = tables.shape
     n_regions = out.shape[1]
@@ -192,8 +197,6 @@ def _add_entries(indptr, columns, data, tables, normalize, out):
         region, first = 0, np.int64(0)
         for j in range(indptr[i], indptr[i + 1]):
             column = np.int64(columns[j])
-            if column < 0:
-                continue
             word = column - first
             if word < 0 or word >= width:  # entries of a region follow one another, so a division is rare
                 region = column // width

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from typing import Any, Self
 
@@ -60,6 +60,10 @@ class Model(ABC):
     text: TextFeatures | None = None  # how raw text is read; None for models of other data
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is worked out where it is used: tables may be large, and models travel to workers."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def for_tasks(self) -> Self:
         """A copy without provenance: equal models have equal ones, whenever they were fitted."""
         return replace(self, provenance={})
@@ -85,8 +89,8 @@ class Model(ABC):
     def contributions(self, block: Block, trusted: bool = False) -> Contributions:
         """What each selected feature of each row adds to `decision_function`, and what that is without them.
 
-        What is compared with, the base, is the score of a row that has none of the selected features: of naive Bayes
-        and of the hybrid a document without any of them, of centers a row of zeros. What a row has besides, where that
+        What is compared with, the base, is of naive Bayes and of the hybrid the score of a document without any of the
+        selected features, of centers that of the mean of the centers of the classes. What a row has besides, where that
         counts, is in its base.
         """
 
@@ -94,6 +98,16 @@ class Model(ABC):
     def compared(self) -> str:
         """What `decision_function` says of one class, {0}, over another one, {1}, for people."""
         return "log odds of {0} over {1}"
+
+    @property
+    def at_base(self) -> str:
+        """Where the base of `contributions` is, for people."""
+        return "without features"
+
+    @property
+    def absence_counts(self) -> bool:
+        """Whether selected features contribute where their value is 0."""
+        return False
 
     @property
     @abstractmethod

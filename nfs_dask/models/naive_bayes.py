@@ -6,19 +6,18 @@ References: NFS (1), (3), (6).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, check_values, distinct
-from nfs_dask.arrays.compiling import kernel
-from nfs_dask.arrays.kernels import read_only
+from nfs_dask.arrays.kernels import add_products
 from nfs_dask.models.contributions import Contributions, SelectedEntries
 from nfs_dask.models.log_terms import LogTerms
 from nfs_dask.models.model import Model, of_others
-from nfs_dask.models.naive_bayes_together import NaiveBayesTogether
+from nfs_dask.models.naive_bayes_together import NaiveBayesTogether, add_runs
 from nfs_dask.models.together import Together
 from nfs_dask.statistics.binary_counts import check_binary
 
@@ -82,13 +81,37 @@ class NaiveBayesModel(Model):
         -inf rules a class out. A document that all classes rule out is left to the priors.
         """
         block = self._checked(block, trusted)
-        scores, zeros = np.empty((block.n_rows, self.n_classes)), np.empty(self.n_classes, np.int64)
-        indptr, indices, data, _ = block.entries
-        entries = (indptr, read_only(self.lookup.positions(indices)), data)
-        rules = (self.threshold is None, self.threshold or 0.0, self.rest is not None)
-        start = (self.start.finite, self.start.zeros, self.class_log_prior)
-        _score_rows(*entries, *rules, *map(read_only, (*start, *self._kernel_steps)), scores, zeros)
+        if self.threshold is not None or (self.rest is None and not block.full):
+            block = self.lookup.take(block)
+        if self.threshold is not None:
+            block = block if trusted else distinct(block)[0]
+            block = replace(block, data=(block.data > self.threshold).view(np.uint8))
+        scores = self._added(block, self.steps.finite, self.start.finite, self.rest)
+        if self.start.zeros.any() or self.steps.zeros.any():
+            present = replace(block, data=(block.data != 0).view(np.uint8))
+            scores = LogTerms(scores, self._added(present, self.steps.zeros, self.start.zeros, None)).value
+        if not np.isfinite(scores).all():
+            scores[np.isneginf(scores).all(axis=1)] = self.class_log_prior
         return scores
+
+    def _added(self, block: Block, steps: Array, start: Array, rest: Array | None) -> Array:
+        """(n, C) the start, and the steps (C, k) as often as values say; others add the ``rest``, or nothing."""
+        out = np.empty((block.n_rows, self.n_classes))
+        steps, start = np.ascontiguousarray(steps, np.float64), np.ascontiguousarray(start, np.float64)
+        if block.full and rest is None:
+            columns = self.support if block.n_features == self.n_features else np.arange(len(self.support))
+            add_products(block.matrix, columns, steps, start, out)
+            return out
+        indptr, positions, data, _ = block.entries
+        if block.n_features > len(self.support):
+            positions = self.lookup.positions(positions)
+        if rest is not None:
+            positions = np.where(positions < 0, len(self.support), positions)
+            steps = np.append(steps, rest[:, None], axis=1)
+        out[:] = start
+        firsts = np.arange(steps.shape[1] + 1) * self.n_classes
+        add_runs(indptr, positions, data, firsts, steps.T.ravel(), out)
+        return out
 
     def scores(self, block: Block, trusted: bool = False) -> Array:
         return self.joint_log_likelihood(block, trusted)
@@ -177,57 +200,11 @@ class NaiveBayesModel(Model):
             return (known[1:] - known[:1]).value
         return LogTerms(finite - average, steps.zeros).value
 
-    @cached_property
-    def _kernel_steps(self) -> tuple[Array, Array]:
-        """By feature, so that what an entry adds lies together; what others add comes last."""
-        finite, zeros = np.ascontiguousarray(self.steps.finite.T), np.ascontiguousarray(self.steps.zeros.T)
-        if self.rest is None:
-            return finite, zeros
-        return np.append(finite, self.rest[None], axis=0), np.append(zeros, np.zeros_like(zeros[:1]), axis=0)
-
     def _checked(self, block: Block, trusted: bool) -> Block:
-        """The block as scoring wants it; ``trusted`` values were checked when the data were written."""
+        """The block; ``trusted`` values were checked when the data were written."""
         check_structure(block)
         if not trusted:
             check_values(block, "real")
-            if self.threshold is not None:
-                block, _ = distinct(block)
         if self.binary_only:
             check_binary(block)
         return block
-
-
-@kernel
-def _score_rows(
-    indptr, positions, data, by_value, threshold, others, start, start_zeros, prior, steps, step_zeros, scores, zeros
-):
-    """scores[row, class]: that of an empty document and what each entry of a selected feature is worth.
-
-    Entries of ``others`` are worth the last steps. Zeros of probability are counted apart, in ``zeros``, and make a
-    score infinite where they do not cancel; a row that all classes rule out has the ``prior``.
-    """
-    n_classes = steps.shape[1]
-    for i in range(len(indptr) - 1):
-        for c in range(n_classes):
-            scores[i, c] = start[c]
-            zeros[c] = start_zeros[c]
-        for j in range(indptr[i], indptr[i + 1]):
-            p = positions[j]
-            if p < 0:
-                if not others:
-                    continue
-                p = len(steps) - 1
-            value = np.float64(data[j])
-            if value != 0 if by_value else value > threshold:
-                times = value if by_value else 1.0
-                for c in range(n_classes):
-                    scores[i, c] += times * steps[p, c]
-                    zeros[c] += step_zeros[p, c]
-        nowhere = True
-        for c in range(n_classes):
-            if zeros[c]:
-                scores[i, c] = -np.inf if zeros[c] > 0 else np.inf
-            nowhere &= scores[i, c] == -np.inf
-        if nowhere:
-            for c in range(n_classes):
-                scores[i, c] = prior[c]

@@ -77,7 +77,7 @@ class NaiveBayesTogether:
         """The start and what entries add to it, (n, P, C)."""
         out = np.empty((len(indptr) - 1, start.size))
         out[:] = start.ravel()
-        _add_runs(indptr, positions, times, self.firsts, runs, out)
+        add_runs(indptr, positions, times, self.firsts, runs, out)
         return out.reshape(-1, *start.shape)
 
 
@@ -91,7 +91,7 @@ def _lay_out(values, places, firsts, position, runs):
 
 
 @kernel
-def _add_runs(indptr, positions, times, firsts, runs, out):
+def add_runs(indptr, positions, times, firsts, runs, out):
     """out[row, ...] += the run of the column of each entry, so many times.
 
     Places in runs are told to be 0 and more: only then several numbers are added at once.
@@ -101,6 +101,6 @@ def _add_runs(indptr, positions, times, firsts, runs, out):
         for j in range(indptr[i], indptr[i + 1]):
             p = positions[j]
             if p >= 0:
-                first, x = np.uint64(firsts[p]), times[j]
+                first, x = np.uint64(firsts[p]), np.float64(times[j])
                 for s in range(np.uint64(firsts[p + 1]) - first):
                     row[s] += x * runs[first + s]

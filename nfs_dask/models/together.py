@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, full_rows
-from nfs_dask.arrays.kernels import read_only
+from nfs_dask.arrays.block import Array, Block
 from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.models.distance_differences import CsrEntries
 
@@ -76,17 +75,8 @@ class SharedColumns:
 
 
 def located(block: Block, lookup: Lookup) -> CsrEntries:
-    """The entries of a block, and where they are among some columns; all cells of these where it has them all."""
-    if block.full:
-        return all_entries(block.data.reshape(block.n_rows, block.n_features)[:, lookup.columns])
-    indptr, indices, data, _ = block.entries
-    return CsrEntries(indptr, read_only(lookup.positions(indices)), data)
-
-
-def all_entries(rows: Array) -> CsrEntries:
-    """All cells of a dense array of the selected features."""
-    csr = full_rows(np.ascontiguousarray(rows, np.float64))
-    return CsrEntries(*map(read_only, csr[:3]))
+    """The entries of a block in some columns, and where they are among these."""
+    return CsrEntries(*lookup.take(block).entries[:3])
 
 
 def _union(supports: Sequence[Array]) -> Array:

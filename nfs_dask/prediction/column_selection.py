@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Block, check_structure, check_values, safe_to_compute
+from nfs_dask.arrays.block import Array, Block, check_structure, check_values, safe_to_compute, without_zeros
+from nfs_dask.arrays.kernels import first_refused
 from nfs_dask.arrays.lookup import Lookup
 from nfs_dask.containers import is_collection, library_of
 from nfs_dask.dataset import Dataset
@@ -89,20 +90,47 @@ def select_partition(reader: Reader, partition: Any, number: int) -> Any:
 
 def select_matrix(X: Any, support: Array) -> Any:
     """`select` of a matrix in memory. Values have to be finite."""
-    return _like(X, _select_csr(MatrixSource(X), support), len(support))
+    if (values := _stored_by_column(X)) is not None and first_refused(values, non_negative=False) < 0:
+        taken = X[:, support]
+        if isinstance(taken, np.ndarray):
+            return np.asarray(taken)
+        csr = taken.tocsr()
+        return _like(X, (csr.indptr, csr.indices, csr.data), len(support))
+    source = MatrixSource(X)
+    blocks = list(_selected(source, support, 0, source.n_blocks))
+    if blocks[0].full:
+        return np.concatenate([block.matrix for block in blocks])
+    return _like(X, joined([_csr_of(block) for block in blocks]), len(support))
+
+
+def _stored_by_column(X: Any) -> Array | None:
+    """The values of a matrix whose columns lie together, so that rows would be dear; None for others."""
+    if getattr(X, "dtype", None) not in (np.float64, np.float32, np.int64, np.int32, np.uint8, np.bool_) or not X.size:
+        return None
+    if isinstance(X, np.ndarray):
+        return X.ravel("K") if X.ndim == 2 and X.flags.f_contiguous else None
+    return X.data if library_of(X) == "scipy" and X.format == "csc" else None
+
+
+def _selected(source: ModelRows, support: Array, start: int, stop: int) -> Iterator[Block]:
+    """Some blocks, checked, with the selected columns alone."""
+    lookup = Lookup.of(support, source.n_features)
+    for block in source.blocks(start, stop):
+        check_structure(block)
+        if not source.trusted:
+            check_values(block, "signed")
+        yield lookup.take(block)
+
+
+def _csr_of(block: Block) -> Csr:
+    """Its entries, without the zeros of a full one."""
+    block = without_zeros(block)
+    return narrowed((block.indptr, block.indices, block.data), block.n_features)
 
 
 def _select_csr(source: ModelRows, support: Array, start: int = 0, stop: int | None = None) -> Csr:
     """The selected columns of some blocks, all of them if not said otherwise."""
-    lookup = Lookup.of(support, source.n_features)
-    return joined([_taken(source, block, lookup) for block in source.blocks(start, stop or source.n_blocks)])
-
-
-def _taken(source: ModelRows, block: Block, lookup: Lookup) -> Csr:
-    check_structure(block)
-    if not source.trusted:
-        check_values(block, "signed")
-    return narrowed(lookup.take(block), len(lookup.columns))
+    return joined([_csr_of(block) for block in _selected(source, support, start, stop or source.n_blocks)])
 
 
 def _like(X: Any, csr: Csr, width: int, dense: bool = True) -> Any:
@@ -140,6 +168,7 @@ def _restore_matrix(Z: Any, support: Array, n_features: int) -> Any:
 
 def _original(block: Block, support: Array) -> Csr:
     check_structure(block)
+    block = without_zeros(block)
     return block.indptr, support[block.indices], block.data
 
 
@@ -186,11 +215,14 @@ def _select_task(support: Array, chunks: list[Any], number: int) -> Any:  # noqa
     """The selected columns of chunks that lie side by side."""
     if len(chunks) == 1:
         return select_matrix(chunks[0], support)
-    parts, first = [], 0
+    inside, first = [], 0
     for chunk in chunks:
-        inside = support[np.searchsorted(support, first) : np.searchsorted(support, first + chunk.shape[1])]
-        parts.append(_csr(chunk, inside - first))
-        first += chunk.shape[1]
+        last = first + chunk.shape[1]
+        inside.append(support[np.searchsorted(support, first) : np.searchsorted(support, last)] - first)
+        first = last
+    if not any(map(_is_sparse, chunks)):
+        return np.concatenate([select_matrix(*one) for one in zip(chunks, inside, strict=True)], axis=1)
+    parts = [_csr(*one) for one in zip(chunks, inside, strict=True)]
     return _like(chunks[0], _side_by_side(parts), len(support))
 
 

@@ -23,7 +23,7 @@ from nfs_dask.prediction.coverage import judge as judge_confidence
 from nfs_dask.prediction.hardest import Hardest, hardest_of
 from nfs_dask.prediction.model_rows import TOGETHER, Asked, ModelTask, ReadDocuments, asked_in_turn
 from nfs_dask.sources.chosen_rows import ChosenRows
-from nfs_dask.sources.labels import encode, merge_classes
+from nfs_dask.sources.labels import encode, match_labels, merge_classes
 
 MOST_NAMED = 5  # labels in a message
 MOST_SHOWN = 20  # classes in a notebook
@@ -218,7 +218,8 @@ def evaluate(model: Model, asked: Asked, engine: Engine | None = None, keep: int
     model
         Of as many features as the dataset has, or that which reads the documents.
     asked
-        A dataset, or documents, with labels; those the model does not know count as mistakes.
+        A dataset, or documents, with labels; those the model does not know count as mistakes. Texts match the numbers
+        that they write, see `match_labels`.
     engine
         Where they are read.
     keep
@@ -231,7 +232,6 @@ def evaluate(model: Model, asked: Asked, engine: Engine | None = None, keep: int
         found.seen.check(asked.documents.columns.where)
     if not len(found.labels):
         raise InputError("there are no documents to compare with; give at least one")
-    _check_comparable(found.labels, model.classes)
     _check_known(found, model.classes)
     if found.left_out:
         warn(str(found.seen), DataWarning)
@@ -248,12 +248,7 @@ def _check_labelled(asked: Asked, model: Model) -> None:
         return
     if asked.classes is None:
         raise InputError(f"{asked!r} has no labels to compare with; name the column that holds them")
-    if asked.n_features != model.n_features:
-        raise InputError(
-            f"{asked!r} has {asked.n_features} features, the model was fitted to {model.n_features}; documents "
-            "need the features of the training data, in the same order"
-        )
-    _check_comparable(asked.classes, model.classes)
+    match_labels(asked.classes, np.zeros(0, np.int64), model.classes)  # refuses those that cannot be compared
 
 
 def _sum(one: Any, other: Any) -> Any:
@@ -265,20 +260,6 @@ def _positions(labels: Array, classes: Array) -> Array:
     """Where each label is among the classes of a model, -1 for those it does not know."""
     known = {label: code for code, label in enumerate(classes.tolist())}
     return np.array([known.get(label, -1) for label in labels.tolist()], np.int64)
-
-
-def _kind(labels: Array) -> str:
-    return "texts" if labels.dtype.kind == "U" else "numbers"
-
-
-def _check_comparable(labels: Array, classes: Array) -> None:
-    """Refuse texts beside numbers: no label would agree with a class, however alike they look."""
-    if _kind(labels) != _kind(classes):
-        given, known = (f"{_kind(values)} such as {values.tolist()[0]!r}" for values in (labels, classes))
-        raise InputError(
-            f"the labels of the documents are {given}, the classes of the model {known}; give labels of the same "
-            "kind (a column of CSV holds texts, one of Parquet or JSON what was written)"
-        )
 
 
 def _check_known(found: Evaluation, classes: Array) -> None:
@@ -310,6 +291,7 @@ def judge(task: ModelTask) -> Evaluation:
             labels, codes = encode(batch.labels, batch.n_documents)
             seen.note(batch)
         assert labels is not None, "what is compared has labels"
+        labels, codes = match_labels(labels, codes, model.classes)
         scores = model.scores(block, task.trusted)
         found += _judged(model, scores, labels, codes, seen)
         if keep:
@@ -325,8 +307,9 @@ def judged(model: Model, scores: Array, labels: Array, codes: Array, keep: int =
     """The same of scores at hand, (n, C); ``codes`` (n,) number the labels, below 0 for documents without one."""
     if not len(labels):
         raise InputError("there are no labels to compare with; give at least one")
-    _check_comparable(labels, model.classes)
+    labels, codes = match_labels(labels, codes, model.classes)
     found = _judged(model, scores, labels, codes, Seen())
+    _check_known(found, model.classes)
     if not keep:
         return found
     return replace(found, hardest=hardest_of(scores, codes, _positions(labels, model.classes), labels, keep))

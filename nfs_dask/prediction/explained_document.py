@@ -47,9 +47,10 @@ class ExplainedDocument:
     probability: float | None  # of the predicted class; None of models without probabilities
     compared: str  # what the contributions and the base add up to
     sides: tuple[str, str]
-    base: float  # what is said of a document without the features
+    base: float  # what contributions are added to
     parts: tuple[Part, ...]  # the largest first, whatever their sign
     texts: tuple[MarkedText, ...] = ()
+    at_base: str = "without features"  # where the base is
 
     @property
     def telling(self) -> tuple[Part, ...]:

@@ -85,7 +85,8 @@ def _document(document: ExplainedDocument, n: int) -> str:
 
 
 def _text(document: ExplainedDocument, text: MarkedText, weights: Sequence[float]) -> str:
-    largest = max((abs(weight) for weight in weights if math.isfinite(weight)), default=0.0)
+    marked = {abs(weights[mark.part]) for other in document.texts for mark in other.marks}
+    largest = max(filter(math.isfinite, marked), default=0.0)
     stretches = [_stretch(document, stretch, over, weights, largest) for stretch, over in overlaid(text)]
     region = f"<p>{escaped(text.region)}</p>" if len(document.texts) > 1 and text.region else ""
     why = f"<p>{escaped(text.unmarked)}; the table has what it has</p>" if text.unmarked else ""

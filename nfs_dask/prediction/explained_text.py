@@ -45,7 +45,7 @@ def sum_in_words(document: ExplainedDocument) -> str:
     """What the decision is made of, in one line."""
     n = len(document.telling)
     by = f"{document.by_features:+.4g} by {several(n, 'feature', 'features')}"
-    said = f"{document.compared}: {document.total:+.4g} = {document.base:+.4g} without features, {by}"
+    said = f"{document.compared}: {document.total:+.4g} = {document.base:+.4g} {document.at_base}, {by}"
     return printable(said).replace("\n", " ")
 
 

@@ -72,6 +72,9 @@ def explain_lots(
     found, texts, held = [_nothing(model)], list[tuple[str, ...]](), 0
     for rows in lots:
         numbers.append(rows.numbers)
+        if model.absence_counts:  # before as much is made
+            wide = len(model.support) * (1 if model.n_classes == 2 else model.n_classes)
+            _refuse_much(held + len(rows.numbers) * wide, sum(map(len, numbers)))
         scores.append(model.scores(rows.block, rows.trusted))
         found.append(model.contributions(rows.block, rows.trusted))
         texts += rows.texts or ()
@@ -109,6 +112,7 @@ def _explanation(
         features=features,
         columns=columns,
         compared=model.compared,
+        at_base=model.at_base,
         texts=None if texts is None else tuple(texts),
         marking=None if reader is None else TextMarks(reader.for_tasks()),
     )

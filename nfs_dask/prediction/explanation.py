@@ -26,7 +26,7 @@ class Explanation:
 
     Of two classes these are contributions to what `decision_function` says, above 0 for ``classes[1]``: log odds, or
     of centers a difference of distances. Of more classes, to the score of each class. Entries are sparse: features that
-    a document does not have are not there.
+    a document does not have are not there, but of centers, to which a value of 0 is one like others.
     """
 
     classes: Array  # (C,)
@@ -37,6 +37,7 @@ class Explanation:
     features: tuple[str, ...]  # names of all features that are there
     columns: Array  # (len(features),) int64, their columns
     compared: str  # what the decision says of one class over another one, for people
+    at_base: str = "without features"  # where the base is, for people
     texts: tuple[tuple[str, ...], ...] | None = None  # of each document, one for each region; None of rows of numbers
     marking: TextMarks | None = None  # finds features in texts
 
@@ -45,7 +46,8 @@ class Explanation:
         """The decision about each document without the selected features, (n,), or of more classes (n, C).
 
         Of naive Bayes the prior, with what is not selected where that counts, and of the Bernoulli model with what the
-        absence of all selected features says; of the hybrid the intercepts; of centers what is said of a row of zeros.
+        absence of all selected features says; of the hybrid the intercepts; of centers what is said of the mean of the
+        centers: of two classes 0, midway between them.
         """
         return self.contributions.base
 
@@ -62,7 +64,8 @@ class Explanation:
     def to_frame(self) -> Any:
         """A pandas DataFrame: ``document``, ``feature``, ``value``, ``contribution``, of more classes also ``class``.
 
-        A row for each feature that a document has, of more than two classes one for each class.
+        A row for each feature that a document has, of centers for each selected one; of more than two classes one for
+        each class.
         """
         try:
             import pandas as pd
@@ -196,6 +199,7 @@ class Explanation:
             compared=self.compared.format(one, other),
             sides=(one, other),
             base=base,
+            at_base=self.at_base,
             parts=tuple(Part(self.features[p], value, contribution) for p, value, contribution in parts),
             texts=() if self.texts is None or self.marking is None
             else self.marking.of(self.texts[i], self.columns[positions]),

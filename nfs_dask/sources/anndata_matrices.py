@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array, Csr
+from nfs_dask.arrays.block import Array, Csr, full_rows
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
-from nfs_dask.sources.matrices import check_size, compress, countable, kind_of
+from nfs_dask.sources.matrices import check_size, countable, kind_of
 from nfs_dask.store.foreign_arrays import ForeignArray
 from nfs_dask.store.hierarchy import Hierarchy, ZarrNode
 
@@ -69,7 +69,7 @@ class ForeignCsr:
 
 
 class ForeignDense:
-    """A dense array of two dimensions, compressed one block at a time."""
+    """A dense array of two dimensions, read one block at a time."""
 
     nnz: int | None = None
 
@@ -87,7 +87,7 @@ class ForeignDense:
         self.cuts = cut_evenly(self.n_rows, self.n_features, both, self._array.chunks[0])
 
     def rows(self, start: int, stop: int) -> Csr:
-        return compress(self._array.read(start, stop))
+        return full_rows(countable(self._array.read(start, stop)))
 
 
 def foreign_matrix(hierarchy: Hierarchy, path: str) -> ForeignCsr | ForeignDense:

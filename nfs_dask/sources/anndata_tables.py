@@ -29,6 +29,21 @@ class TableColumn(Protocol):
 
 
 @dataclass(frozen=True)
+class HeldColumn:
+    """Values in memory."""
+
+    values: Array
+    where: str
+
+    @property
+    def length(self) -> int:
+        return len(self.values)
+
+    def read(self, start: int, stop: int) -> Array:
+        return self.values[start:stop]
+
+
+@dataclass(frozen=True)
 class Categorical:
     """Codes, and the categories that they number; -1 is missing."""
 

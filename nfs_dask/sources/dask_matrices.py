@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from nfs_dask.arrays.block import Array, Block
 from nfs_dask.containers import a_type, is_collection
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_tree
-from nfs_dask.sources.chunks import height, make_block, merged, part_labels, weigh
+from nfs_dask.sources.chunks import PartLabels, height, make_block, merged, part_labels, weigh
 from nfs_dask.sources.labels import encode, encode_as, sample_weights, smallest_codes
 from nfs_dask.sources.matrices import check_size
 from nfs_dask.sources.matrix_source import check_names
@@ -35,10 +36,13 @@ if TYPE_CHECKING:
     from nfs_dask.store.row_columns import Annotations
 
 MOST_CODES = 1 << 26  # labels, of a byte or two, that are kept where they were asked for; of more, y is read again
+MOST_KNOWN = 1 << 20  # labels, of persisted ones, whose codes are kept for the next fit
 FAN_IN = 16  # classes of that many parts of y are merged together
 DENSE_ENTRY_NBYTES = 24  # value and column of an entry, and the dense value it came from
 MARGIN = 2.0  # how much fuller than the block that was looked at another one may be
 PANDAS_NBYTES = 66 * MiB  # measured: what importing pandas takes
+
+_known: WeakKeyDictionary[Any, dict[Any, PartLabels]] = WeakKeyDictionary()  # by a future of what is persisted
 
 
 class CollectionSource(Source):
@@ -121,8 +125,12 @@ class CollectionSource(Source):
             classes, codes = encode(y, sum(heights))
             return classes, _split(smallest_codes(codes, len(classes)), heights), heights
         parts = self._column(y, "y")
-        found = self._compute([_tree(parts)])[0]
+        tree, held = _tree(parts), futures_in(y)
+        known = _known.setdefault(held[0], {}) if held else {}
+        found = known.get(tree.key) or self._compute([tree])[0]
         classes, lengths = found.classes, found.lengths
+        if sum(lengths) <= MOST_KNOWN:
+            known[tree.key] = found
         if found.codes is not None:
             self._check_aligned(len(parts), lengths, heights, "y")
             return classes, _split(np.concatenate(found.codes), heights or lengths), heights or lengths

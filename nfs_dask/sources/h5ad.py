@@ -11,21 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr
-from nfs_dask.errors import InputError, StoreError
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, full_rows
+from nfs_dask.errors import InputError, NfsDaskError, StoreError
 from nfs_dask.files.data_files import expand, fingerprint, open_binary, size_of
 from nfs_dask.files.remote import is_url
 from nfs_dask.sources.anndata_memory import RAW
 from nfs_dask.sources.anndata_tables import TableColumn, names_at
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.h5ad_columns import check_names, index_of, names_of_obs, obs_column
-from nfs_dask.sources.matrices import check_matrix, check_size, compress, countable, kind_of
+from nfs_dask.sources.matrices import check_matrix, check_size, countable, kind_of
 from nfs_dask.sources.row_tables import RowTable
 from nfs_dask.sources.source import Facts, Source
 from nfs_dask.sources.stored_labels import ColumnLabels
 from nfs_dask.store.layout import INDEX
 from nfs_dask.units import MiB
 
+# What h5py and numpy make of damaged bytes.
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, SystemError, TypeError, ValueError)
 H5PY_NBYTES = 12 * MiB  # measured: what importing h5py takes
 _PIECE = 1 << 20  # row pointers looked at together
 _NAMES = 1 << 12  # names read together
@@ -51,6 +53,7 @@ class H5adSource(Source):
         self._labels = labels
         told, read_nbytes = fingerprint([self._path], "h5ad", labels, layer), size_of(self._path)
         with opened(self._path) as file:
+            _check_inside(file, self._path)
             matrix = _matrix(file, self._matrix, self._path)
             self._cuts: Cuts = matrix.cut()
             self._sizes = self._cuts.sizes(matrix.entry_nbytes, read_nbytes)
@@ -188,7 +191,7 @@ class _Dense:
         return cut_evenly(*self.shape, self.entry_nbytes + self.dtype.itemsize, int(chunks[0]))
 
     def rows(self, start: int, stop: int) -> Csr:
-        return compress(self._dataset[start:stop])
+        return full_rows(countable(self._dataset[start:stop]))
 
 
 def _matrix(file: Any, name: str, path: str) -> _Csr | _Dense:
@@ -224,4 +227,25 @@ def opened(path: str) -> Iterator[Any]:
             file = stack.enter_context(h5py.File(content if is_url(path) else path, "r"))
         except OSError as error:
             raise StoreError(f"{path} is not an HDF5 file, or is damaged or cut short ({error})") from None
-        yield file
+        try:
+            yield file
+        except NfsDaskError:
+            raise
+        except _DAMAGE as error:
+            raise StoreError(f"{path} is damaged ({type(error).__name__}: {error}); restore it from a copy") from None
+
+
+def _check_inside(file: Any, path: str) -> None:
+    """Refuse a file that would have others read, which could be any that this process may read."""
+    from h5py import h5l
+
+    def elsewhere(name: bytes, link: Any) -> bytes | None:
+        return None if link.type in (h5l.TYPE_HARD, h5l.TYPE_SOFT) else name
+
+    def outside(name: str, node: Any) -> str | None:
+        return name if getattr(node, "external", None) or getattr(node, "is_virtual", False) else None
+
+    found = file.id.links.visit(elsewhere, info=True) or file.visititems(outside)
+    if found is not None:
+        name = found.decode(errors="replace") if isinstance(found, bytes) else found
+        raise StoreError(f"{path}: {name} lies in another file, which is not read; store all of it in one file")

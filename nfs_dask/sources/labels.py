@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
@@ -54,6 +55,49 @@ def encode_as(y: Any, classes: Array) -> Array:
     if not np.all(known):
         raise InputError(f"y holds the label {own[~known][0].item()!r}, which was not there when its classes were read")
     return _through(position, codes)
+
+
+def match_labels(labels: Array, codes: Array, classes: Array) -> tuple[Array, Array]:
+    """Return labels, and codes of rows under them, as the classes of a model are: texts or numbers.
+
+    CSV has texts where Parquet and JSON have numbers. A text is the whole number or boolean that it writes: "7", "007"
+    and "7.0" are 7, "true" and "1" are True. Refused are texts that write none, and numbers that two classes write.
+
+    >>> match_labels(np.array(["10", "9"]), np.array([0, 1, -1]), np.array([9, 10]))
+    (array([ 9, 10]), array([ 1,  0, -1]))
+    """
+    as_numbers = labels.dtype.kind == "U"
+    if not len(labels) or not len(classes) or as_numbers == (classes.dtype.kind == "U"):
+        return labels, codes
+    given, known = labels.tolist(), classes.tolist()
+    texts = given if as_numbers else known
+    numbers = [_number_in(text) for text in texts]
+    if (None in numbers) if as_numbers else set(numbers) == {None}:
+        raise InputError(
+            f"labels such as {given[0]!r} cannot be compared with the classes of the model, such as {known[0]!r}: "
+            f"{texts[numbers.index(None)]!r} writes no number; give labels of the same kind"
+        )
+    if as_numbers:
+        found = np.array(numbers)
+    else:
+        written, wanted = dict[Any, str](), set(given)
+        for text, number in zip(known, numbers, strict=True):
+            if number in wanted and written.setdefault(number, text) != text:
+                raise InputError(
+                    f"the classes {written[number]!r} and {text!r} of the model both write the number {number}; give "
+                    "labels of documents as texts"
+                )
+        found = np.array([written.get(number, str(number)) for number in given])
+    labels, places = np.unique(found, return_inverse=True)
+    return labels, np.append(places, UNLABELLED)[codes]
+
+
+def _number_in(text: str) -> int | None:
+    """The whole number that a text writes, as 1 or 0 a boolean; None where it writes none."""
+    if text.lower() in ("true", "false"):
+        return int(text.lower() == "true")
+    digits = re.fullmatch(r"\s*([+-]?\d{1,18})(\.0*)?\s*", text, re.ASCII)
+    return None if digits is None else int(digits[1])
 
 
 def recode(codes: Array, own: Array, classes: Array) -> Array:

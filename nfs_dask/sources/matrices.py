@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nfs_dask.arrays import kernels
-from nfs_dask.arrays.block import Array, Csr, Kind, all_columns, column_type, full_rows
+from nfs_dask.arrays.block import Array, Csr, Kind, column_type, full_rows
 from nfs_dask.containers import a_type, column_names, library_of, type_of, unwrapped
 from nfs_dask.errors import InputError, WrongTypeError
 from nfs_dask.sources.anndata_memory import is_anndata
@@ -25,7 +25,6 @@ ACCEPTED = (
     "Table, an xarray DataArray"
 )
 
-_PIECE = 1 << 16  # values looked at together, which a cache holds
 POINTER_NBYTES = 8  # of where a row begins
 MOST_COLUMNS = 1 << 32  # what a file says of its width costs it nothing; each column would cost here
 
@@ -173,7 +172,7 @@ class CsrRows:
 
 @dataclass(frozen=True)
 class DenseRows:
-    """A dense array. Only the rows of one block at a time are compressed."""
+    """A dense array, whose rows have all columns."""
 
     values: Array
     nnz: None = None
@@ -196,13 +195,13 @@ class DenseRows:
 
     @property
     def entry_nbytes(self) -> int:
-        return int(column_type(self.n_features).itemsize + self.values.itemsize)
+        return int(column_type(self.n_features).itemsize + countable(self.values[:0]).itemsize)
 
     def cut(self) -> Cuts:
         return cut_evenly(self.n_rows, self.n_features, self.entry_nbytes)
 
     def rows(self, start: int, stop: int) -> Csr:
-        return compress(self.values[start:stop])
+        return full_rows(countable(self.values[start:stop]))
 
 
 @dataclass(frozen=True)
@@ -236,7 +235,7 @@ class FrameRows:
     def rows(self, start: int, stop: int) -> Csr:
         part = self.frame.iloc[start:stop]
         missing = {"na_value": np.nan} if self.dtype.kind == "f" else {}
-        return compress(part.to_numpy(self.dtype, **missing))
+        return full_rows(countable(part.to_numpy(self.dtype, **missing)))
 
 
 class TableRows(FrameRows):
@@ -250,30 +249,7 @@ class TableRows(FrameRows):
         values = np.empty((stop - start, self.n_features), self.dtype)
         for number, column in enumerate(_columns_of(self.frame.slice(start, stop - start))):
             values[:, number] = np.asarray(column)
-        return compress(values)
-
-
-def compress(values: Array) -> Csr:
-    """A dense array as CSR: all of it where at least half is not zero, else what is not zero.
-
-    NaN is kept, to be refused where its place can be named.
-    """
-    if _is_mostly_filled(values):
         return full_rows(countable(values))
-    mask = values != 0
-    indptr = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(np.count_nonzero(mask, axis=1), out=indptr[1:])
-    return Csr(indptr, all_columns(*values.shape)[mask.reshape(-1)], countable(values[mask]))
-
-
-def _is_mostly_filled(values: Array) -> bool:
-    """Whether at least half is not zero: a few rows at a time, until that is known."""
-    step, missing = max(1, _PIECE // max(1, values.shape[1])), -(-values.size // 2)
-    for first in range(0, len(values), step):
-        missing -= int(np.count_nonzero(values[first : first + step] != 0))
-        if missing <= 0:
-            return True
-    return missing <= 0
 
 
 def as_numbers(objects: Array) -> Array:

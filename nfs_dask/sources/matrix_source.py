@@ -25,7 +25,7 @@ class MatrixSource(Source):
     Parameters
     ----------
     X : numpy array, scipy sparse, sparse.COO or GCXS, DataFrame, pyarrow Table; shape (n_rows, n_features)
-        Column-wise layouts are converted once, here. A dense array is compressed one block at a time.
+        Column-wise layouts are converted once, here. Blocks of a dense array have all columns.
     y : (n_rows,) labels, optional
     sample_weight : (n_rows,) numbers of zero or more, optional
     names : (n_features,) strings, optional

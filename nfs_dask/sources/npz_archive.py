@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import math
 import struct
 import zipfile
 import zlib
@@ -77,6 +79,8 @@ class MemberReader:
                     raise EOFError(f"{len(view) - done} bytes are missing")
                 view[done : done + len(part)] = part
                 done += len(part)
+            if not member.stored and stop == math.prod(member.shape):
+                self._file.read(1)  # beyond the last one: the checksum of all that came before is compared
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise StoreError(f"{member.where} is damaged or cut short ({error}); write the file again") from None
         return out
@@ -90,7 +94,9 @@ def open_archive(path: str, only: str | None = None) -> dict[str, ArchiveMember]
                 suffix = ".npy" if only is None else f"{only}.npy"
                 infos = [info for info in archive.infolist() if info.filename.endswith(suffix)]
                 return {info.filename.removesuffix(".npy"): _member(path, file, archive, info) for info in infos}
-        except zipfile.BadZipFile as error:
+        except (zipfile.BadZipFile, OSError) as error:
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that of a place before the beginning
+                raise
             raise StoreError(
                 f"{path} is not an npz archive, or is damaged ({error}); write it with scipy.sparse.save_npz"
             ) from None
@@ -100,6 +106,8 @@ def _member(path: str, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.
     name = info.filename.removesuffix(".npy")
     if info.flag_bits & 1:
         raise StoreError(f"{name} in {path} is encrypted; write the archive without a password")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise StoreError(f"{name} in {path} is not compressed as numpy does it; write it with scipy.sparse.save_npz")
     with archive.open(info) as member:
         shape, dtype = _header(member, f"{name} in {path}")
         length = member.tell()
@@ -112,7 +120,19 @@ def _member(path: str, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.
             f"{info.file_size - length} are there"
         )
     stored = info.compress_type == zipfile.ZIP_STORED
+    if stored:
+        _check_stored(archive, info, f"{name} in {path}")
     return ArchiveMember(path, name, dtype, shape, length + (_begin(file, info) if stored else 0), stored)
+
+
+def _check_stored(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> None:
+    """Refuse a plainly stored member that was altered: what is read later are parts of it, which have no checksum."""
+    try:
+        with archive.open(info) as content:
+            while content.read(_STEP):
+                pass
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise StoreError(f"{where} is damaged or cut short ({error}); write the file again") from None
 
 
 def _header(member: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import DataWarning, InputError, NfsDaskError, StoreError, warn
-from nfs_dask.sources.anndata_tables import Categorical, Nullable, TableColumn, unreadable
+from nfs_dask.sources.anndata_tables import Categorical, HeldColumn, Nullable, TableColumn, unreadable
 from nfs_dask.store.hierarchy import Hierarchy
 from nfs_dask.store.layout import INDEX
 from nfs_dask.store.row_columns import MOST_CATEGORIES, TEXT, RowColumn, is_keepable
@@ -95,21 +95,6 @@ class ZarrRows(RowTable):
         index = zarr_index(self.hierarchy, "obs")
         assert index is not None
         return index
-
-
-@dataclass(frozen=True)
-class HeldColumn:
-    """Values in memory."""
-
-    values: Array
-    where: str
-
-    @property
-    def length(self) -> int:
-        return len(self.values)
-
-    def read(self, start: int, stop: int) -> Array:
-        return self.values[start:stop]
 
 
 class FrameRowTable(RowTable):

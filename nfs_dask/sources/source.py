@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from nfs_dask.arrays.block import Array, Block, Kind
+from nfs_dask.errors import InputError
+from nfs_dask.progress import Progress
 from nfs_dask.units import MiB
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from nfs_dask.text.strings import Strings
 
 BLOCK_NBYTES = 32 * MiB  # what a source aims at for one block in memory
+NAMES_AT_A_TIME = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +127,26 @@ class Source(ABC):
     def names(self, columns: Array) -> list[str] | None:
         """Names of the given columns, read without loading the rest; None where the data have no names."""
         return None
+
+    def columns_named(self, names: Iterable[str]) -> dict[str, int] | None:
+        """Return the columns of those of some names that are there; None where the data have no names.
+
+        A bounded number of names is held at a time besides those wanted.
+        """
+        wanted, found = set(names), dict[str, int]()
+        with Progress(self.n_features, "looking for names", "names") as progress:
+            for first in range(0, self.n_features, NAMES_AT_A_TIME):
+                here = self.names(np.arange(first, min(first + NAMES_AT_A_TIME, self.n_features)))
+                if here is None:
+                    return None
+                for column, name in enumerate(here, first):
+                    if name in wanted and found.setdefault(name, column) != column:
+                        raise InputError(
+                            f"columns {found[name]} and {column} are both named {name!r}, so that it does not say "
+                            "which is meant; give each a name of its own"
+                        )
+                progress.advance(len(here))
+        return found
 
     @property
     def names_in_memory(self) -> Named | None:

@@ -7,7 +7,7 @@ is taken from in the end.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
@@ -16,7 +16,17 @@ from typing import Any
 import numba
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block, check_structure, full_rows, some_rows
+from nfs_dask.arrays.block import (
+    UNLABELLED,
+    Array,
+    Block,
+    canonical,
+    check_structure,
+    column_type,
+    full_rows,
+    some_rows,
+    without_zeros,
+)
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_value
@@ -186,6 +196,34 @@ class _Blocks(View):
         assert self.numbers is not None
         for first, last in _ranges(self.numbers[start:stop].tolist()):
             yield from self.underlying.blocks(first, last)
+
+
+class Renumbered(View):
+    """A source whose columns have other numbers, among columns that are empty.
+
+    Parameters
+    ----------
+    source
+    numbers : (n_features of the source,) of its columns, in any order
+    names
+        Of columns by their new numbers.
+    n_features
+        How many columns there are then.
+    """
+
+    def __init__(self, source: Source, numbers: Array, names: Mapping[int, str], n_features: int) -> None:
+        step = partial(_renumbered, numbers=numbers, n_features=n_features)
+        super().__init__(source, "numbers", np.append(numbers, n_features), step, n_features=n_features)
+        self._called = names
+
+    def names(self, columns: Array) -> list[str] | None:
+        return [self._called.get(column, "") for column in columns.tolist()]
+
+
+def _renumbered(block: Block, numbers: Array, n_features: int) -> Block:
+    block = without_zeros(block)
+    indices = numbers[block.indices].astype(column_type(n_features))
+    return canonical(replace(block, indices=indices, n_features=n_features))[0]
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

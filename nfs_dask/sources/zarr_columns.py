@@ -9,13 +9,43 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, StoreError, did_you_mean
-from nfs_dask.sources.anndata_tables import Categorical, Nullable, TableColumn, as_text, names_at, unreadable
+from nfs_dask.files.folder import Folder
+from nfs_dask.sources.anndata_tables import (
+    Categorical,
+    HeldColumn,
+    Nullable,
+    TableColumn,
+    as_text,
+    names_at,
+    unreadable,
+)
 from nfs_dask.store.foreign_arrays import ForeignArray
 from nfs_dask.store.header import find_header
 from nfs_dask.store.hierarchy import Hierarchy, ZarrNode
+from nfs_dask.store.layout import Numbers, Texts
+from nfs_dask.store.shards import ShardReader
+from nfs_dask.store.string_arrays import read_texts
 from nfs_dask.units import MiB
 
 MOST_KEPT = MiB  # of a chunk of numbers that is kept for the next block
+
+
+class OwnArray:
+    """An array of a store of ours, whose values are compared with what was written."""
+
+    def __init__(self, folder: Folder, array: Numbers | Texts) -> None:
+        self._folder, self._array = folder, array
+        self._reader = ShardReader(folder, array) if isinstance(array, Numbers) else None
+        self.dtype = np.dtype(array.dtype if isinstance(array, Numbers) else object)
+        self.length, self.chunks = array.length, (array.chunk,)
+        self.chunk_nbytes = array.chunk * self.dtype.itemsize
+
+    def read(self, start: int, stop: int) -> Array:
+        """Values ``start .. stop - 1``; of texts ``start`` is the beginning of a chunk."""
+        if isinstance(self._array, Texts):
+            return np.array(read_texts(self._folder, self._array, start, stop), object)
+        assert self._reader is not None
+        return self._reader.read(start, stop)
 
 
 @dataclass
@@ -25,7 +55,7 @@ class ZarrValues:
     Blocks are read in order, and unpacking a chunk for each of them may take longer than their entries.
     """
 
-    array: ForeignArray
+    array: ForeignArray | OwnArray
     where: str
     _last: tuple[int, Array] | None = field(default=None, init=False)  # number of a chunk, and what is in it
 
@@ -137,17 +167,16 @@ def _part(hierarchy: Hierarchy, path: str) -> TableColumn:
     return column
 
 
-def _values(hierarchy: Hierarchy, path: str) -> ZarrValues:
-    array = ForeignArray(hierarchy, path, text=True, strict=_is_ours(hierarchy, path))
+def _values(hierarchy: Hierarchy, path: str) -> TableColumn:
     where = hierarchy.folder.path(path)
+    header = find_header(hierarchy.root, hierarchy.folder.location)
+    for known, values in [] if header is None else header.category_arrays:
+        if known.name == path:
+            return HeldColumn(np.array(values, object if isinstance(known, Texts) else known.dtype), where)
+    for own in [] if header is None else header.arrays():
+        if own.name == path:
+            return ZarrValues(OwnArray(hierarchy.folder, own), where)
+    array = ForeignArray(hierarchy, path, text=True)
     if len(array.shape) != 1:
         raise StoreError(f"{where} has {len(array.shape)} dimensions; a column has one")
     return ZarrValues(array, where)
-
-
-def _is_ours(hierarchy: Hierarchy, path: str) -> bool:
-    """Whether we wrote the array: then no chunk is left out, as others may leave out zeros and empty texts."""
-    header = find_header(hierarchy.root, hierarchy.folder.location)
-    if header is None:
-        return False
-    return path in {array.name for array in header.numbers()} | {array.name for array in header.texts()}

@@ -77,13 +77,19 @@ class ClassCounts(EntrywiseStatistic):
         whole = block.data.dtype.kind != "f" and _whole(block.weights)
         name, dtype = ("sums", "int64") if whole else ("real_sums", "float64")
         out = array_of(arrays, name, self.n_classes, block.n_features, dtype)
-        kernels.add_values(*block.entries, block.weights, out)
+        if block.full:
+            kernels.add_rows(block.matrix, block.entries.codes, block.weights, False, out)
+        else:
+            kernels.add_values(*block.entries, block.weights, out)
 
     def _add_documents(self, arrays: dict[str, Array], block: Block) -> None:
         whole = _whole(block.weights)
         name, dtype = ("documents", "int64") if whole else ("real_documents", "float64")
         out = array_of(arrays, name, self.n_classes, block.n_features, dtype)
-        kernels.add_documents(*block.entries, float(self.threshold), block.weights, out)
+        if block.full:
+            kernels.add_rows_above(block.matrix, block.entries.codes, float(self.threshold), block.weights, out)
+        else:
+            kernels.add_documents(*block.entries, float(self.threshold), block.weights, out)
 
     def update_tiles(self, arrays: dict[str, Array], entries: TiledEntries) -> None:
         if entries.values is not None or entries.weights is not None:
@@ -147,14 +153,14 @@ def _mass(block: Block) -> int:
     """Sum of all whole-number values under their weights: no single count can be larger."""
     if block.data.dtype.kind == "f" or not _whole(block.weights):
         return 0
-    exact = int(block.data.sum(dtype=np.int64))
-    if block.data.dtype.itemsize == 8:  # of narrower types, no block has entries enough to wrap
-        _refuse_overflow(kernels.about_sum(kernels.read_only(block.data)))
+    indptr, _, data, _ = block.entries
+    if data.dtype.itemsize == 8:  # of narrower types, no block has entries enough to wrap
+        _refuse_overflow(kernels.about_sum(data))
+    exact = int(kernels.mass(indptr, data, None))
     if block.weights is None:
         return exact
     _refuse_overflow(float(exact) * int(block.weights.max(initial=0)))
-    running = np.concatenate(([0], np.cumsum(block.data, dtype=np.int64)))
-    return int(np.diff(running[block.indptr]) @ block.weights)
+    return int(kernels.mass(indptr, data, block.weights))
 
 
 def _guard(totals: dict[str, Array]) -> None:

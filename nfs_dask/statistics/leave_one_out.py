@@ -124,7 +124,7 @@ class RegionSums:
         self.lengths, self.nothing = regions.lengths, regions.lengths.dtype.type(0)
         self.entries = block.entries[:3]
         if not whole:
-            self.entries = tuple(map(read_only, table.columns.take(block)))
+            self.entries = table.columns.take(block).entries[:3]
             regions = _Regions.of(self.entries, table.n_regions, table.n_kept, looks)
         self.tokens, self.places, self.shared = regions.lengths, regions.places, regions.shared
         self.logs = np.zeros((block.n_rows, table.n_regions, table.n_classes))

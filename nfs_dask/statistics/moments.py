@@ -17,7 +17,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.arrays.doubles import Pair, distil, two_product
-from nfs_dask.arrays.kernels import add_values
+from nfs_dask.arrays.kernels import add_rows, add_values
 from nfs_dask.errors import InputError
 from nfs_dask.statistics import real_kernels as kernels
 from nfs_dask.statistics.remainders import Remainders
@@ -86,6 +86,9 @@ class ClassMoments(EntrywiseStatistic):
     def update_arrays(self, arrays: dict[str, Array], block: Block) -> None:
         whole = _is_whole(block)
         entries = block.entries
+        if block.full and (not whole or (block.weights is None and block.data.dtype.itemsize <= 2)):
+            self._add_full_rows(arrays, block, whole)
+            return
         if not whole:
             kernels.add_real_sums(*entries, block.weights, *self._of(arrays, SUMS[1:], block))
         else:
@@ -95,6 +98,17 @@ class ClassMoments(EntrywiseStatistic):
         if whole and not kernels.add_whole_squares(*entries, block.weights, *self._of(arrays, SQUARES[:1], block)):
             return
         kernels.add_real_squares(*entries, block.weights, whole, *self._of(arrays, SQUARES[1:], block))
+
+    def _add_full_rows(self, arrays: dict[str, Array], block: Block, whole: bool) -> None:
+        """Add real numbers, or whole ones whose squares are small, of all columns."""
+        rows = (block.matrix, block.entries.codes, block.weights)
+        if whole:
+            for squared, names in enumerate((SUMS, SQUARES)[: 1 + self.squares]):
+                add_rows(*rows, bool(squared), *self._of(arrays, names[:1], block))
+            return
+        kernels.add_real_rows(*rows, *self._of(arrays, SUMS[1:], block))
+        if self.squares:
+            kernels.add_real_row_squares(*rows, *self._of(arrays, SQUARES[1:], block))
 
     def _of(self, arrays: dict[str, Array], names: Sequence[str], block: Block) -> list[Array]:
         dtype = "float64" if names[0].startswith("real") else "int64"
@@ -126,6 +140,7 @@ class Moments:
     spread: Array | None  # (m,) sum of the variances within each class
     within: Array | None  # (m,) variance about the class means
     total: Array | None  # (m,) variance about the mean of all rows
+    lost: Array | None = None  # (m,) what rounding may have hidden of the spread of a class that seems to have none
 
 
 def moments(state: State) -> Moments:
@@ -145,7 +160,7 @@ def moments(state: State) -> Moments:
     divisor = Pair(np.where(weight.hi > 0, weight.hi, 1.0)[:, None], weight.lo[:, None])
     means = np.empty(_shape(state.arrays))
     has_squares = any(name in state.arrays for name in SQUARES)
-    variances = np.zeros((3, means.shape[1]))
+    variances, lost = np.zeros((3, means.shape[1])), np.zeros(means.shape[1])
     noise = _noise(state.totals)
     fits = _fits_integers(state)
     if fits and has_squares:
@@ -158,10 +173,10 @@ def moments(state: State) -> Moments:
         means[:, columns] = exact_means.value
         if has_squares:
             squares = _terms(state.arrays, SQUARES, columns)
-            deviations = _squared_deviations(squares, sums, means[:, columns], divisor, noise)
+            deviations, hidden = _squared_deviations(squares, sums, means[:, columns], divisor, noise)
+            lost[columns] = (hidden / divisor.hi).sum(axis=0)
             variances[:, columns] = _variances(deviations, sums, exact_means, weight, divisor)
-    spread, within, total = variances if has_squares else (None, None, None)
-    return Moments(weight.value, means, spread, within, total)
+    return Moments(weight.value, means, *(*variances, lost) if has_squares else [None] * 4)
 
 
 def _fits_integers(state: State) -> bool:
@@ -175,8 +190,13 @@ def _fits_integers(state: State) -> bool:
     return whole and set(names) <= {"sums", "squares"} and mass < 2**53 and weight.hi.sum() * mass < _MOST
 
 
-def _squared_deviations(squares: list[Array], sums: Pair, means: Array, weight: Pair, noise: Array) -> Array:
-    """Sum of w (x - mean)^2, from terms that cancel: every product that is as large as they are is kept whole."""
+def _squared_deviations(
+    squares: list[Array], sums: Pair, means: Array, weight: Pair, noise: Array
+) -> tuple[Array, Array]:
+    """Sum of w (x - mean)^2, from terms that cancel: every product that is as large as they are is kept whole.
+
+    Sums that may be nothing but rounding are 0; the second array says how large what they were may be.
+    """
     off = sums + Pair(*two_product(-weight.hi, means))  # sum of w (x - mean), for the mean as it was rounded
     square, rest = two_product(means, means)
     terms = [*squares, *two_product(-weight.hi, square), *two_product(-weight.hi, rest)]
@@ -185,7 +205,8 @@ def _squared_deviations(squares: list[Array], sums: Pair, means: Array, weight: 
         terms += [*two_product(-weight.lo, square), -weight.lo * rest]
     terms += [*two_product(-2 * means, off.hi), -2 * means * off.lo, -off.hi * off.hi / weight.hi]
     (found,) = distil(terms, 1)
-    return np.where(found > noise * np.sum(squares, axis=0), found, 0.0)
+    rounding = noise * np.sum(squares, axis=0)
+    return np.where(found > rounding, found, 0.0), np.where(found > rounding, 0.0, rounding)
 
 
 def _noise(totals: Mapping[str, Array]) -> Array:

@@ -14,8 +14,9 @@ from numba.extending import register_jitable
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.doubles import two_sum
-from nfs_dask.arrays.exact_kernels import pair_plus, triple_plus, triple_plus_product, two_product
+from nfs_dask.arrays.exact_kernels import loose_triple_plus, pair_plus, triple_plus, triple_plus_product, two_product
 
+LANES = 64  # values that are added up side by side
 SMALL = 1 << 16  # a whole number below this has a square below 2^32
 SMALL_SQUARE = 1 << 32  # squares below this, under their weight, add up in int64
 
@@ -94,6 +95,39 @@ def add_real_squares(
             high[c, k], low[c, k], least[c, k] = sums
 
 
+# Rows that have all columns into arrays (class, column)
+
+
+@kernel
+def add_real_rows(matrix: Array, codes: Array, weights: Array | None, high: Array, low: Array) -> None:
+    """As `add_real_sums`."""
+    for i in range(len(codes)):
+        row, h, m = matrix[i], high[codes[i]], low[codes[i]]
+        for j in range(len(row)):
+            x = np.float64(row[j])
+            if weights is None:
+                total, rest = two_sum(h[j], x)
+                h[j], m[j] = two_sum(total, rest + m[j])
+            else:
+                h[j], m[j] = pair_plus(h[j], m[j], *two_product(np.float64(weights[i]), x))
+
+
+@kernel
+def add_real_row_squares(
+    matrix: Array, codes: Array, weights: Array | None, high: Array, low: Array, least: Array
+) -> None:
+    """As `add_real_squares`."""
+    for i in range(len(codes)):
+        row, h, m, s = matrix[i], high[codes[i]], low[codes[i]], least[codes[i]]
+        for j in range(len(row)):
+            x = np.float64(row[j])
+            a, b = two_product(x, x)
+            if weights is None:
+                h[j], m[j], s[j] = triple_plus(h[j], m[j], s[j], a, b)
+            else:
+                h[j], m[j], s[j] = triple_plus_product(h[j], m[j], s[j], np.float64(weights[i]), a, b)
+
+
 # Entries into totals of their classes
 
 
@@ -150,21 +184,24 @@ def real_powers(
     indptr: Array, data: Array, codes: Array, weights: Array | None, high: Array, low: Array, least: Array
 ) -> None:
     """Add weight * value^2 to high + low + least [class]."""
+    # Each place of a stretch of a row has sums of its own, so that processors add several values at once.
+    sums = np.zeros((3, len(high), LANES))
     for i in range(len(codes)):
-        square, rest, last = 0.0, 0.0, 0.0  # of one row: errors are gathered beside, which lets additions overlap
-        for j in range(indptr[i], indptr[i + 1]):
-            x = np.float64(data[j])
-            a, b = two_product(x, x)
-            square, lost = two_sum(square, a)
-            b, least_b = two_sum(b, lost)
-            rest, lost = two_sum(rest, b)
-            last += least_b + lost
-        c = codes[i]
-        if weights is None:
-            high[c], low[c], least[c] = triple_plus(high[c], low[c], least[c] + last, square, rest)
-        else:
-            w = np.float64(weights[i])
-            high[c], low[c], least[c] = triple_plus_product(high[c], low[c], least[c] + w * last, w, square, rest)
+        h, m, s = sums[0, codes[i]], sums[1, codes[i]], sums[2, codes[i]]
+        for first in range(indptr[i], indptr[i + 1], LANES):
+            part = data[first : min(first + LANES, indptr[i + 1])]
+            for j in range(len(part)):
+                x = np.float64(part[j])
+                a, b = two_product(x, x)
+                if weights is not None:
+                    w = np.float64(weights[i])
+                    h[j], m[j], s[j] = loose_triple_plus(h[j], m[j], s[j], *two_product(w, b))
+                    a, b = two_product(w, a)
+                h[j], m[j], s[j] = loose_triple_plus(h[j], m[j], s[j], a, b)
+    for c in range(len(high)):
+        for j in range(LANES):
+            total = triple_plus(high[c], low[c], least[c], sums[0, c, j], sums[1, c, j])
+            high[c], low[c], least[c] = triple_plus(*total, sums[2, c, j], 0.0)
 
 
 @kernel

@@ -109,7 +109,7 @@ class ForeignArray:
 
     def _open(self) -> Any:
         if self._opened is None:
-            store = _Strict(_zarr_store(self.folder), self) if self.strict else _zarr_store(self.folder)
+            store = _Guarded(_zarr_store(self.folder), self)
             try:
                 self._opened = zarr.Array.from_dict(StorePath(store, self.path), self._document)
             except (KeyError, TypeError, ValueError) as error:
@@ -140,17 +140,20 @@ class ForeignArray:
         return f"{self.path}/{self._open().metadata.encode_chunk_key((number, *([0] * (len(self.shape) - 1))))}"
 
 
-class _Strict(WrapperStore[Any]):
-    """Refuses to take a chunk that is not there for zeros."""
+class _Guarded(WrapperStore[Any]):
+    """Reads nothing but files, as a pipe would be waited for; a strict array has all of its chunks."""
 
     def __init__(self, store: Any, array: ForeignArray) -> None:
         super().__init__(store)
         self._array = array
 
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+        path = self._array.folder.path(key)
+        if not self._array.folder.remote and os.path.exists(path) and not os.path.isfile(path):
+            raise StoreError(f"{path} is not a file, and one must be there; it is damaged")
         found = await self._store.get(key, prototype, byte_range)
-        if found is None:
-            raise StoreError(f"{self._array.folder.path(key)} is missing; restore it from a copy")
+        if found is None and self._array.strict:
+            raise StoreError(f"{path} is missing; restore it from a copy")
         return found
 
 

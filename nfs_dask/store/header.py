@@ -70,6 +70,7 @@ class Header:
     editions: tuple[tuple[str, int], ...] = ()  # of arrays that were written anew in a wider type, by name
     annotations: tuple[RowColumn, ...] = ()  # columns of the table of rows that came with them
     named: bool = False  # whether some rows came with names, which are AnnData's index then
+    checks: str | None = None  # the digest of what has the checksums of all chunks
 
     def to_json(self) -> Json:
         plain = asdict(replace(self, text=None))
@@ -92,7 +93,7 @@ class Header:
             found = without_seal(found, since="pointer_type")
             if version == 1:
                 found = {"pointer_type": "int64", "narrow_type": found["value_type"], "editions": {}, **found}
-            found = {"annotations": [], "named": False, **found}  # these were dropped at first
+            found = {"annotations": [], "named": False, "checks": None, **found}  # from before there were any
             text = found.get("text")
             values = {field.name: found[field.name] for field in fields(cls) if field.name != "text"}
             values |= {"layout": Layout(**found["layout"]), "classes": tuple(found["classes"])}
@@ -127,6 +128,7 @@ class Header:
             and all(type(edition) is int and 0 < edition < 2**31 for _, edition in self.editions)
             and self.weight_type in (None, "int64", "float64")
             and isinstance(self.fingerprint, str)
+            and isinstance(self.checks, str | None)
             and type(self.named) is type(self.text_ids) is bool
             and (self.text is None or self.text.n_features == self.n_features)
         )
@@ -242,9 +244,13 @@ class Header:
         )
 
     @property
+    def _checks(self) -> tuple[str, str] | None:
+        return None if self.checks is None else (f"{OWN}/receipts/{self.generation}.json", self.checks)
+
+    @property
     def row_ids(self) -> Numbers | Texts:
         if self.text_ids:
-            return Texts(f"obs/{INDEX}", self.n_rows, self.layout.row_chunk)
+            return Texts(f"obs/{INDEX}", self.n_rows, self.layout.row_chunk, self._checks)
         return self._per_row(f"obs/{INDEX}", "int64", self.n_rows)
 
     @property
@@ -265,7 +271,7 @@ class Header:
         found = {one.name: one.numbers(self.n_rows, self.layout) for one in self.annotations}
         editions = dict(self.editions)
         return {
-            name: replace(numbers, edition=editions.get(numbers.name, 0))
+            name: replace(numbers, edition=editions.get(numbers.name, 0), checks=self._checks)
             for name, numbers in found.items()
             if numbers is not None
         }
@@ -273,7 +279,7 @@ class Header:
     @property
     def annotation_texts(self) -> dict[str, Texts]:
         found = {one.name: one.texts(self.n_rows, self.layout) for one in self.annotations}
-        return {name: texts for name, texts in found.items() if texts is not None}
+        return {name: replace(texts, checks=self._checks) for name, texts in found.items() if texts is not None}
 
     @property
     def category_arrays(self) -> list[tuple[Numbers | Texts, tuple[Any, ...]]]:
@@ -283,14 +289,14 @@ class Header:
 
     def _per_entry(self, name: str, dtype: str) -> Numbers:
         edition = dict(self.editions).get(name, 0)
-        return Numbers(name, dtype, self.nnz, self.layout.chunk, self.layout.shard, edition)
+        return Numbers(name, dtype, self.nnz, self.layout.chunk, self.layout.shard, edition, self._checks)
 
     def _per_row(self, name: str, dtype: str, length: int) -> Numbers:
         edition = dict(self.editions).get(name, 0)
-        return Numbers(name, dtype, length, self.layout.row_chunk, self.layout.row_shard, edition)
+        return Numbers(name, dtype, length, self.layout.row_chunk, self.layout.row_shard, edition, self._checks)
 
     def _bytes(self, name: str, length: int) -> Numbers:
-        return Numbers(name, "uint8", length, self.layout.chunk, self.layout.shard)
+        return Numbers(name, "uint8", length, self.layout.chunk, self.layout.shard, checks=self._checks)
 
     def content(self) -> list[Numbers]:
         """The arrays whose values are the dataset."""
@@ -367,6 +373,18 @@ class Header:
 
     def with_fingerprint(self, fingerprint: str) -> Header:
         return replace(self, fingerprint=fingerprint)
+
+    def arrays(self) -> list[Numbers | Texts]:
+        return [*self.numbers(), *self.texts()]
+
+    def bound(self) -> list[Numbers | Texts]:
+        """The arrays with checksums of all chunks, which the header names."""
+        return [*self.recorded(), *self.row_texts()]
+
+    def row_texts(self) -> list[Texts]:
+        """The arrays of strings that have a value for each row and no other copy."""
+        ids = [self.row_ids] if self.named and isinstance(self.row_ids, Texts) else []
+        return [*ids, *self.annotation_texts.values()]
 
 
 def index_type(n_features: int, nnz: int) -> str:

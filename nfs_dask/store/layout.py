@@ -13,6 +13,7 @@
     nfs_dask/frequencies         of texts: in how many documents each term of the vocabulary was
     nfs_dask/sorted/...          of texts: the terms by name, and their columns, where columns are not in that order
     nfs_dask/receipts/<n>        digest and size of every shard, for generation n
+    nfs_dask/receipts/<n>.json   checksums of the values of every chunk, by array; our header has the digest of it
 
 AnnData reads everything that the root lists, so ``nfs_dask/`` is not listed there; our header says what is in it.
 """
@@ -71,6 +72,7 @@ class Numbers:
     chunk: int
     shard: int
     edition: int = 0  # how often the array was written anew in a wider type
+    checks: tuple[str, str] | None = None  # the object with checksums of its chunks' values, and the digest of that
 
     @property
     def itemsize(self) -> int:
@@ -79,6 +81,10 @@ class Numbers:
     @property
     def n_shards(self) -> int:
         return -(-self.length // self.shard)
+
+    @property
+    def n_chunks(self) -> int:
+        return -(-self.length // self.chunk)
 
     def object_name(self, shard: int) -> str:
         """Each edition names its objects in another way, so that readers of the one before go on reading it."""
@@ -107,6 +113,7 @@ class Texts:
     name: str
     length: int
     chunk: int
+    checks: tuple[str, str] | None = None  # as those of numbers
 
     @property
     def n_chunks(self) -> int:

@@ -128,17 +128,17 @@ def read_names(folder: Folder, header: Header, columns: Array) -> list[str] | No
         if len(group):
             first, last = int(columns[group[0]]), int(columns[group[-1]])
             found = reader.read(first, last + 1)
-            for position in group:
-                names[position] = _decoded(found[int(columns[position]) - first], reader)
+            try:
+                if np.array_equal(columns[group], np.arange(first, last + 1)):
+                    decoded = found.to_list()  # three times as fast as one by one
+                else:
+                    decoded = [found[column - first].decode() for column in columns[group].tolist()]
+            except UnicodeDecodeError as error:
+                where = folder.path(reader.text.numbers.name)
+                raise StoreError(f"{where} is damaged: {error.object!r} is not valid text; take a copy") from None
+            for position, name in zip(group.tolist(), decoded, strict=True):
+                names[position] = name
     return names
-
-
-def _decoded(name: bytes, reader: StringsReader) -> str:
-    try:
-        return name.decode()
-    except UnicodeDecodeError:
-        where = reader.text.folder.path(reader.text.numbers.name)
-        raise StoreError(f"{where} is damaged: {name!r} is not valid text; restore it from a copy") from None
 
 
 def checked_columns(columns: Array, n_features: int) -> Array:
@@ -162,7 +162,7 @@ def check_same_names(folder: Folder, header: Header, names: Iterable[Strings]) -
         if not same_strings(ours, theirs):
             i = next(i for i in range(len(ours)) if ours[i] != theirs[i])
             raise InputError(
-                f"column {count + i} is named {_decoded(ours[i], reader)!r} in {folder.location} and "
+                f"column {count + i} is named {ours[i].decode(errors='replace')!r} in {folder.location} and "
                 f"{theirs[i].decode()!r} in the rows to append; "
                 "make them with the store's vocabulary, or ingest everything into a new store"
             )

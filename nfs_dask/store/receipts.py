@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,15 @@ from nfs_dask.files.sealed import json_object
 from nfs_dask.store.cache import Kept
 from nfs_dask.store.header import RECORD, ROOT, Header, read_header
 from nfs_dask.store.layout import OWN, Json, Numbers
-from nfs_dask.store.shards import DIGEST_NBYTES, Receipt, ShardReader, write_numbers
+from nfs_dask.store.shards import (
+    DIGEST_NBYTES,
+    Receipt,
+    ShardReader,
+    checks_of,
+    read_checks,
+    write_checks,
+    write_numbers,
+)
 from nfs_dask.store.string_arrays import check_texts
 
 TaskMap = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
@@ -29,19 +37,34 @@ def serial_map(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any
     return [function(item) for item in items]
 
 
-def write_receipts(folder: Folder, header: Header, receipts: Receipts) -> None:
+def write_receipts(folder: Folder, header: Header, receipts: Receipts) -> Header:
+    """Write them all; the header that names the checksums, of all arrays but those begun before there were any."""
     records = b"".join(
         receipt.digest + receipt.nbytes.to_bytes(RECORD - DIGEST_NBYTES, "little")
         for numbers in header.recorded()
         for receipt in receipts[numbers.name]
     )
     write_numbers(folder, header.receipts, [np.frombuffer(records, np.uint8)])
+    checks = {array.name: [check for one in receipts[array.name] for check in one.checks] for array in header.bound()}
+    whole = {array.name: checks[array.name] for array in header.bound() if len(checks[array.name]) == array.n_chunks}
+    return replace(header, checks=write_checks(folder, f"{header.receipts.name}.json", whole)[1])
 
 
 def read_receipts(folder: Folder, header: Header) -> Receipts:
     records = ShardReader(folder, header.receipts).read(0, header.receipts.length).tobytes()
     parts = (records[i : i + RECORD] for i in range(0, len(records), RECORD))
-    return {numbers.name: [_receipt(next(parts)) for _ in range(numbers.n_shards)] for numbers in header.recorded()}
+    found = {numbers.name: [_receipt(next(parts)) for _ in range(numbers.n_shards)] for numbers in header.recorded()}
+    found |= {
+        texts.name: [Receipt(b"", 0)] * -(-texts.length // header.layout.row_shard) for texts in header.row_texts()
+    }
+    for array in header.bound():
+        checks = checks_of(folder, array)
+        chunks = (array.shard if isinstance(array, Numbers) else header.layout.row_shard) // array.chunk
+        found[array.name] = [
+            replace(receipt, checks=() if checks is None else tuple(checks[shard * chunks :][:chunks].tolist()))
+            for shard, receipt in enumerate(found[array.name])
+        ]
+    return found
 
 
 def fingerprint(header: Header, receipts: Receipts) -> str:
@@ -77,6 +100,7 @@ def verify(location: str | os.PathLike[str], *, map: TaskMap = serial_map) -> No
     """
     folder = Folder.of(location)
     header = read_header(folder)
+    read_checks.cache_clear()  # it may have gone since
     receipts = read_receipts(folder, header)
     if fingerprint(header, receipts) != header.fingerprint:
         raise StoreError(

@@ -198,6 +198,7 @@ def _kept(task: EntriesTask, new: Numbers, first: int) -> Array:
 def write_rows(task: RowsTask) -> WrittenRows:
     """Write one shard of row pointers, row ids and columns of obs, and find where its blocks begin."""
     folder, header = Folder(task.location), task.header
+    receipts: dict[str, Receipt] = {}
     first = task.shard * header.layout.row_shard
     stop = min(first + header.layout.row_shard, header.n_rows)
     starts = _row_values(task, "starts", first, stop)
@@ -209,14 +210,16 @@ def write_rows(task: RowsTask) -> WrittenRows:
             columns[header.annotation_numbers[annotated.name]] = _annotations(task, annotated, first, stop)
         elif stop > first:
             texts = header.annotation_texts[annotated.name]
-            write_row_texts(folder, texts, first, _annotations(task, annotated, first, stop).tolist())
-    receipts: dict[str, Receipt] = {}
+            values = _annotations(task, annotated, first, stop).tolist()
+            receipts[texts.name] = write_row_texts(folder, texts, first, values)
     for numbers, values in columns.items():
         with ArrayWriter(folder, numbers, task.shard) as writer:
             writer.add(values.astype(numbers.dtype, copy=False))
         if len(values):
             receipts[numbers.name] = writer.receipts[0]
-    _write_row_ids(task, first, stop)
+    ids = _write_row_ids(task, first, stop)
+    if ids is not None:
+        receipts[header.row_ids.name] = ids
     cuts = block_cuts(starts, header.layout.block)
     return WrittenRows(receipts, first + cuts, starts[cuts])
 
@@ -266,17 +269,17 @@ def _annotations(task: RowsTask, column: RowColumn, first: int, stop: int) -> Ar
     return np.concatenate([exactly(part, column.stored_type, where) for part in parts])
 
 
-def _write_row_ids(task: RowsTask, first: int, stop: int) -> None:
-    """Names of rows where they came with some, else their numbers."""
+def _write_row_ids(task: RowsTask, first: int, stop: int) -> Receipt | None:
+    """Names of rows where they came with some, which have a receipt, else their numbers."""
     folder, ids, old = Folder(task.location), task.header.row_ids, task.old
     if isinstance(ids, Numbers):
         if stop > first:
             with ArrayWriter(folder, ids, task.shard, wanted=False) as writer:
                 writer.add(np.arange(first, stop))
-        return
+        return None
     if not task.header.named:
         write_ids(folder, ids, first, stop)
-        return
+        return None
     old_rows = 0 if old is None else old.n_rows
     middle = min(max(first, old_rows), stop)
     names = [] if old is None or not isinstance(old.row_ids, Texts) else read_texts(folder, old.row_ids, first, middle)
@@ -284,4 +287,4 @@ def _write_row_ids(task: RowsTask, first: int, stop: int) -> None:
         names += task.table.read(INDEX, middle - old_rows, stop - old_rows).tolist()
     else:
         names += decimal(middle, stop).to_list()
-    write_row_texts(folder, ids, first, names)
+    return write_row_texts(folder, ids, first, names)

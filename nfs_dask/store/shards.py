@@ -8,7 +8,9 @@ instead of one per chunk, and can tell a missing chunk from zeros.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import json
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,7 +25,8 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
-from nfs_dask.store.layout import Numbers
+from nfs_dask.files.sealed import MOST_JSON
+from nfs_dask.store.layout import Numbers, Texts
 
 DIGEST_NBYTES = 16
 _CRC_NBYTES = 4
@@ -40,10 +43,43 @@ class Receipt:
 
     digest: bytes
     nbytes: int
+    checks: tuple[int, ...] = ()  # of the values of each chunk, without what fills the last one
 
 
 def checksum(content: bytes | Array) -> bytes:
-    return int(google_crc32c.value(content)).to_bytes(_CRC_NBYTES, "little")
+    return check_of(content).to_bytes(_CRC_NBYTES, "little")
+
+
+def check_of(content: bytes | Array) -> int:
+    return int(google_crc32c.value(content))
+
+
+def write_checks(folder: Folder, name: str, checks: dict[str, list[int]]) -> tuple[str, str]:
+    """Write the checksums of all chunks, by array; what arrays are to carry to be compared with them."""
+    content = json.dumps(checks).encode()
+    folder.write(name, content)
+    return name, _digest(content)
+
+
+@functools.lru_cache(maxsize=8)
+def read_checks(folder: Folder, name: str, digest: str) -> dict[str, Array]:
+    """What `write_checks` wrote; once in each process, as it has four bytes for a million values."""
+    content = folder.read(name, 0, MOST_JSON)
+    if _digest(content) != digest:
+        raise StoreError(f"{folder.path(name)} is not the one that was written; restore it from a copy")
+    return {array: np.array(checks, np.uint32) for array, checks in json.loads(content).items()}
+
+
+def checks_of(folder: Folder, array: Numbers | Texts) -> Array | None:
+    """Those of an array; None where none were kept."""
+    found = None if array.checks is None else read_checks(folder, *array.checks).get(array.name)
+    if found is not None and len(found) != array.n_chunks:
+        raise StoreError(f"{folder.path(array.name)} has checksums of {len(found)} chunks; the store is damaged")
+    return found
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=DIGEST_NBYTES).hexdigest()
 
 
 def compressed(values: Array) -> bytes:
@@ -66,6 +102,7 @@ class ShardWriter:
         self._filled = 0
         self._offset = 0
         self._table: list[tuple[int, int]] = []
+        self._checks: list[int] = []
         self._digest = hashlib.blake2b(digest_size=DIGEST_NBYTES) if wanted else None
         self._stack = ExitStack()
 
@@ -93,11 +130,12 @@ class ShardWriter:
     @property
     def receipts(self) -> list[Receipt]:
         """That of the shard, if one was wanted."""
-        return [] if self._digest is None else [Receipt(self._digest.digest(), self._offset)]
+        return [] if self._digest is None else [Receipt(self._digest.digest(), self._offset, tuple(self._checks))]
 
     def _flush(self) -> None:
         if self._digest is not None:
             self._digest.update(self._chunk[: self._filled].data)
+            self._checks.append(check_of(self._chunk[: self._filled]))
         self._chunk[self._filled :] = 0
         content = compressed(self._chunk)
         self._table.append((self._offset, len(content)))
@@ -232,16 +270,19 @@ class ShardReader:
         content = self.folder.read_array(self.numbers.object_name(shard), begin, end)
         if len(content) != end - begin:
             raise _Damage("it is truncated")
+        checks = checks_of(self.folder, self.numbers)
         aside = spare((chunk,), self._dtype)  # for chunks of which not all is wanted, or not as it is
         for i, (offset, size) in enumerate(table):
             here = (first + i) * chunk
             packed = content[int(offset) - begin : int(offset) - begin + int(size)]
             a, b = max(low, here), min(high, here + chunk)
-            self._unpack(packed, a - here, b - here, out[a - low : b - low], aside)
+            number = shard * (self.numbers.shard // chunk) + first + i
+            check = None if checks is None else checks[number]
+            self._unpack(packed, number, check, slice(a - here, b - here), out[a - low : b - low], aside)
         if high < last * chunk:
             self._last = shard, last - 1, aside
 
-    def _unpack(self, packed: Array, start: int, stop: int, out: Array, aside: Array) -> None:
+    def _unpack(self, packed: Array, number: int, check: int | None, wanted: slice, out: Array, aside: Array) -> None:
         body, crc = packed[:-_CRC_NBYTES], packed[-_CRC_NBYTES:]
         if len(body) < _BLOSC_HEADER or checksum(body) != crc.tobytes():
             raise _Damage("a checksum does not fit its content")
@@ -253,8 +294,11 @@ class ShardReader:
             blosc.decompress(body, target)
         except RuntimeError as error:
             raise _Damage(str(error)) from None
+        # Of a chunk that an append has filled up since, only the beginning was there when the checksum was made.
+        if check is not None and check_of(target[: self.numbers.length - number * self.numbers.chunk]) != check:
+            raise _Damage("a chunk holds other values than were written there")
         if not whole:
-            out[:] = target[start:stop]
+            out[:] = target[wanted]
 
     def _most(self) -> int:
         return self.numbers.chunk * self.numbers.itemsize + _OVERHEAD

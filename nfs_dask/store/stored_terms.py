@@ -2,6 +2,7 @@
 
 A store has them among its own arrays. A model that needs them has a copy, in a folder of its own:
 
+    checks.json                  checksums of the values of all chunks; terms.json and the model have its digest
     terms.json                   how many there are, and how their arrays are cut; written last
     names/, firsts/              all terms, and the first one of each chunk, as offsets and bytes
     frequencies, columns         of each column, and of each term; columns only where they are not in order
@@ -23,13 +24,14 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.files.sealed import json_object, sealed
 from nfs_dask.store.header import ROOT, Header, read_header
 from nfs_dask.store.layout import Json, Numbers, check_numbers
-from nfs_dask.store.shards import ArrayWriter, ShardReader
+from nfs_dask.store.shards import ArrayWriter, ShardReader, write_checks
 from nfs_dask.store.stored_strings import StringsReader, StringsWriter
 from nfs_dask.text.features import column_prefix
 from nfs_dask.text.ordering import take
 from nfs_dask.text.strings import Strings
 
 MANIFEST = "terms.json"
+CHECKS = "checks.json"
 KIND = "nfs-dask terms"
 FORMAT = 1
 PIECE = 1 << 19  # terms handled together; whole chunks of a copy
@@ -98,6 +100,18 @@ class StoredTerms:
         columns = [] if self.columns is None else [self.columns]
         return [self.frequencies, *columns, *(self.names or ()), *(self.firsts or ())]
 
+    @property
+    def digest(self) -> str | None:
+        """Of all that a copy holds."""
+        return None if self.frequencies.checks is None else self.frequencies.checks[1]
+
+    def verify(self) -> None:
+        """Read all of it once; damage is reported by the name of the object."""
+        for numbers in self.arrays():
+            reader = ShardReader(self.folder, numbers)
+            for start in range(0, numbers.length, numbers.shard):
+                reader.read(start, min(start + numbers.shard, numbers.length))
+
     def reader(self) -> StringsReader | None:
         """Reads names, with their prefix; None where there are none."""
         return None if self.names is None else StringsReader(self.folder, *self.names)
@@ -105,10 +119,10 @@ class StoredTerms:
     def copy(self, folder: Folder) -> StoredTerms:
         """Write the same into a folder of its own, some terms at a time."""
         sizes = _Sizes(self.n_terms, self.n_documents, self.columns is None, self.bits)
-        target = sizes.terms(folder)
-        _copy_numbers(ShardReader(self.folder, self.frequencies), folder, target.frequencies)
-        if self.columns is not None and target.columns is not None:
-            _copy_numbers(ShardReader(self.folder, self.columns), folder, target.columns)
+        target, checks = sizes.terms(folder), {}
+        for mine, copied in ((self.frequencies, target.frequencies), (self.columns, target.columns)):
+            if mine is not None and copied is not None:
+                checks[copied.name] = _copy_numbers(ShardReader(self.folder, mine), folder, copied)
         reader = self.reader()
         if reader is not None and target.names is not None and target.firsts is not None:
             with ExitStack() as stack:
@@ -118,7 +132,10 @@ class StoredTerms:
                     piece = without_prefix(reader.read(start, stop), len(self.prefix.encode()))
                     names.add(piece)
                     firsts.add(take(piece, np.arange(0, len(piece), target.chunk)))
+            for strings, (offsets, text) in ((names, target.names), (firsts, target.firsts)):
+                checks |= {offsets.name: _checks(strings.offsets), text.name: _checks(strings.text)}
             sizes = replace(sizes, names_nbytes=names.nbytes, firsts_nbytes=firsts.nbytes)
+        sizes = replace(sizes, checks=write_checks(folder, CHECKS, checks)[1])
         target = sizes.terms(folder)
         _write_metadata(target, sizes)
         return target
@@ -134,13 +151,19 @@ class _Sizes:
     bits: int | None = None  # of a column that is a hash, and has no name
     names_nbytes: int = 0
     firsts_nbytes: int = 0  # of the first name of each chunk
+    checks: str | None = None  # the digest of what has the checksums of all chunks
 
     @classmethod
     def from_json(cls, found: Json) -> _Sizes:
-        values = {field.name: found[field.name] for field in fields(cls)}
+        values = {field.name: found[field.name] for field in fields(cls) if field.name != "checks"}
+        values["checks"] = found.get("checks")  # copies from before there were any have none
         sizes = cls(**values)
         numbers = [sizes.n_terms, sizes.n_documents, sizes.names_nbytes, sizes.firsts_nbytes, sizes.bits or 0]
-        if not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or type(sizes.ordered) is not bool:
+        if (
+            not all(type(n) is int and 0 <= n < 2**62 for n in numbers)
+            or type(sizes.ordered) is not bool
+            or not isinstance(sizes.checks, str | None)
+        ):
             raise ValueError(f"sizes {values}")
         if sizes.n_terms < 1 or (sizes.bits is not None and sizes.n_terms != 2 ** min(sizes.bits, 62)):
             raise ValueError(f"{sizes.n_terms} terms")
@@ -148,19 +171,20 @@ class _Sizes:
 
     def terms(self, folder: Folder) -> StoredTerms:
         """The copy in a folder."""
+        checks = None if self.checks is None else (CHECKS, self.checks)
 
         def strings(name: str, length: int, nbytes: int) -> tuple[Numbers, Numbers]:
-            offsets = Numbers(f"{name}/offsets", "int64", length + 1, _CHUNK, _SHARD)
-            return offsets, Numbers(f"{name}/bytes", "uint8", nbytes, _BYTES_CHUNK, _BYTES_SHARD)
+            offsets = Numbers(f"{name}/offsets", "int64", length + 1, _CHUNK, _SHARD, checks=checks)
+            return offsets, Numbers(f"{name}/bytes", "uint8", nbytes, _BYTES_CHUNK, _BYTES_SHARD, checks=checks)
 
         named = self.bits is None
         return StoredTerms(
             folder,
             self.n_terms,
             self.n_documents,
-            Numbers("frequencies", "int64", self.n_terms, _CHUNK, _SHARD),
+            Numbers("frequencies", "int64", self.n_terms, _CHUNK, _SHARD, checks=checks),
             strings("names", self.n_terms, self.names_nbytes) if named else None,
-            None if self.ordered else Numbers("columns", "int64", self.n_terms, _CHUNK, _SHARD),
+            None if self.ordered else Numbers("columns", "int64", self.n_terms, _CHUNK, _SHARD, checks=checks),
             firsts=strings("firsts", -(-self.n_terms // _CHUNK), self.firsts_nbytes) if named else None,
             bits=self.bits,
         )
@@ -192,10 +216,15 @@ def without_prefix(strings: Strings, nbytes: int) -> Strings:
     return Strings(offsets - nbytes * np.arange(len(offsets)), text[~before])
 
 
-def _copy_numbers(reader: ShardReader, folder: Folder, target: Numbers) -> None:
+def _copy_numbers(reader: ShardReader, folder: Folder, target: Numbers) -> list[int]:
     with ArrayWriter(folder, target) as writer:
         for start, stop in _pieces(target.length):
             writer.add(reader.read(start, stop))
+    return _checks(writer)
+
+
+def _checks(writer: ArrayWriter) -> list[int]:
+    return [check for receipt in writer.receipts for check in receipt.checks]
 
 
 def _pieces(length: int) -> Iterator[tuple[int, int]]:

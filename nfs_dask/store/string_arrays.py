@@ -14,15 +14,17 @@ from nfs_dask.arrays.kernels import read_only
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.layout import Texts
-from nfs_dask.store.shards import checksum, compressed
+from nfs_dask.store.shards import Receipt, check_of, checks_of, checksum, compressed
 from nfs_dask.text.strings import Strings
 
 _COUNT_NBYTES = 4  # of the number of strings, and of the length of each
 
 
-def write_texts(folder: Folder, texts: Texts, chunk: int, content: Sequence[str]) -> None:
-    """Write one chunk; the rest of the last one is filled with empty strings, as Zarr wants it."""
-    write_strings(folder, texts, chunk, Strings.of(content))
+def write_texts(folder: Folder, texts: Texts, chunk: int, content: Sequence[str]) -> int:
+    """Write one chunk; the rest of the last one is filled with empty strings, as Zarr wants it. The check of it."""
+    strings = Strings.of(content)
+    write_strings(folder, texts, chunk, strings)
+    return check_of(encoded(strings, len(strings)))
 
 
 def write_strings(folder: Folder, texts: Texts, chunk: int, content: Strings) -> None:
@@ -58,10 +60,12 @@ def decimal(start: int, stop: int) -> Strings:
     return Strings(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), padded[padded != 0])
 
 
-def write_row_texts(folder: Folder, texts: Texts, start: int, values: Sequence[str]) -> None:
-    """Write strings from ``start`` on, which is the beginning of a chunk."""
-    for first in range(0, len(values), texts.chunk):
-        write_texts(folder, texts, (start + first) // texts.chunk, values[first : first + texts.chunk])
+def write_row_texts(folder: Folder, texts: Texts, start: int, values: Sequence[str]) -> Receipt:
+    """Write strings from ``start`` on, which is the beginning of a chunk; a receipt with their checksums only."""
+    checks = []
+    for at in range(0, len(values), texts.chunk):
+        checks.append(write_texts(folder, texts, (start + at) // texts.chunk, values[at : at + texts.chunk]))
+    return Receipt(b"", 0, tuple(checks))
 
 
 def read_texts(folder: Folder, texts: Texts, start: int, stop: int) -> list[str]:
@@ -76,7 +80,11 @@ def read_texts(folder: Folder, texts: Texts, start: int, stop: int) -> list[str]
             raise StoreError(f"{folder.path(name)} is damaged: {error}; restore it from a copy") from None
         if len(chunk) != texts.chunk:
             raise StoreError(f"{folder.path(name)} is damaged: it holds {len(chunk)} strings; restore it from a copy")
-        found += chunk[: stop - first].tolist()
+        strings = chunk[: texts.length - first].tolist()
+        checks = checks_of(folder, texts)
+        if checks is not None and checks[first // texts.chunk] != check_of(encoded(Strings.of(strings), len(strings))):
+            raise StoreError(f"{folder.path(name)} holds other texts than were written there; restore it from a copy")
+        found += strings[: stop - first]
     return found
 
 
@@ -90,8 +98,8 @@ def checked(folder: Folder, name: str) -> bytes:
 
 def check_texts(folder: Folder, texts: Texts) -> None:
     """Refuse, by name, an object that is missing or whose checksum does not fit."""
-    for chunk in range(texts.n_chunks):
-        checked(folder, texts.object_name(chunk))
+    for first in range(0, texts.length, texts.chunk):
+        read_texts(folder, texts, first, min(first + texts.chunk, texts.length))
 
 
 @kernel

@@ -52,6 +52,7 @@ def text_json(model: Model, vocabulary: Folder | None) -> dict[str, Any] | None:
         "regions": list(text.regions),
         "lengths": text.lengths,
         "vocabulary": None if vocabulary is None else _name(vocabulary),
+        "vocabulary_digest": None if vocabulary is None else StoredTerms.open(vocabulary).digest,
     }
 
 
@@ -89,7 +90,12 @@ def text_features(
     place = None if vocabulary is None else vocabulary.location
     text = TextFeatures(settings, n_terms, n_documents, terms, idf, regions, place, lengths)
     if vocabulary is not None:
-        _check_same_vocabulary(StoredTerms.open(vocabulary), text)
+        terms_there = StoredTerms.open(vocabulary)
+        _check_same_vocabulary(terms_there, text)
+        digest = found.get("vocabulary_digest")  # models from before there was one have none
+        if digest is not None and terms_there.digest != digest:
+            raise StoreError(f"{vocabulary.location} is the vocabulary of another model; restore it from a copy")
+        terms_there.verify()
     return text
 
 

@@ -21,7 +21,7 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.store.classes import merged_classes
 from nfs_dask.store.columns_task import ColumnsTask, write_columns
 from nfs_dask.store.header import INDEX_NAMES, NARROW, ROOT, Header, index_type, read_header
-from nfs_dask.store.layout import Json, Layout, check_label_name
+from nfs_dask.store.layout import Json, Layout, Numbers, Texts, check_label_name
 from nfs_dask.store.names import (
     Names,
     check_same_names,
@@ -227,6 +227,7 @@ def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | 
         header = replace(
             old,
             generation=old.generation + 1,
+            checks=None,
             n_rows=old.n_rows + added,
             nnz=nnz,
             kind=_wider(old.kind, values),
@@ -277,9 +278,10 @@ def _write_generation(
     data, indices = header.data.name, header.indices.name
     receipts[data] = receipts.get(data, [])[:first_shard] + [one for parts, _ in written_entries for one in parts]
     receipts[indices] = receipts.get(indices, [])[:first_shard] + [one for _, parts in written_entries for one in parts]
-    for numbers in [header.indptr, *header.row_columns.values(), *header.annotation_numbers.values()]:
-        new = [part.receipts[numbers.name] for part in written_rows if numbers.name in part.receipts]
-        receipts[numbers.name] = receipts.get(numbers.name, [])[:first_row_shard] + new
+    of_rows: list[Numbers | Texts] = [header.indptr, *header.row_columns.values()]
+    for array in [*of_rows, *header.annotation_numbers.values(), *header.row_texts()]:
+        new = [part.receipts[array.name] for part in written_rows if array.name in part.receipts]
+        receipts[array.name] = receipts.get(array.name, [])[:first_row_shard] + new
 
     header, cut_rows = _with_blocks(folder, header, old, first_row_shard * header.layout.row_shard, written_rows)
     receipts[header.cuts.name] = write_numbers(folder, header.cuts, [cut_rows])
@@ -287,7 +289,7 @@ def _write_generation(
     header = header.with_fingerprint(fingerprint(header, receipts))
     for array, values in header.category_arrays:
         write_categories(folder, array, values)
-    write_receipts(folder, header, receipts)
+    header = write_receipts(folder, header, receipts)
     for path, metadata in (header.nodes() | header.own_nodes()).items():
         folder.write(f"{path}/zarr.json", _json(metadata))
     return header

@@ -13,6 +13,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import read_only
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
+from nfs_dask.text.backtracking import may_take_for_ever
 from nfs_dask.text.settings import MOST_NGRAM, TextSettings, Tokenizer
 from nfs_dask.text.stemming import Stems
 from nfs_dask.text.strings import Strings
@@ -239,7 +240,15 @@ def _token_function(settings: TextSettings, tokenizer: Tokenizer | None) -> Call
         return tokenizer
     if settings.tokenizer is not None:
         raise InputError(f"tokens were made by {settings.tokenizer}, which is not at hand; give it as tokenizer=")
-    return None if runs_of(settings.token_pattern) else re.compile(settings.token_pattern).findall
+    if runs_of(settings.token_pattern):
+        return None
+    if may_take_for_ever(settings.token_pattern):
+        raise InputError(
+            f"token_pattern={settings.token_pattern!r} can match the same characters in several ways, which may take "
+            "for ever on some texts; write each repetition such that no other one takes its characters, as [a-z]+ in "
+            "place of (?:[a-z]+)+, or give tokenizer=re.compile(pattern).findall"
+        )
+    return re.compile(settings.token_pattern).findall
 
 
 def _stop_table(settings: TextSettings) -> tuple[Array, Array, Array, Array]:

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import library_of, text_names
+from nfs_dask.containers import NAMES, library_of, text_names
 from nfs_dask.text.strings import Strings
 
 Named: TypeAlias = Strings | Sequence[str] | Array  # one name for each column
-
-_ATTRIBUTE = "nfs_dask_names"
 
 
 def with_names(matrix: Any, names: Named | None) -> Any:
@@ -20,13 +18,13 @@ def with_names(matrix: Any, names: Named | None) -> Any:
     What is made of it by other libraries, be it of some of its rows, no longer does.
     """
     if names is not None and library_of(matrix) in ("scipy", "dask"):
-        setattr(matrix, _ATTRIBUTE, names)
+        setattr(matrix, NAMES, names)
     return matrix
 
 
 def names_with(matrix: Any) -> Named | None:
     """Names that a matrix carries, or those of the columns of a frame if they are texts; None where there are none."""
-    names: Named | None = vars(matrix).get(_ATTRIBUTE) if library_of(matrix) in ("scipy", "dask") else None
+    names: Named | None = vars(matrix).get(NAMES) if library_of(matrix) in ("scipy", "sparse", "dask") else None
     if names is not None and len(names) == matrix.shape[1]:
         return names
     return text_names(matrix)

@@ -150,13 +150,16 @@ def test_the_first_refused_value(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_range_of_integers(dtype: str) -> None:
-    assert kernels.integer_range(given([3, 7, -2], dtype)) == (-2, 7, True)
-    assert kernels.integer_range(given([3, 7], dtype)) == (0, 7, True)
-    assert kernels.integer_range(given([], dtype)) == (0, 0, True)
-    assert kernels.integer_range(given([3, np.inf], dtype)) == (0, np.inf, True)
-    for odd in (0.5, np.nan):
-        assert not kernels.integer_range(given([3, odd, 7], dtype))[2]
+def test_the_range_of_values(dtype: str) -> None:
+    many = np.tile([1, 0, 3], 400)
+    assert kernels.value_range(given([3, 7, -2], dtype)) == (-2, 7, 0)
+    assert kernels.value_range(given([3, 7], dtype)) == (0, 7, 0)
+    assert kernels.value_range(given([], dtype)) == (0, 0, 0)
+    assert kernels.value_range(given([*many, -1, *many, 8], dtype)) == (-1, 8, 0)
+    for odd in (0.5, -1e-40, np.finfo(dtype).tiny):
+        assert kernels.value_range(given([*many, odd, 7], dtype))[2] > 0
+    for odd in (np.nan, np.inf, -np.inf):
+        assert np.isnan(kernels.value_range(given([*many, odd, 7], dtype))[2])
 
 
 @pytest.mark.parametrize("dtype", WHOLE)
@@ -254,7 +257,7 @@ out, marks = np.zeros((2, 3), np.int64), np.full(3, -1, np.int32)
 indptr, indices = np.array([0, 2, 3]), np.array([0, 2, 2], np.int32)
 kernels.add_values(indptr, indices, np.array([1, 2, 3], np.uint8), np.array([0, 1], np.int32), None, out)
 assert out.tolist() == [[1, 0, 2], [0, 0, 3]], out
-assert kernels.integer_range(np.array([1.0, 2.0])) == (0, 2, True)
+assert kernels.value_range(np.array([1.0, 2.0])) == (0, 2, 0)
 assert kernels.is_canonical(indptr, indices)
 assert not kernels.has_duplicates(indptr, indices, marks)
 """

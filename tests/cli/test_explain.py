@@ -49,7 +49,7 @@ def test_what_a_program_reads_adds_up(place: Path) -> None:
         terms = [document["base"], *(feature["contribution"] for feature in document["features"])]
         assert math.fsum(terms) == pytest.approx(decision, abs=1e-12) == document["total"]
     assert (first["predicted"], first["for"], first["against"]) == ("spam", "spam", "ham")
-    weight = model.coef_.toarray()[0, model.model_.support[model.model_.names.index("cheap")]]
+    weight = model.coef_[0, model.model_.support[model.model_.names.index("cheap")]]
     assert first["features"][0] == {"feature": "cheap", "value": 2.0, "contribution": pytest.approx(2 * weight)}
     (text,) = first["texts"]
     assert [text["text"][m["start"] : m["stop"]] for m in text["marks"] if m["feature"] == "cheap"] == ["cheap"] * 2

@@ -164,7 +164,7 @@ IN_THE_SHELL = {
     "data of other columns": (
         "evaluate reviews.model negative.zarr",
         3,
-        ["14 features", "fitted to 4", "features of the training data"],
+        ["14 features", "expecting 4", "features of the training data"],
     ),
     "data of other columns to predict": (
         "predict reviews.model unlabeled.zarr",

@@ -70,6 +70,6 @@ def test_wrong_folds_are_refused_first(store: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_plan_says_when_it_starts_workers(store: Path) -> None:
-    assert "starting workers" not in run("plan", store).stderr
-    said = run("plan", store, "--workers", 1).stderr
+    assert "starting workers" not in run("plan", store, "--method", "counts").stderr
+    said = run("plan", store, "--method", "counts", "--workers", 1).stderr
     assert "starting workers, to see how much memory they have; no document is read" in said

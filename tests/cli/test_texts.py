@@ -408,9 +408,9 @@ def test_evaluating_tells_what_was_left_out_and_refuses_labels_of_another_kind(t
     assert (values["n"], values["left_out"]) == (8, 1)
     numbers = write_jsonl(tmp_path / "numbers.jsonl", [{"text": text, "folder": 1} for text in TEXTS])
     error = run("evaluate", model, numbers, "--label-column", "folder", code=3).stderr
-    assert "numbers such as 1, the classes of the model texts such as 'ham'" in error
+    assert "labels such as 1 cannot be compared with the classes of the model, such as 'ham'" in error
     run("ingest", numbers, "--label-column", "folder", tmp_path / "numbers.zarr")
-    assert "numbers such as 1" in run("evaluate", model, tmp_path / "numbers.zarr", code=3).stderr
+    assert "labels such as 1 cannot" in run("evaluate", model, tmp_path / "numbers.zarr", code=3).stderr
 
 
 def test_regions_are_found_again(tmp_path: Path) -> None:

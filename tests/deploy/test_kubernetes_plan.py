@@ -144,7 +144,7 @@ def test_names_that_kubernetes_would_refuse_are_refused_here(name: str) -> None:
     [
         (["--kubernetes", "--method", "multinomial"], "a job needs places that outlive it"),
         (["--model", "s3://bucket/model"], "only with --kubernetes: --model"),
-        (["--kubernetes", *PLACES], "a job fits a model; say which with --method"),
+        (["--kubernetes", *PLACES, "--method", "counts"], "a job fits a model; say which with --method"),
         (["--kubernetes", *PLACES, "--method", "l2", "--scheduler", "tcp://127.0.0.1:1"], "leave --scheduler out"),
         (
             ["--kubernetes", "--method", "l2", "--model", "s3://me:key@b/m", "--run", "r"],

@@ -68,7 +68,7 @@ def close_when(cluster, closed, label):
 
 
 @pytest.mark.parametrize("what", ["cluster", "client"])
-@pytest.mark.parametrize("label", ["nfs-warm", "run_task"])
+@pytest.mark.parametrize("label", ["nfs-warm", "nfs-fold-run"])
 def test_a_fit_says_that_the_cluster_was_closed(started, what, label):
     cluster, client = started
     X = rows()

@@ -344,7 +344,7 @@ def test_what_cannot_be_is_not_there():
         assert not hasattr(model, name), name
     assert not hasattr(HybridNB(), "theta_")
     linear = HybridNB(normalize=False, k=5).fit(PARTS, LABELS)
-    decision = WHOLE @ linear.coef_.T.toarray() + linear.intercept_
+    decision = WHOLE @ linear.coef_.T + linear.intercept_
     np.testing.assert_allclose(decision[:, 0], linear.decision_function(PARTS), atol=1e-10)
 
 

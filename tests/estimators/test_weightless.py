@@ -109,7 +109,7 @@ def test_one_of_two_classes_without_weight(name, kept):
     if name in WITH_PROBABILITIES:
         assert (model.predict_proba(X) == [1 - kept, kept]).all()
     if hasattr(model, "coef_"):
-        assert not model.coef_.toarray().any()
+        assert not model.coef_.any()
 
 
 @each

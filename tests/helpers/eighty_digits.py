@@ -23,10 +23,10 @@ def numbers(values):
 class _Enumerated:
     """Objectives of the supports of k features; ``always`` ones are in each of them."""
 
-    def __init__(self, totals, alpha, k, always=()):
+    def __init__(self, totals, k, always=()):
         m = np.shape(totals)[1]
         absent = [not column.any() for column in np.asarray(totals).T]
-        free = [i for i in range(m) if i not in always and not (alpha > 0 and k < m and absent[i])]
+        free = [i for i in range(m) if i not in always and not (k < m and absent[i])]
         rest = min(k - len(always), len(free))
         self.supports = [tuple(sorted((*always, *more))) for more in itertools.combinations(free, rest)]
 
@@ -44,7 +44,7 @@ class _Enumerated:
 
 class Multinomial(_Enumerated):
     def __init__(self, totals, alpha, k, always=()):
-        super().__init__(totals, alpha, k, always)
+        super().__init__(totals, k, always)
         self.f = [[v + mpf(alpha) for v in numbers(row)] for row in totals]
         self.g = [sum(column) for column in zip(*self.f, strict=True)]
         self.mass = sum(self.g)
@@ -60,7 +60,7 @@ class Multinomial(_Enumerated):
 
 class Bernoulli(_Enumerated):
     def __init__(self, totals, documents, alpha, k, always=()):
-        super().__init__(totals, alpha, k, always)
+        super().__init__(totals, k, always)
         n, a = numbers(documents), mpf(alpha)
         f = [[v + a for v in numbers(row)] for row in totals]
         e = [[size - v + a for v in numbers(row)] for row, size in zip(totals, n, strict=True)]

@@ -19,7 +19,6 @@ TEXTS_ONLY = (
 )
 TYPES = "counts are int64 and weights float64"
 IDF = "tf-idf has one formula, and its weights come from a fit"
-SPARSE = "coef_ is sparse from the start"
 IMPORTANCES = "there is coef_ and no feature_importances_"
 
 
@@ -106,7 +105,6 @@ EXCHANGES = [
             "test_rfecv": "another classifier is best with another number of features",
             "test_w_pipeline_2d_coef_": OWN_NAME,
             "test_pipeline_with_nans": OWN_NAME,
-            "test_rfe_sparse_coef": SPARSE,
         },
     ),
     Exchange(
@@ -116,8 +114,6 @@ EXCHANGES = [
             "test_feature_importances": IMPORTANCES,
             "test_threshold_string": IMPORTANCES,
             "test_sample_weight": "classes weigh the same, so that weights of a whole class change nothing",
-            "test_2d_coef": SPARSE,
-            "test_feature_importance_sparse": SPARSE,
             "test_partial_fit": "documents can be added, which is not so of their forests",
             "test_importance_getter": OWN_NAME,
         },

@@ -31,7 +31,7 @@ def test_it_counts_what_class_counts_counts(dtype):
 
 @pytest.mark.parametrize(("data", "where"), [([1, 1, 2], "row 3, column 1"), ([1.0, 0.5, 1.0], "row 2, column 2")])
 def test_it_refuses_other_values_where_they_are(data, where):
-    with pytest.raises(InputError, match=rf"in block 1, {where}: .*with binarize=0.0"):
+    with pytest.raises(InputError, match=rf"in {where}: .*with binarize=0.0"):
         fold(BinaryCounts(2), [block([1, 1, 1]), block(data, 1)])
 
 

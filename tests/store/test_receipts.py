@@ -94,7 +94,7 @@ def test_values_that_were_changed_with_their_checksums_are_found(store):
     values[3] += 1
     with ShardWriter(folder, numbers, 1) as writer:
         writer.add(values)
-    with pytest.raises(StoreError, match="X/data/c/1 is not what was written"):
+    with pytest.raises(StoreError, match="X/data/c/1 is damaged: a chunk holds other values"):
         verify(store)
 
 

@@ -66,8 +66,8 @@ class Medians:
 # Finishing
 
 
-def from_sample(arrays: Arrays, totals: Arrays) -> ColumnMedians:
-    """Medians of the columns of a `RowSample` that holds every row."""
+def from_sample(arrays: Arrays, totals: Arrays, absolute: bool = True) -> ColumnMedians:
+    """Medians of the columns of a `RowSample` that holds every row; on request with sums of absolute values."""
     sample, taken = arrays["sample"], totals["sample_weights"]
     seen = np.flatnonzero(totals["present"])
     n_columns, counts = sample.shape[2], totals["present"][seen]
@@ -104,6 +104,8 @@ def from_sample(arrays: Arrays, totals: Arrays) -> ColumnMedians:
         following=np.full((len(seen), n_columns), np.inf),
     )
     found = _finish(totals, seen, middle, middle)
+    if not absolute:
+        return found
     about_zero, _ = middle.dispersions(np.zeros(n_columns))
     with np.errstate(over="ignore", invalid="ignore"):  # it is asked for where features were settled, and refused there
         return replace(found, absolute=_scattered(about_zero.sum(axis=1), seen, len(taken)))

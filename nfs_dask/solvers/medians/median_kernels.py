@@ -89,6 +89,16 @@ def find_medians(
             about += cum[c] * inverse[c]
             if in_integers:
                 whole += 2 * scales[c] * (np.int64(cum[c]) + np.int64(cum_low[c]))
+        if n_points == 0 and not weighted and in_integers and (cum == 0).all():
+            # Values below the medians of all single classes cannot be the one of all together.
+            least = np.inf
+            for c in range(n_classes):
+                least = min(least, values[u, starts[c, u] + (counts[c, u] - 1) // 2])
+            for c in range(n_classes):
+                at[c] = np.searchsorted(values[u, starts[c, u] : starts[c, u] + counts[c, u]], least)
+                cum[c] = at[c]
+                about += cum[c] * inverse[c]
+                whole += 2 * scales[c] * at[c]
         lower, found, equal = np.inf, False, False
         while True:
             value = np.inf
@@ -189,16 +199,21 @@ def add_distances(
                 sums = triple_plus_product(*sums, middle, less, less_low)
             if more > 0:
                 sums = triple_plus_product(*sums, -middle, more, more_low)
-            high, low = 0.0, 0.0
+            high, low, n_less, n_more = 0.0, 0.0, 0, 0
             for j in range(starts[c, u], starts[c, u] + counts[c, u]):
-                x, w = values[u, j], value_weights[u, j] if weighted else 1.0
+                x = values[u, j]
                 distance, rest = two_sum(max(x, middle), -min(x, middle))
                 if weighted:
+                    w = value_weights[u, j]
                     sums = _add_distance(sums, distance, rest, w)
+                    less, less_low = gather(less, less_low, w if x < middle else 0.0)
+                    more, more_low = gather(more, more_low, w if x > middle else 0.0)
                 else:
                     high, low = loose_plus(high, low, distance, rest)
-                less, less_low = gather(less, less_low, w if x < middle else 0.0)
-                more, more_low = gather(more, more_low, w if x > middle else 0.0)
+                    n_less += x < middle
+                    n_more += x > middle
+            less, less_low = gather(less, less_low, n_less)
+            more, more_low = gather(more, more_low, n_more)
             sums = triple_plus(*sums, high, low)
             for p in range(points.shape[1]):
                 x, w, w_low = points[c, p, u], point_weights[c, p, u], point_weights_low[c, p, u]

@@ -50,12 +50,10 @@ def solve(totals: Array, k: int, *, alpha: float = 0.0, tolerance: float = TOLER
 def _selectable(totals: Array, k: int, alpha: float) -> tuple[Array, Array]:
     f = np.asarray(totals, np.float64)
     columns = np.arange(f.shape[1])
-    if alpha > 0:
-        if k < len(columns):
-            columns = np.flatnonzero(f.any(axis=0))
-            f = f[:, columns]
-        f = f + alpha
-    return f, columns
+    if k < len(columns):
+        columns = np.flatnonzero(f.any(axis=0))
+        f = f[:, columns]
+    return f + alpha, columns
 
 
 def _entropies(f: Array) -> Array:

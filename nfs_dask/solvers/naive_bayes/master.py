@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.compiling import kernel
-from nfs_dask.solvers.naive_bayes.gains import divergence
+from nfs_dask.solvers.naive_bayes.gains import SMALLEST, divergence
 from nfs_dask.solvers.solution import Array
 
 _MOST = 500  # sets coming in
@@ -32,7 +32,9 @@ class Master:
     def __init__(self, masses: Array, heights: Array, reference: Array) -> None:
         _, exponent = np.frexp(masses.sum(axis=0).max())
         self.scale = float(np.ldexp(1.0, min(-int(exponent), 1000)))
-        self.masses, self.heights, self.reference = masses * self.scale, heights * self.scale, reference
+        # of masses that weights would make 0, a mixture would know no logarithm
+        self.masses = np.maximum(masses * self.scale, SMALLEST * (masses > 0))
+        self.heights, self.reference = heights * self.scale, reference
 
     def value(self, weights: Array) -> float:
         """(D) of a mixture, less its value at 0."""

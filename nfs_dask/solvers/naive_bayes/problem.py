@@ -104,9 +104,9 @@ def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array)
     if len(forced):
         sizes = sizes - np.bincount(forced_cells, minlength=len(sizes))
     free: Array | slice = slice(None)
-    if len(forced) or (smooth and k < cells.n_features):
+    if len(forced) or k < cells.n_features:
         selectable = sizes > 0
-        if smooth and k < cells.n_features:
+        if k < cells.n_features:
             selectable &= raw.any(axis=0)
         free = np.flatnonzero(selectable)
     totals = raw[classes].astype(np.float64) if raw.dtype.kind != "f" or len(classes) < len(raw) else raw

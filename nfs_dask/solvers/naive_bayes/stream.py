@@ -148,8 +148,8 @@ class Stream:
 
     @property
     def only_present(self) -> bool:
-        """Whether features absent from the data are left out: smoothing alone would make them look alike."""
-        return self.alpha > 0 and self.k < self.table.n_features
+        """Whether features absent from the data are left out, to which smoothing alone gives gains."""
+        return self.k < self.table.n_features
 
     def panels(self) -> Iterator[tuple[Array, Array]]:
         """Free features of each panel, and their totals under smoothing."""

@@ -138,7 +138,10 @@ class ClassCells(Statistic):
 
     def describe(self) -> dict[str, Any]:
         cells = "of ladders"  # those of states that were kept before are others
-        return {"statistic": self.name, "n_classes": self.n_classes, "cells": cells, "edges": digest(self.edges)}
+        return {**self.in_short(), "cells": cells, "edges": digest(self.edges)}
+
+    def in_short(self) -> dict[str, Any]:
+        return {"statistic": self.name, "n_classes": self.n_classes}
 
 
 def digest(array: Array) -> str:

@@ -183,8 +183,10 @@ class Pinned(Statistic):
 
     def describe(self) -> dict[str, Any]:
         arrays = {name: digest(getattr(self, name)) for name in ("lows", "highs", "capacities")}
-        numbers = {"n_classes": self.n_classes, "absolute": self.absolute, "doubles": 3}  # fewer are summed anew
-        return {"statistic": self.name, **numbers, **arrays}
+        return {**self.in_short(), "doubles": 3, **arrays}  # fewer are summed anew
+
+    def in_short(self) -> dict[str, Any]:
+        return {"statistic": self.name, "n_classes": self.n_classes, "absolute": self.absolute}
 
 
 _PLAIN = (

@@ -62,8 +62,11 @@ class RowSample(Statistic):
         rows = rows[come]
         if not np.array_equal(old, stay):
             sample[c, old] = sample[c, stay]
-        sample[c, new] = 0
-        _fill(*block.entries[:3], rows, sample[c], new)
+        if block.full:
+            sample[c, new] = block.matrix[rows]
+        else:
+            sample[c, new] = 0
+            _fill(*block.entries[:3], rows, sample[c], new)
         for name, values in (("keys", keys), ("sample_weights", weights)):
             totals[name][c, old] = totals[name][c, stay]
             totals[name][c, new] = values[rows]

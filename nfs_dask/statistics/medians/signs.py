@@ -11,6 +11,7 @@ from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.doubles import Pair, two_sum
 from nfs_dask.arrays.exact_kernels import loose_plus, pair_plus, two_product
+from nfs_dask.arrays.kernels import add_rows_above
 from nfs_dask.statistics.medians.class_weights import LOW, add_rows, merged, no_rows, pair_of, put_pair, row_weights
 from nfs_dask.statistics.panels import Panels
 from nfs_dask.statistics.statistic import EntrywiseStatistic, State, array_of
@@ -46,7 +47,11 @@ class ClassSigns(EntrywiseStatistic):
                 continue
             entries = block.entries
             if block.weights is None:
-                _count(*entries, sign, array_of(arrays, name, self.n_classes, block.n_features, "int64"))
+                counts = array_of(arrays, name, self.n_classes, block.n_features, "int64")
+                if block.full and sign > 0:
+                    add_rows_above(block.matrix, entries.codes, 0, None, counts)
+                else:
+                    _count(*entries, sign, counts)
                 continue
             high, low = (
                 array_of(arrays, f"weighted_{name}{part}", self.n_classes, block.n_features, "float64")
