@@ -9,6 +9,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from nfs_dask.containers import is_collection
+from nfs_dask.errors import InputError
+
+FAN_IN = 16  # parts that are merged together
+
 
 def lazy_tasks(
     label: str, tasks: Sequence[tuple[Any, ...]], parents: Sequence[Any], *, fused: bool = False
@@ -63,6 +70,31 @@ def lazy_tree(label: str, level: list[Any], merge: Callable[[list[Any]], Any], f
         groups = [level[first : first + fan_in] for first in range(0, len(level), fan_in)]
         level = lazy_tasks(label, [(merge, group) for group in groups], level[:1])
     return level[0]
+
+
+def computed(value: Any) -> Any:
+    """The value of a Dask collection, by the current client or threads; anything else as it is.
+
+    Bags would start processes, which a script without a guard of ``__main__`` dies of.
+    """
+    if not is_collection(value):
+        return value
+    from dask.base import get_scheduler
+
+    return value.compute(scheduler=None if get_scheduler() else "threads")
+
+
+def reduced(label: str, function: Callable[..., Any], merge: Callable[[list[Any]], Any], columns: Sequence[Any]) -> Any:
+    """What a function makes of the partitions of collections that lie side by side, merged."""
+    parts = [np.ravel(np.array(column.to_delayed(optimize_graph=False), object)).tolist() for column in columns]
+    if len({len(part) for part in parts}) > 1:
+        raise InputError(
+            f"the data lie in {' and '.join(str(len(part)) for part in parts)} partitions; cut labels and weights as "
+            "the rows are, such as by rechunk or repartition"
+        )
+    rows = zip(*parts, strict=True)
+    made = lazy_tasks(label, [(function, *row) for row in rows], [part[0] for part in parts])
+    return computed(lazy_tree(f"{label}-merge", made, merge, FAN_IN))
 
 
 def _name(label: str, tasks: Sequence[tuple[Any, ...]]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -133,6 +133,7 @@ class ClusterOptions:
     tls_key: str | None = None
     insecure: bool = False
     spool: str | None = field(default=None, compare=False)  # which says nothing of where to run
+    overcommit: Literal["refuse", "warn"] = field(default="refuse", compare=False)
 
     def check(self) -> None:
         """Refuse combinations that would not do what they say."""
@@ -194,12 +195,13 @@ class ClusterOptions:
         if run is not None and self.spool is not None:
             raise click.UsageError("a run keeps its temporary files in its own folder; leave --spool out")
         if self == ClusterOptions() and isinstance(choose_engine(None, data), SerialEngine):
-            yield SerialEngine(run=run, spool=self.spool)
+            yield SerialEngine(run=run, spool=self.spool, on_overcommit=self.overcommit)
             return
         from nfs_dask.engine.distributed import DaskEngine
 
         with self.checked_client() as client, client.as_current():
-            yield DaskEngine(workers=self.workers, run=run, spool=self.spool, insecure=self.insecure)
+            about = {"spool": self.spool, "on_overcommit": self.overcommit, "insecure": self.insecure}
+            yield DaskEngine(workers=self.workers, run=run, **about)
 
     @contextmanager
     def checked_client(self) -> Iterator[Any]:
@@ -247,6 +249,13 @@ _CLUSTER = (
     click.option("--tls-key", type=_FILE, metavar="FILE", help="The client's key."),
     click.option("--insecure", is_flag=True, help="Talk to a scheduler elsewhere without encryption."),
     click.option("--spool", metavar="FOLDER", help="For temporary files; all workers reach it."),
+    click.option(
+        "--overcommit",
+        type=click.Choice(["refuse", "warn"]),
+        default="refuse",
+        show_default=True,
+        help="What to do where workers have too little memory.",
+    ),
 )
 
 

@@ -35,6 +35,27 @@ def as_bag(array: Any) -> Any:
     return bag.from_delayed(array.to_delayed(optimize_graph=not futures_in(array)).tolist())
 
 
+def labelled_bag(texts: Any, labels: Any) -> Any:
+    """A bag of (text, label) pairs, of a bag of texts and a collection of labels that is cut as it is."""
+    import dask.bag as bag
+
+    parts, beside = (list(one.to_delayed(optimize_graph=False)) for one in (texts, labels))
+    if len(parts) != len(beside):
+        raise InputError(
+            f"the texts lie in {len(parts)} partitions and labels= in {len(beside)}; cut both alike, by repartition"
+        )
+    return bag.from_delayed(
+        lazy_tasks("pairs", [(_pairs, *both) for both in zip(parts, beside, strict=True)], [parts[0], beside[0]])
+    )
+
+
+def _pairs(texts: Iterable[Any], labels: Iterable[Any]) -> list[tuple[Any, Any]]:
+    texts, labels = list(texts), list(labels)
+    if len(texts) != len(labels):
+        raise InputError(f"there are {len(texts):,} documents but {len(labels):,} labels; give one for each")
+    return list(zip(texts, labels, strict=True))
+
+
 @dataclass(frozen=True)
 class Partition:
     """A computed partition, and which it is."""

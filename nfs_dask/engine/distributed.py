@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Literal, cast
 from weakref import WeakKeyDictionary
 
 from nfs_dask.cluster.crew import Crew
@@ -86,6 +86,9 @@ class DaskEngine(Engine):
         Talk to a scheduler on another machine without encryption. Refused otherwise where ``address`` is a string; of
         a client or cluster that is there, and the current client, it is warned. ``nfs-dask.insecure`` of Dask's
         configuration says it for all engines.
+    on_overcommit : {"refuse", "warn"}, default="refuse"
+        What to do with a plan for which workers have too little memory. With "warn" it is run all the same: Dask may
+        write data to disk, or restart workers.
     """
 
     address: Any = None
@@ -95,6 +98,7 @@ class DaskEngine(Engine):
     run: str | None = None
     spool: str | None = None
     insecure: bool = False
+    on_overcommit: Literal["refuse", "warn"] = "refuse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "address", checked_address(self.address))

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from nfs_dask.engine.plan import Plan, make_plan
 from nfs_dask.engine.reduction import Reduction
 from nfs_dask.engine.tasks import Job, fold_panels
 from nfs_dask.engine.workplace import Workplace, open_workplace
+from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.redaction import PlacesHidden
 from nfs_dask.sources.source import Source
@@ -98,6 +99,7 @@ class Engine(PlacesHidden, ABC):
     panels: int | None
     run: str | None
     spool: str | None
+    on_overcommit: Literal["refuse", "warn"]
 
     @abstractmethod
     def executor(self) -> AbstractContextManager[Executor]:
@@ -126,7 +128,13 @@ class Engine(PlacesHidden, ABC):
             open_workplace(None, self.spool, beside, statistic, source) as place,
             self.executor() as executor,
         ):
-            return make_plan(statistic, source, executor.resources(place.candidates, statistic=statistic), self.panels)
+            return self._made(statistic, source, executor.resources(place.candidates, statistic=statistic))
+
+    def _made(self, statistic: Statistic, source: Source, resources: Resources) -> Plan:
+        if self.on_overcommit not in ("refuse", "warn"):
+            raise InputError(f'on_overcommit={self.on_overcommit!r}; give "refuse" or "warn"')
+        plan = make_plan(statistic, source, resources, self.panels)
+        return replace(plan, overcommit=self.on_overcommit == "warn")
 
     def reduce(
         self, statistic: Statistic, source: Source, *, kept: Kept | None = None, beside: Folder | None = None
@@ -145,9 +153,7 @@ class Engine(PlacesHidden, ABC):
             if (finished := place.finished()) is not None:
                 return Reduction(finished, None, time.perf_counter() - started, reused=True)
             with self.executor() as executor:
-                plan = begun or make_plan(
-                    statistic, source, executor.resources(place.candidates, statistic=statistic), self.panels
-                )
+                plan = begun or self._made(statistic, source, executor.resources(place.candidates, statistic=statistic))
                 plan.check(source)
                 place.begin(plan)
                 driver.pass_begins(place.name, plan, begun is not None, executor.memory)

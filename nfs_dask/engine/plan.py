@@ -22,7 +22,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +32,7 @@ from nfs_dask.cluster.resources import SLACK, USABLE, Resources, budget_of_task,
 from nfs_dask.engine.forecast import forecast
 from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, balanced, run_bounds
 from nfs_dask.engine.work_units import Hosts, PassWork
-from nfs_dask.errors import InputError, PlanError
+from nfs_dask.errors import InputError, PlanError, warn
 from nfs_dask.redaction import redacted
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Statistic
@@ -83,6 +83,7 @@ class Plan:
     state_nbytes: int = 0  # of all features
     packed_nbytes: int | None = None  # of such a state on its way; None: as many
     fold_entries: int = FOLD_ENTRIES  # spooled entries that a task which folds panels holds at a time
+    overcommit: bool = False  # carried out also where it does not fit
 
     @property
     def work(self) -> PassWork:
@@ -152,14 +153,18 @@ class Plan:
     @property
     def fits(self) -> bool:
         """Whether the largest task fits into what workers have to give."""
-        return self.suits(self.resources.memory_limit, self.resources.threads)
+        return replace(self, overcommit=False).suits(self.resources.memory_limit, self.resources.threads)
 
     def suits(self, memory_limit: int, threads: int) -> bool:
         """Whether the largest task fits into what a worker of this size has to give."""
-        return max(self.task_nbytes.values()) <= budget_of_task(memory_limit, threads, self.resources.warm)
+        least = max(self.task_nbytes.values())
+        return self.overcommit or least <= budget_of_task(memory_limit, threads, self.resources.warm)
 
     def check(self, source: Source | None = None) -> None:
-        """Refuse a plan that does not fit, with the number that would, and what to do about chunks of the source."""
+        """Refuse a plan that does not fit, with the number that would, and what to do about chunks of the source.
+
+        Where workers may be overcommitted, it is warned of instead.
+        """
         if self.fits:
             return
         task, most = max(self.task_nbytes.items(), key=lambda item: item[1])
@@ -173,7 +178,10 @@ class Plan:
         message += ", or fewer threads" if r.threads > 1 else ""
         if self.strategy == "dense" and r.spool is None:
             message += ", or name a folder that all workers reach (spool=...), so that features can be cut into panels"
-        raise PlanError(message + ("" if source is None else self._rechunking(source)))
+        message += "" if source is None else self._rechunking(source)
+        if not self.overcommit:
+            raise PlanError(f'{message}; on_overcommit="warn" (--overcommit warn) runs it all the same')
+        warn(f"{message}. It is run all the same: Dask may write data to disk, or restart workers")
 
     def _rechunking(self, source: Source) -> str:
         """Advice where it is chunks of the user's that take most of a task's memory."""

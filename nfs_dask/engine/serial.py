@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
@@ -103,6 +103,9 @@ class SerialEngine(Engine):
         A folder in which the pass leaves what it finished, so that it can be resumed.
     spool : str, optional
         A folder for temporary files.
+    on_overcommit : {"refuse", "warn"}, default="refuse"
+        What to do with a plan for which this process has too little memory. With "warn" it is run all the same: the
+        system may begin to swap.
 
     Examples
     --------
@@ -115,6 +118,7 @@ class SerialEngine(Engine):
     panels: int | None = None
     run: str | None = None
     spool: str | None = None
+    on_overcommit: Literal["refuse", "warn"] = "refuse"
 
     @contextmanager
     def executor(self) -> Iterator[SerialExecutor]:

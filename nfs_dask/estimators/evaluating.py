@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, is_collection, is_column, is_frame, listed, split_off, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
 from nfs_dask.documents.dask_documents import TEXT
@@ -18,6 +20,8 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric, one_column, reader_of, rows_of
+from nfs_dask.graphs import computed, reduced
+from nfs_dask.models.model import Model
 from nfs_dask.prediction import evaluation
 from nfs_dask.prediction.evaluation import Evaluation, judged
 from nfs_dask.prediction.explained_rows import Choice, chosen_rows
@@ -88,6 +92,8 @@ def evaluate_closely(
     engine = model.engine if engine is None else engine
     if y is not None and reading.label_column is not None:
         raise InputError("y= and label_column= both say what the labels are; give one of them")
+    if is_collection(X) and is_collection(y) and not keep:
+        return _of_partitions(model, X, y, reading)
     if isinstance(X, Dataset):
         _refuse_reading(reading, X)
         return _of_rows(model, X, y, reading.label_column, engine, keep)
@@ -137,11 +143,32 @@ def _of_documents(
     if y is not None:
         return _of_given_labels(model, X, y, reading, keep)
     if is_collection(X):
-        return _of_given_labels(model, *_lazy_columns(model, X, reading), keep)
+        of = _of_given_labels if keep else _of_partitions
+        return of(model, *_lazy_columns(model, X, reading), *([keep] if keep else []))
     if len(reader.features.regions) > 1 and reading.text_column is None and reading.regions is None:
         reading = replace(reading, regions=list(reader.features.regions))
     documents = open_documents(X, reading)
     return evaluation.evaluate(model.model_, ReadDocuments(documents, reader), engine, keep)
+
+
+def _of_partitions(model: Any, X: Any, y: Any, reading: DocumentParameters) -> Evaluation:
+    """Of rows or texts of Dask with labels of Dask, which stay where they are."""
+    X = X if reading.text_column is None else split_off(X, reading.text_column)[0]
+    _refuse_reading(replace(reading, text_column=None, label_column=None), X)
+    scores = score(rows_of(model, X), model.model_, "scores", model.engine)
+    found: Evaluation = reduced("evaluation", partial(_of_part, model.model_), _sum_of, [scores, unwrapped(y, "y")])
+    if not len(found.labels):
+        raise InputError("there are no labels to compare with; give at least one")
+    return found
+
+
+def _of_part(model: Model, scores: Array, y: Any) -> Evaluation:
+    labels, codes = encode(one_column(y), len(scores))
+    return judged(model, np.asarray(scores), labels, codes) if len(labels) else Evaluation.nothing(model)
+
+
+def _sum_of(parts: list[Evaluation]) -> Evaluation:
+    return sum(parts[1:], parts[0])
 
 
 def _of_given_labels(model: Any, X: Any, y: Any, reading: DocumentParameters, keep: int) -> Evaluation:
@@ -151,7 +178,7 @@ def _of_given_labels(model: Any, X: Any, y: Any, reading: DocumentParameters, ke
     texts = X if reading.text_column is None else split_off(X, reading.text_column)[0]
     _refuse_reading(replace(reading, text_column=None), X)
     scores = score(rows_of(model, texts), model.model_, "scores", model.engine)
-    scores, y = (values.compute() if is_collection(values) else values for values in (scores, unwrapped(y, "y")))
+    scores, y = computed(scores), computed(unwrapped(y, "y"))
     labels, codes = encode(one_column(y), len(scores))
     found = judged(model.model_, np.asarray(scores), labels, codes, keep)
     if found.hardest is None or is_collection(texts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.available import available_if
 from nfs_dask.estimators.inputs import check_fitted, one_column, rows_of
+from nfs_dask.graphs import computed, reduced
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import as_scipy
 from nfs_dask.prediction.reader import Reader, TextSource
@@ -126,8 +128,6 @@ class PredictingMixin:
             A Dataset brings its own; `nfs_dask.evaluate` says more about it, and how texts match numbers.
         sample_weight : (n,) weights, optional
         """
-        from sklearn.metrics import accuracy_score
-
         from nfs_dask.prediction.evaluation import evaluate
 
         if isinstance(X, Dataset) and y is None and sample_weight is None:
@@ -135,13 +135,13 @@ class PredictingMixin:
             return evaluate(self.model_, X, self.engine).accuracy
         if y is None:
             raise InputError("score needs the labels of these rows as y=, one for each")
-        columns = (unwrapped(y, "y"), self.predict(X), unwrapped(sample_weight, "sample_weight"))
-        y, predicted, sample_weight = (c.compute() if is_collection(c) else c for c in columns)
-        weights = None if sample_weight is None else sample_weights(sample_weight, len(predicted))
-        classes, codes = match_labels(*encode(one_column(y), len(predicted)), self.model_.classes)
-        if (codes == UNLABELLED).any():
-            raise InputError(f"y has no label for row {np.argmax(codes == UNLABELLED)}; leave such rows out")
-        return float(accuracy_score(classes[codes], predicted, sample_weight=weights))
+        columns = [self.predict(X), unwrapped(y, "y")]
+        columns += [] if sample_weight is None else [unwrapped(sample_weight, "sample_weight")]
+        if all(map(is_collection, columns)):
+            right, total = reduced("score", partial(_right, self.model_.classes), sum, columns)
+        else:
+            right, total = _right(self.model_.classes, *map(computed, columns))
+        return float(right / total)
 
     def _score(self, X: Any, what: What) -> Array | Any:
         from nfs_dask.prediction.scoring import score
@@ -195,3 +195,12 @@ class PredictingMixin:
     def _get_fitted_attr_html(self, doc_link: str = "") -> dict[str, Any]:
         """Nothing: scikit-learn's HTML would compute every fitted attribute, also those as wide as the data."""
         return {}
+
+
+def _right(known: Array, predicted: Array, y: Any, sample_weight: Any = None) -> Array:
+    """The weight of the rows whose class is predicted rightly, and that of all, (2,)."""
+    weights = np.ones(len(predicted)) if sample_weight is None else sample_weights(sample_weight, len(predicted))
+    classes, codes = match_labels(*encode(one_column(y), len(predicted)), known)
+    if (codes == UNLABELLED).any():
+        raise InputError(f"y has no label for row {np.argmax(codes == UNLABELLED)}; leave such rows out")
+    return np.array([weights[classes[codes] == predicted].sum(), weights.sum()], np.float64)

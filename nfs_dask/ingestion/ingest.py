@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from nfs_dask.containers import column_names, is_frame, listed, of_columns, split_off, unwrapped
+from nfs_dask.containers import column_names, is_bag, is_collection, is_frame, listed, of_columns, split_off, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
 from nfs_dask.documents.at_hand import text_columns
-from nfs_dask.documents.dask_documents import TEXT
+from nfs_dask.documents.dask_documents import TEXT, labelled_bag
 from nfs_dask.documents.open_documents import is_documents, open_documents
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.choose import choose_engine
@@ -288,6 +288,8 @@ def _of_texts(
     made = make_terms(terms)
     if append:  # which terms have columns was decided when the store was made
         made = replace(made, filters=Filters())
+    if is_bag(source) and is_collection(labels):
+        source, labels = labelled_bag(source, labels), None
     return TextIngest(open_documents(source, columns), target, made, labels, weights, append)
 
 

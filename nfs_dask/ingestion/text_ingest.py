@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import a_type, is_collection, unwrapped
+from nfs_dask.containers import a_type, unwrapped
 from nfs_dask.documents.document_source import DocumentSource, shares
 from nfs_dask.documents.open_documents import open_documents
 from nfs_dask.documents.parameters import DocumentParameters
@@ -26,6 +26,7 @@ from nfs_dask.engine.engine import Engine, Executor
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.files.folder import Folder
+from nfs_dask.graphs import computed
 from nfs_dask.ingestion.appending import stored_facts, stored_frequencies, stored_vocabulary
 from nfs_dask.ingestion.count_tasks import CountedPieces, CountTask, count_partition, count_texts
 from nfs_dask.ingestion.counted_source import CountedTexts
@@ -324,8 +325,7 @@ def _labelled(ingest: TextIngest, source: CountedTexts, pieces: list[CountedPiec
     skipped = np.concatenate([piece.skipped + start for piece, start in zip(pieces, starts.tolist(), strict=False)])
     given = []
     for what, lazy in (("labels", ingest.labels), ("weights", ingest.weights)):
-        values = unwrapped(lazy, what)
-        values = values.compute() if is_collection(values) else values
+        values = computed(unwrapped(lazy, what))
         if what == "weights" and isinstance(values, Real):
             values = np.full(seen.seen, values)
         if values is not None and _is_single(values):

@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array
-from nfs_dask.containers import a_type, is_collection, unwrapped
+from nfs_dask.containers import a_type, unwrapped
 from nfs_dask.errors import InputError
+from nfs_dask.graphs import computed
 from nfs_dask.plots.asked_of_models import checked_evaluation, evaluation_of
 from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels, points_of
@@ -205,9 +206,7 @@ def in_hundredths(colorbar: Any) -> None:
 
 def _encoded(what: str, y: Any) -> tuple[Array, Array]:
     """The labels there are, and the number of that of each row; refused where one has none."""
-    y = unwrapped(y, what)
-    y = y.compute() if is_collection(y) else y
-    known, codes = encode(y)
+    known, codes = encode(computed(unwrapped(y, what)))
     if not len(codes) or (codes == UNLABELLED).any():
         where = f"row {np.argmax(codes == UNLABELLED)} has none" if len(codes) else "there are none"
         raise InputError(f"{what} are the labels of documents, and {where}; leave out rows without one")

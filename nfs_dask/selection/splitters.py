@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import is_collection, unwrapped
+from nfs_dask.containers import unwrapped
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
+from nfs_dask.graphs import computed
 from nfs_dask.sources.chosen_rows import ChosenRows
 from nfs_dask.sources.folds import Folds, column_folds, labelled_folds
 from nfs_dask.sources.labels import as_column
@@ -51,7 +52,7 @@ def folds_of(folds: Any, dataset: Dataset, y: Any) -> Folds:
     given: Any = folds if hasattr(folds, "shape") else list(folds)
     if isinstance(given, list) and given and isinstance(given[0], tuple):
         return _split(given, source, y)
-    return labelled_folds(given.compute() if is_collection(given) else given)
+    return labelled_folds(computed(given))
 
 
 def _column(name: str, dataset: Dataset) -> Folds:

@@ -13,6 +13,7 @@ from nfs_dask.containers import a_type, is_collection, is_frame, split_off, unwr
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import expand
 from nfs_dask.files.remote import is_url, split_query
+from nfs_dask.graphs import computed
 from nfs_dask.sources.anndata_memory import column_of, is_anndata, matrix_of, names_of_columns
 from nfs_dask.sources.dask_matrices import CollectionSource
 from nfs_dask.sources.labelled import Labelled
@@ -117,7 +118,7 @@ def _open_anndata(X: Any, request: Request) -> Source:
 
 def _open_matrix(X: Any, request: Request) -> Source:
     X, request = _without_columns(*_with_labels(X, request))
-    y, weights = _computed(request.y), _computed(request.sample_weight)
+    y, weights = computed(request.y), computed(request.sample_weight)
     return MatrixSource(X, y, weights, request.names, request.annotations)
 
 
@@ -164,11 +165,7 @@ def _joined(source: Source, request: Request) -> Source:
     """The source with what the caller has in memory."""
     if request.y is None and request.sample_weight is None and request.names is None:
         return source
-    return Labelled(source, _computed(request.y), _computed(request.sample_weight), request.names)
-
-
-def _computed(values: Any) -> Any:
-    return values.compute() if is_collection(values) else values
+    return Labelled(source, computed(request.y), computed(request.sample_weight), request.names)
 
 
 def check_format(place: str) -> None:
