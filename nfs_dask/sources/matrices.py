@@ -226,7 +226,7 @@ class FrameRows:
 
     @property
     def entry_nbytes(self) -> int:
-        return int(column_type(self.n_features).itemsize + self.dtype.itemsize)
+        return int(column_type(self.n_features).itemsize + countable(np.empty(0, self.dtype)).itemsize)
 
     def cut(self) -> Cuts:
         both = self.entry_nbytes + self.dtype.itemsize  # the CSR, and the array it is made from
