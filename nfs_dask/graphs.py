@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.containers import is_collection
 from nfs_dask.errors import InputError
 
 FAN_IN = 16  # parts that are merged together
@@ -77,7 +76,7 @@ def computed(value: Any) -> Any:
 
     Bags would start processes, which a script without a guard of ``__main__`` dies of.
     """
-    if not is_collection(value):
+    if not hasattr(type(value), "__dask_graph__"):
         return value
     from dask.base import get_scheduler
 

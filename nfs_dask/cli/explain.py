@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ def explain(
     """
     _check_usage(texts, sources, rows, columns)
     if "-" in texts:
-        given = click.get_text_stream("stdin").read()
+        given = sys.stdin.read()
         texts = tuple(given if text == "-" else text for text in texts)
     numbers = None if rows is None else row_numbers(rows)
     check_output_file(page, overwrite)

@@ -87,36 +87,28 @@ def onnx(model: str, out: str, dtype: str, overwrite: bool) -> None:
 
 @click.command()
 @click.argument("model")
-@click.option("--out", required=True, metavar="FILE", help="Write it to this file, .joblib or .skops.")
+@click.option("--out", required=True, metavar="FILE", help="Write it to this file, such as spam.joblib.")
 @overwrite_option
 @json_option
 def sklearn(model: str, out: str, overwrite: bool) -> None:
     """Write MODEL as a pipeline of scikit-learn, which predicts without this package.
 
-    It is read by joblib.load, which runs what a file says, so load only what you trust; or by skops.io.load, which
-    does not.
+    It is read by joblib.load, which runs what a file says: load only what you trust.
 
     \b
     nfs-dask sklearn spam.model --out spam.joblib
-    nfs-dask sklearn spam.model --out spam.skops
     """
-    kind = Path(out).suffix
-    if kind not in (".joblib", ".skops"):
-        raise click.UsageError(f"{out} is no name for a pipeline; give one that ends in .joblib or .skops")
+    if Path(out).suffix != ".joblib":
+        raise click.UsageError(f"{out} is no name for a pipeline; give one that ends in .joblib")
     check_output_file(out, overwrite)
     from io import BytesIO
 
+    import joblib
+
     from nfs_dask.estimators.loading import load_plain
 
-    pipeline, content = load_plain(model).to_sklearn(), BytesIO()
-    if kind == ".joblib":
-        import joblib
-
-        joblib.dump(pipeline, content)
-    else:
-        from skops.io import dumps
-
-        content.write(dumps(pipeline))
+    content = BytesIO()
+    joblib.dump(load_plain(model).to_sklearn(), content)
     _write(model, out, content.getvalue())
 
 

@@ -200,8 +200,13 @@ class ClusterOptions:
         from nfs_dask.engine.distributed import DaskEngine
 
         with self.checked_client() as client, client.as_current():
-            about = {"spool": self.spool, "on_overcommit": self.overcommit, "insecure": self.insecure}
-            yield DaskEngine(workers=self.workers, run=run, **about)
+            yield DaskEngine(
+                workers=self.workers,
+                run=run,
+                spool=self.spool,
+                on_overcommit=self.overcommit,
+                insecure=self.insecure,
+            )
 
     @contextmanager
     def checked_client(self) -> Iterator[Any]:

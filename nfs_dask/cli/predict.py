@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -93,7 +94,7 @@ def standard_input(sources: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield sources
         return
     with NamedTemporaryFile(prefix="standard-input-", suffix=".txt") as file:
-        copyfileobj(click.get_binary_stream("stdin"), file)
+        copyfileobj(sys.stdin.buffer, file)
         file.flush()
         yield tuple(file.name if source == "-" else source for source in sources)
 
