@@ -102,7 +102,7 @@ def fit(
         raise click.UsageError("--on-cluster goes with --detach, and with --scheduler ADDRESS, which says on which one")
     _check_run(run, resume)
     check_model(model, overwrite)
-    check_output_file(page, overwrite)
+    check_output_file(page, overwrite, ".html", ".htm")
     if page is not None:
         from nfs_dask.cli.report import check_libraries
 

@@ -161,7 +161,7 @@ def _show(values: dict[str, Any], written: str, console: Console) -> None:
 def _check_rejects(source: Any, columns: DocumentParameters, place: str, overwrite: bool) -> None:
     from nfs_dask.documents.open_documents import is_documents
 
-    check_output_file(place, overwrite)
+    check_output_file(place, overwrite, ".csv")
     if not is_documents(source, columns):
         raise click.UsageError("--rejects lists documents that are left out, and no row of a matrix is; drop it")
 

@@ -17,10 +17,12 @@ def overwrite_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--overwrite", is_flag=True, help="Replace what is there already.")(command)
 
 
-def check_output_file(place: str | None, overwrite: bool) -> None:
-    """Refuse a file that is there or cannot be written. What is no file, such as a device or a pipe, may be there."""
+def check_output_file(place: str | None, overwrite: bool, *endings: str) -> None:
+    """Refuse a file of another ending, or that is there or cannot be written; devices and pipes have no ending."""
     if place is None or _is_device(place):
         return
+    if not place.lower().endswith(endings):
+        raise click.UsageError(f"{place!r} does not end in {' or '.join(endings)}; the ending says what is written")
     from nfs_dask.files.outputs import check_writable, parent_of
 
     folder, name = parent_of(place)

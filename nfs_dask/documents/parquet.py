@@ -15,7 +15,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.documents.arrow import check_schema, labels_of, texts_of, weights_of
 from nfs_dask.documents.checking import Checker, TextColumn
-from nfs_dask.documents.compression import MISSING_PYARROW, split_compression
+from nfs_dask.documents.compression import split_compression
 from nfs_dask.documents.document_source import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
 from nfs_dask.documents.line_pieces import EXPANSION, FileDocuments
 from nfs_dask.errors import InputError
@@ -53,7 +53,6 @@ class ParquetDocuments(FileDocuments):
     import_nbytes = PARQUET_NBYTES
 
     def __init__(self, paths: tuple[str, ...], columns: TextColumns) -> None:
-        _import_pyarrow()
         if named := [path for path in paths if split_compression(path)[1]]:
             raise InputError(f"{named[0]} is compressed as a whole; Parquet files are so inside, unpack it")
         super().__init__(paths, columns)
@@ -125,7 +124,8 @@ def _concatenated(batches: list[Any], nbytes: int) -> list[Any]:
     """One of several; a large one that came last stays as it is, rather than be held twice."""
     if len(batches) < 2 or nbytes > 2 * JOINED_NBYTES:
         return batches
-    pa = _import_pyarrow()
+    import pyarrow as pa
+
     joined: list[Any] = pa.Table.from_batches(batches).combine_chunks(pa.system_memory_pool()).to_batches()
     return joined
 
@@ -151,18 +151,10 @@ def _part(present: Array | None, start: int, stop: int) -> Array | None:
     return None if present is None else present[start:stop]
 
 
-def _import_pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise InputError(f"reading Parquet {MISSING_PYARROW}") from None
-    return pa
-
-
 @contextmanager
 def _opened(path: str) -> Iterator[Any]:
     """A Parquet file; whatever is wrong with its bytes is an InputError that names it."""
-    pa = _import_pyarrow()
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with open_binary(path) as raw:
@@ -185,7 +177,8 @@ def _memory_of_the_system() -> Iterator[None]:
     A reader keeps to what is the default while it is made; threads that open files at once share the change of it.
     Arrow's own allocator takes 39 MiB to read pieces of 4 MiB, and would keep 55; C's takes 17.
     """
-    pa = _import_pyarrow()
+    import pyarrow as pa
+
     with _opening:
         _defaults.append(_defaults[0] if _defaults else pa.default_memory_pool())
         pa.set_memory_pool(pa.system_memory_pool())

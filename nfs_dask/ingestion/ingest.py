@@ -9,8 +9,12 @@ from typing import Any
 
 from nfs_dask.containers import column_names, is_bag, is_collection, is_frame, listed, of_columns, split_off, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
+from nfs_dask.documents.archives import SUFFIXES
 from nfs_dask.documents.at_hand import text_columns
+from nfs_dask.documents.compression import OPENERS
 from nfs_dask.documents.dask_documents import TEXT, labelled_bag
+from nfs_dask.documents.formats import FORMATS
+from nfs_dask.documents.locations import MATRICES
 from nfs_dask.documents.open_documents import is_documents, open_documents
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.choose import choose_engine
@@ -257,6 +261,8 @@ def open_ingest(
         raise InputError("append= adds rows to a store and overwrite= replaces it; give one of them")
     source = listed(unwrapped(source, "source"))
     target = Folder.of(store)
+    if not append and target.location.lower().endswith(_OTHERS):
+        raise InputError(f"{os.fspath(store)!r} ends as a file of another format; name the store as in 'mail.zarr'")
     layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
     asked: TextIngest | MatrixIngest
     if is_documents(source, columns):
@@ -308,6 +314,8 @@ def _of_matrix(
     return MatrixIngest(rows_where(opened, columns.where), target, names, append)
 
 
+# Endings by which a place would be opened as something else
+_OTHERS = tuple(f"{end}{more}" for end in {*FORMATS, *MATRICES, *SUFFIXES} - {".zarr"} for more in ("", *OPENERS))
 _OF_MATRICES = ("label_column", "weight_column", "where")
 
 
