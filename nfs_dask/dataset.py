@@ -248,7 +248,7 @@ def open_dataset(
     Parameters
     ----------
     store : str, path, list of these, or matrix
-        A store of ours, an AnnData Zarr or .h5ad, .npz or svmlight files (globs and lists too); a path or a URL.
+        A store of ours, an AnnData Zarr or .h5ad, .npz, .npy or svmlight files (globs and lists too); a path or a URL.
     labels : str, or (n,) labels, optional
         The column that holds the labels, or one label for each row. None: the store's own.
     layer : str, optional

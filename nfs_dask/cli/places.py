@@ -21,13 +21,13 @@ def check_output_file(place: str | None, overwrite: bool, *endings: str) -> None
     """Refuse a file of another ending, or that is there or cannot be written; devices and pipes have no ending."""
     if place is None or _is_device(place):
         return
-    if not place.lower().endswith(endings):
-        raise click.UsageError(f"{place!r} does not end in {' or '.join(endings)}; the ending says what is written")
     from nfs_dask.files.outputs import check_writable, parent_of
 
     folder, name = parent_of(place)
     if not folder.remote and Path(folder.path(name)).is_dir():
         raise StoreError(f"{place} is a folder; name a file in it")
+    if not place.lower().endswith(endings):
+        raise click.UsageError(f"{place!r} does not end in {' or '.join(endings)}; the ending says what is written")
     if folder.exists(name) and not overwrite:
         raise StoreError(f"{place} exists; name another file, or replace it with --overwrite")
     check_writable(folder)

@@ -115,9 +115,9 @@ IN_THE_SHELL = {
         ["reviews.model holds a model", "replace it with --overwrite"],
     ),
     "a file of predictions that is there": (
-        "predict reviews.model reviews.csv --out labels.npy",
+        "predict reviews.model reviews.csv --out good.csv",
         3,
-        ["labels.npy exists", "name another file", "--overwrite"],
+        ["good.csv exists", "name another file", "--overwrite"],
     ),
     "too few labels": (
         "ingest counts.npz new.zarr --labels short.npy",

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import nfs_dask as nfs
-from tests.helpers.commands import run
+from tests.helpers.commands import as_json, run
 from tests.helpers.places import ROOT
 
 TEXTS = ["a fine film", "a dull film", "fine, very fine", "dull and long", "a fine evening", "long, dull, dull"] * 5
@@ -119,3 +119,81 @@ def test_hints_name_extras_that_exist_in_quotes():
             assert set(names.split(",")) <= extras.keys(), file
             assert "text" not in names.split(","), f"{file}: pyarrow comes with the package"
     assert found > 5
+
+
+COUNTS = np.random.default_rng(0).poisson([[3, 1, 1, 0, 2], [1, 3, 1, 2, 0]] * 20).astype(float)
+SIDES = np.array(["left", "right"] * 20)
+
+
+def chosen(dataset):
+    """What a fit finds, to compare containers by."""
+    model = nfs.SparseMultinomialNB(2).fit(dataset)
+    return model.get_support(indices=True).tolist(), model.objective_, model.classes_.tolist()
+
+
+EXPECTED = chosen(nfs.open_dataset(COUNTS, labels=SIDES))
+SAVED = {
+    "x.npz": lambda path: np.savez(path, X=COUNTS, y=SIDES),
+    "packed.npz": lambda path: np.savez_compressed(path, X=COUNTS, labels=SIDES),
+    "fortran.npz": lambda path: np.savez(path, X=np.asfortranarray(COUNTS), y=SIDES),
+    "packed-fortran.npz": lambda path: np.savez_compressed(path, X=np.asfortranarray(COUNTS), y=SIDES),
+    "any.npz": lambda path: np.savez(path, pixels=COUNTS.astype(np.uint8), y=SIDES),
+    "x.npy": lambda path: np.save(path, COUNTS),
+    "big-endian.npy": lambda path: np.save(path, COUNTS.astype(">f4")),
+    "fortran.npy": lambda path: np.save(path, pd.DataFrame(COUNTS).to_numpy(copy=True, dtype=float).copy(order="F")),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_the_shell_takes_arrays_of_numpy(tmp_path, name):
+    SAVED[name](tmp_path / name)
+    labels = []
+    if name.endswith(".npy"):
+        np.save(tmp_path / "y.npy", SIDES)
+        labels = ["--labels", tmp_path / "y.npy"]
+    said = as_json("ingest", tmp_path / name, tmp_path / "new.zarr", *labels)
+    assert (said["rows"], said["features"], said["classes"]) == (40, 5, ["left", "right"])
+    assert chosen(nfs.open_dataset(tmp_path / "new.zarr")) == EXPECTED
+    direct = nfs.open_dataset(tmp_path / name, labels=SIDES if labels else None)
+    assert chosen(direct) == EXPECTED
+
+
+def test_labels_of_an_archive_give_way_to_those_that_are_given(tmp_path):
+    np.savez(tmp_path / "x.npz", X=COUNTS, y=SIDES[::-1])
+    np.save(tmp_path / "y.npy", SIDES)
+    run("ingest", tmp_path / "x.npz", tmp_path / "new.zarr", "--labels", tmp_path / "y.npy")
+    assert chosen(nfs.open_dataset(tmp_path / "new.zarr")) == EXPECTED
+
+
+def test_large_arrays_in_either_order_are_read_block_by_block(tmp_path):
+    """Of several blocks, and of files one below the other."""
+    X = np.random.default_rng(1).poisson(0.7, (30_000, 150)).astype(float)
+    y = np.arange(30_000) % 3
+    np.savez(tmp_path / "a.npz", X=np.asfortranarray(X[:20_000]), y=y[:20_000])
+    np.savez_compressed(tmp_path / "b.npz", X=X[20_000:], y=y[20_000:])
+    dataset = nfs.open_dataset([tmp_path / "a.npz", tmp_path / "b.npz"])
+    assert dataset.source.n_blocks >= 3
+    assert chosen(dataset) == chosen(nfs.open_dataset(X, labels=y))
+
+
+@pytest.mark.parametrize(
+    ("save", "told"),
+    [
+        (lambda path: np.savez(path, a=COUNTS, b=COUNTS), "a, b"),
+        (lambda path: np.savez(path, X=COUNTS, y=SIDES[:7]), "40 rows"),
+        (lambda path: np.savez(path, X=COUNTS[0], y=SIDES), "1 dimension"),
+        (lambda path: np.savez(path, X=COUNTS.astype(object)), "Python objects"),
+        (lambda path: np.savez(path, X=SIDES.reshape(-1, 2)), "not a number"),
+    ],
+)
+def test_archives_that_say_too_little_are_refused(tmp_path, save, told):
+    save(tmp_path / "x.npz")
+    said = run("ingest", tmp_path / "x.npz", tmp_path / "new.zarr", code=3).output
+    assert told in " ".join(said.split())
+
+
+def test_a_cut_npy_is_refused(tmp_path):
+    np.save(tmp_path / "x.npy", COUNTS)
+    whole = (tmp_path / "x.npy").read_bytes()
+    (tmp_path / "x.npy").write_bytes(whole[:-9])
+    assert "damaged" in run("ingest", tmp_path / "x.npy", tmp_path / "new.zarr", code=3).output
