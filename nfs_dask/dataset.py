@@ -19,6 +19,7 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.markup import facts_list, fragment, shortened_name
 from nfs_dask.redaction import redacted
 from nfs_dask.sources.chosen_rows import ChosenRows, rows_where
+from nfs_dask.sources.labels import warn_of_classes
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
 from nfs_dask.sources.views import Renumbered, some_columns
@@ -186,20 +187,18 @@ class Dataset:
             return fold_in_place(statistic, self.source)
         return choose_engine(engine, self.source).reduce(statistic, self.source, kept=self.kept, beside=self.beside)
 
-    def known_classes(self, least: int = 2) -> Array:
-        """The classes, for a method that needs so many of them."""
+    def known_classes(self, part: bool = False) -> Array:
+        """The classes; unless these are only part of the documents, one class and very many are warned of."""
         if self.classes is None:
+            own = f"add them with `nfs-dask label {redacted(self.location or 'STORE')} FILE`, or "
             raise InputError(
-                f"{self!r} has no labels; name the column that holds them when you open it, or give each row a label "
-                "when you ingest it"
+                f"{self!r} has no labels; {own if self.source.trusted else ''}name the column that holds them, or give "
+                "each row a label, when you open or ingest it"
             )
         if len(self.classes) == 0:
             raise InputError(f"no document of {self!r} has a label; give every document one of at least two classes")
-        if len(self.classes) < least:
-            raise InputError(
-                f"all labels of {self!r} are {self.classes.tolist()}; "
-                "a classifier needs documents of at least two classes"
-            )
+        if not part:
+            warn_of_classes(self.classes, self.n_rows)
         return self.classes
 
     def class_counts(self, **parameters: Any) -> ClassCounts:

@@ -192,8 +192,8 @@ def _opened(
     from nfs_dask.dataset import open_dataset
 
     dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
-    dataset.known_classes()
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit says so
+        dataset.known_classes()
         estimator.statistic(dataset)
     return dataset
 

@@ -134,8 +134,8 @@ def failure(where: str, what: str) -> InputError:
     )
 
 
-def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> None:
-    """Refuse to read a table that lacks what is asked for."""
+def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> Sequence[str]:
+    """Return the columns of a table, or refuse to read it where it lacks what is asked for."""
     has = f"{path} {of_columns(there)}"
     if not columns.text:
         raise InputError(f"{has}; say which of them hold the texts with text_column=")
@@ -145,6 +145,7 @@ def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> None
         if name is not None and (times := there.count(name)) != 1:
             what = f"there {times} times" if times else "not among them"
             raise InputError(f"{has}; {option}={name!r} is {what}{_hint(option, name, there, times)}")
+    return there
 
 
 def _hint(option: str, name: str, there: Sequence[str], times: int) -> str:

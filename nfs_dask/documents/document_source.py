@@ -128,6 +128,7 @@ class ListedPieces:
     """A source that lists its pieces, so that a task can take along those it reads, and leave the others."""
 
     region_names: Sequence[str] = ()
+    there: Sequence[str] = ()  # names of all columns, where the documents have any
     pieces: Sequence[Any]
 
     @property

@@ -57,7 +57,7 @@ class ParquetDocuments(FileDocuments):
             raise InputError(f"{named[0]} is compressed as a whole; Parquet files are so inside, unpack it")
         super().__init__(paths, columns)
         with _opened(paths[0]) as file:
-            check_schema(paths[0], file.schema_arrow, columns)
+            self.there = check_schema(paths[0], file.schema_arrow, columns)
 
     def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[RowGroups, int]]:
         """Of small files the size alone is asked, so that thousands of them are quick to open."""

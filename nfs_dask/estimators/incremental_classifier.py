@@ -57,7 +57,7 @@ class AddingClassifier(SparseClassifier):
         dataset
             With labels.
         """
-        return self._settings(dataset.source, dataset.known_classes(1))
+        return self._settings(dataset.source, dataset.known_classes())
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add documents, and fit anew to all documents so far: any split of the data gives the same model.
@@ -111,7 +111,7 @@ class AddingClassifier(SparseClassifier):
 
     def _reduce_as(self, dataset: Dataset, classes: Array, statistic: Statistic) -> tuple[State, Reduction]:
         """The sums of a part of the documents under the classes of the whole."""
-        own = dataset.known_classes(1)
+        own = dataset.known_classes(part=True)
         labels, places = match_labels(own, np.arange(len(own)), classes)
         positions = encode_as(labels[places], classes)
         nbytes = statistic.array_nbytes(dataset.n_features, "count", weighted=False)

@@ -26,6 +26,7 @@ from nfs_dask.ingestion.text_ingest import TextIngest
 from nfs_dask.ingestion.text_options import TermParameters, make_terms
 from nfs_dask.sources.anndata_memory import column_of, is_anndata
 from nfs_dask.sources.chosen_rows import rows_where
+from nfs_dask.sources.labels import warn_of_classes
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
 from nfs_dask.store.header import read_header
@@ -201,7 +202,10 @@ def ingest(
         overwrite=overwrite,
     )
     asked.write(choose_engine(engine, asked.data))
-    return open_dataset(asked.store.location)
+    made = open_dataset(asked.store.location)
+    if made.classes is not None and len(made.classes) > 1:  # a part of the documents may have one
+        warn_of_classes(made.classes, made.n_rows)
+    return made
 
 
 @dataclass(frozen=True)

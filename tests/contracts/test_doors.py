@@ -197,3 +197,151 @@ def test_a_cut_npy_is_refused(tmp_path):
     whole = (tmp_path / "x.npy").read_bytes()
     (tmp_path / "x.npy").write_bytes(whole[:-9])
     assert "damaged" in run("ingest", tmp_path / "x.npy", tmp_path / "new.zarr", code=3).output
+
+
+@pytest.mark.parametrize(("delimiter", "name"), [(";", "semicolon"), ("\t", "tab"), ("|", "bar")])
+@pytest.mark.parametrize(
+    "options", [[], ["--text-column", "review"], ["--text-column", "review", "--label-column", "stars"]]
+)
+def test_another_delimiter_is_seen(tmp_path, delimiter, name, options):
+    lines = ["review;stars", "a fine film, truly;5", "dull;1"]
+    (tmp_path / "films.csv").write_text("\n".join(lines).replace(";", delimiter))
+    said = " ".join(run("ingest", tmp_path / "films.csv", tmp_path / "new.zarr", *options, code=3).output.split())
+    typed = {"\t": "\\t"}.get(delimiter, delimiter)
+    assert f"looks {name}-separated" in said
+    assert f'--delimiter "{typed}"' in said
+    asked = ["--text-column", "review", "--label-column", "stars"]
+    made = as_json("ingest", tmp_path / "films.csv", tmp_path / "new.zarr", *asked, "--delimiter", typed)
+    assert made["rows"] == 2
+
+
+def test_a_comma_inside_a_file_of_tabs_is_seen(tmp_path):
+    (tmp_path / "films.tsv").write_text("text,opinion\nfine,good\ndull,bad\n")
+    said = run("ingest", tmp_path / "films.tsv", tmp_path / "new.zarr", "--label-column", "opinion", code=3).output
+    assert "comma-separated" in " ".join(said.split())
+
+
+FRACTIONS = [f"{value:.6f}" for value in np.random.default_rng(3).random(30)]
+
+
+def as_categories(values, path):
+    import anndata
+
+    obs = pd.DataFrame({"y": pd.Categorical(values)}, index=[str(i) for i in range(30)])
+    anndata.AnnData(COUNTS[:30], obs=obs).write_h5ad(path)
+
+
+@pytest.mark.parametrize("door", ["csv", "tsv", "jsonl", "parquet", "xlsx", "labels", "h5ad", "npz", "list", "fit"])
+def test_measurements_are_no_labels_at_any_door(tmp_path, door):
+    """Also where they come as text, as in CSV."""
+    table, path = pd.DataFrame({"text": TEXTS, "y": FRACTIONS}), tmp_path / f"x.{door}"
+    with pytest.raises(ValueError, match="continuous"):
+        if door == "list":
+            nfs.ingest(TEXTS, tmp_path / "new.zarr", labels=FRACTIONS)
+        if door == "fit":
+            nfs.SparseMultinomialNB(2).fit(COUNTS[:30], FRACTIONS)
+        if door == "h5ad":
+            as_categories(FRACTIONS, path)
+            nfs.open_dataset(path, labels="y")
+        if door == "npz":
+            np.savez(path, X=COUNTS[:30], y=np.array(FRACTIONS))
+            nfs.open_dataset(path)
+        if door == "labels":
+            nfs.open_dataset(COUNTS[:30], labels=pd.Series(FRACTIONS))
+        save = {
+            "csv": lambda: table.to_csv(path, index=False),
+            "tsv": lambda: table.to_csv(path, index=False, sep="\t"),
+            "jsonl": lambda: table.to_json(path, orient="records", lines=True),
+            "parquet": lambda: table.to_parquet(path),
+            "xlsx": lambda: table.to_excel(path, index=False),
+        }
+        save[door]()
+        nfs.ingest(path, tmp_path / "new.zarr", label_column="y")
+
+
+def test_stars_and_versions_are_labels(tmp_path):
+    """A few that are not whole are how people rate, and others are no numbers at all."""
+    for labels in (["3.5", "4", "4.5"], ["1.10.3", "1.9", "2.0"], ["1", "2", "10"]):
+        dataset = nfs.open_dataset(COUNTS[:30], labels=labels * 10)
+        assert dataset.classes.tolist() == sorted(labels)
+
+
+@pytest.mark.filterwarnings("default::nfs_dask.errors.NfsDaskWarning")
+@pytest.mark.parametrize("door", ["fit", "store", "command"])
+def test_many_classes_are_warned_of(tmp_path, door):
+    many = np.arange(30)
+    with pytest.warns(UserWarning, match=r"30 classes.*identifiers or measurements"):
+        if door == "fit":
+            nfs.SparseMultinomialNB(2).fit(COUNTS[:30], many)
+        nfs.ingest(COUNTS[:30], tmp_path / "new.zarr", labels=many)
+    if door == "command":
+        said = run("fit", tmp_path / "new.zarr", tmp_path / "m", "-k", 2).stderr
+        assert said.count("30 classes") == 1
+
+
+@pytest.mark.filterwarnings("default::nfs_dask.errors.NfsDaskWarning")
+def test_one_class_is_taken_at_every_door_and_warned_of(tmp_path):
+    """As scikit-learn's naive Bayes takes it."""
+    one = ["good"] * 40
+    dataset = nfs.ingest(COUNTS, tmp_path / "new.zarr", labels=one)
+    said = "all labels are"
+    for given, y in ((COUNTS, one), (dataset, None)):
+        for estimator in (nfs.SparseMultinomialNB(2), nfs.SparseCentroid(2), nfs.SparseCentroid(2, metric="manhattan")):
+            with pytest.warns(UserWarning, match=said):
+                assert set(estimator.fit(given, y).predict(COUNTS)) == {"good"}
+        with pytest.warns(UserWarning, match=said):
+            assert nfs.path(given, "multinomial", y=y).ks.tolist() == [1, 2, 3, 4, 5]
+        with pytest.warns(UserWarning, match=said):
+            nfs.cross_validate(given, y, method="multinomial", ks=[1])
+    assert said in run("fit", tmp_path / "new.zarr", tmp_path / "m", "-k", 2).stderr
+    assert said in run("path", tmp_path / "new.zarr").stderr
+
+
+def test_a_part_of_the_documents_may_have_one_class(recwarn):
+    model = nfs.SparseMultinomialNB(2).partial_fit(COUNTS[::2], ["left"] * 20, classes=["left", "right"])
+    model.partial_fit(COUNTS[1::2], ["right"] * 20)
+    assert model.get_support(indices=True).tolist() == EXPECTED[0]
+    assert not [one for one in recwarn if "all labels" in str(one.message)]
+
+
+def test_a_store_without_labels_says_how_to_get_them(place, tmp_path):
+    made = run("ingest", place / "films.csv", tmp_path / "new.zarr")
+    said = " ".join(made.output.split())
+    assert "no labels" in said
+    assert "--label-column" in said
+    assert "opinion" in said
+    assert f"nfs-dask label {tmp_path}" in " ".join(
+        run("fit", tmp_path / "new.zarr", tmp_path / "m", code=3).output.split()
+    )
+    assert as_json("ingest", place / "films.csv", tmp_path / "b.zarr")["columns"] == ["text", "opinion", "id"]
+
+
+@pytest.mark.parametrize("kind", ["lines", "npy"])
+def test_labels_are_added_to_a_store(place, tmp_path, kind):
+    """The same as if they had been there from the start; statistics that are kept stay those of their data."""
+    nfs.ingest(place / "films.csv", tmp_path / "new.zarr", keep=["id"])
+    before = nfs.open_dataset(tmp_path / "new.zarr")
+    file = tmp_path / ("y.npy" if kind == "npy" else "y.txt")
+    np.save(file, np.array(LABELS)) if kind == "npy" else file.write_text("\n".join(LABELS))
+    assert as_json("label", tmp_path / "new.zarr", file)["classes"] == ["bad", "good"]
+    dataset = nfs.open_dataset(tmp_path / "new.zarr")
+    assert dataset.fingerprint != before.fingerprint
+    assert chosen(dataset) == chosen(nfs.open_dataset(place / "films.zarr"))
+    run("info", tmp_path / "new.zarr", "--verify")
+    run("fit", tmp_path / "new.zarr", tmp_path / "m", "-k", 2)
+    import anndata
+
+    assert anndata.read_zarr(tmp_path / "new.zarr").obs["label"].tolist() == LABELS
+    nfs.ingest(place / "films.csv", tmp_path / "new.zarr", label_column="opinion", keep=["id"], append=True)
+    assert nfs.open_dataset(tmp_path / "new.zarr").n_rows == 60
+    assert "labels already" in " ".join(run("label", tmp_path / "new.zarr", file, code=3).output.split())
+
+
+def test_labels_that_do_not_fit_a_store_are_refused(place, tmp_path):
+    nfs.ingest(place / "films.csv", tmp_path / "new.zarr")
+    (tmp_path / "y.txt").write_text("good\nbad\n")
+    said = " ".join(run("label", tmp_path / "new.zarr", tmp_path / "y.txt", code=3).output.split())
+    assert "30 rows but 2 labels" in said
+    assert nfs.open_dataset(tmp_path / "new.zarr").classes is None
+    run("label", tmp_path / "nowhere.zarr", tmp_path / "y.txt", code=3)
+    run("label", tmp_path / "new.zarr", tmp_path / "nothing.txt", code=2)
