@@ -8,6 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Kind
+from nfs_dask.documents.number_tables import open_numbers
+from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.folding import fold_in_place, folds_in_place
@@ -279,7 +281,12 @@ def open_dataset(
     (3, 2, ['coffee', 'tea'], True)
     """
     location = Folder.of(store).location if isinstance(store, str | os.PathLike) else None
-    source = rows_where(open_source(location or store, labels=labels, layer=layer), where)
+    column = labels if isinstance(labels, str) else None
+    table = None if layer is not None else open_numbers(store, DocumentParameters(label_column=column, where=where))
+    if table is not None:
+        source = table if column is not None else open_source(table, labels=labels)
+    else:
+        source = rows_where(open_source(location or store, labels=labels, layer=layer), where)
     return Dataset(source, location, reuse=reuse)
 
 

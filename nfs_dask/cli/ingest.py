@@ -158,10 +158,8 @@ def ingest(
 def _show(values: dict[str, Any], written: str, console: Console) -> None:
     show_line(written, console)
     if values["classes"] is None:
-        named = (
-            f"ingest again with --label-column, one of {', '.join(values['columns'])}; or " if values["columns"] else ""
-        )
-        show_line(f"no labels: to fit a model, {named}nfs-dask label {values['store']} FILE, one for each row", console)
+        named = f"name a column of {', '.join(values['columns'])} as --label-column, or " if values["columns"] else ""
+        show_line(f"no labels: for a model, {named}add them by nfs-dask label {values['store']} FILE", console)
     if empty := (values["report"] or {}).get("empty"):
         show_line(f"{empty:,} {'document is' if empty == 1 else 'documents are'} empty", console)
 

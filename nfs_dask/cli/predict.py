@@ -112,8 +112,11 @@ def opened(
 
     model, parameters = read_model(place)
     columns = _as_before(model, sources[0], columns, labels)
-    documents = _documents(model, sources, columns)
-    from nfs_dask.dataset import open_dataset
+    from nfs_dask.documents.number_tables import open_numbers
+
+    table = open_numbers(_one_or_list(sources), columns) if model.text is None else None
+    documents = None if table is not None else _documents(model, sources, columns)
+    from nfs_dask.dataset import Dataset, open_dataset
     from nfs_dask.estimators.inputs import check_features, reader_of
     from nfs_dask.estimators.loading import estimator_of
     from nfs_dask.prediction.model_rows import ReadDocuments
@@ -121,7 +124,10 @@ def opened(
     estimator = estimator_of(model, parameters, place)
     if documents is not None:
         return estimator, ReadDocuments(documents, reader_of(estimator))
-    dataset = open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
+    if table is not None:
+        dataset = Dataset(table)
+    else:
+        dataset = open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
     dataset = dataset.align(estimator) if align else dataset
     check_features(estimator, dataset)
     return estimator, dataset

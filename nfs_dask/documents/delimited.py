@@ -56,6 +56,11 @@ class DelimitedDocuments(FileDocuments):
         super().__init__(paths, columns)
         self.there = _checked(paths[0], _header(paths[0], columns), columns)
 
+    @staticmethod
+    def names_in(path: str, columns: TextColumns) -> Sequence[str]:
+        """The columns of a file."""
+        return _header(path, columns)
+
     def _cut(self, paths: tuple[str, ...], sizes: list[int]) -> None:
         """Leave large files for later: where to cut them, they have to be read for."""
         self._uncut: tuple[tuple[str, ...], list[int]] | None = (paths, sizes)

@@ -59,10 +59,17 @@ class ParquetDocuments(FileDocuments):
         with _opened(paths[0]) as file:
             self.there = check_schema(paths[0], file.schema_arrow, columns)
 
+    @staticmethod
+    def names_in(path: str, _columns: TextColumns) -> list[str]:
+        """The columns of a file."""
+        with _opened(path) as file:
+            there: list[str] = file.schema_arrow.names
+            return there
+
     def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[RowGroups, int]]:
         """Of small files the size alone is asked, so that thousands of them are quick to open."""
         for path, size in zip(paths, sizes, strict=True):
-            if size * EXPANSION <= PIECE_NBYTES:
+            if size * EXPANSION <= PIECE_NBYTES and not self.columns.numbers:
                 yield RowGroups(path), size * EXPANSION
                 continue
             with _opened(path) as file:
@@ -99,8 +106,10 @@ class ParquetDocuments(FileDocuments):
         texts = [texts_of(found.column(name), columns.encoding) for name in columns.text]
         labels = None if columns.label is None else labels_of(found.column(columns.label), path)
         weights = None if columns.weight is None else weights_of(found.column(columns.weight))
-        others = {name: found.column(name).to_pylist() for name in columns.others}
-        for start, stop in pairwise(_edges([column.values for column in texts])):
+        others = {name: found.column(name).to_pylist() for name in columns.others if name not in columns.numbers}
+        others |= {name: found.column(name).to_numpy(zero_copy_only=False) for name in columns.numbers}
+        edges = _edges([column.values for column in texts]) if texts else [0, found.num_rows]
+        for start, stop in pairwise(edges):
             where = partial(_row, path, row + start)
             some = [TextColumn(values.part(start, stop), _part(present, start, stop)) for values, present in texts]
             side = {name: values[start:stop] for name, values in others.items()}
@@ -192,8 +201,10 @@ def _memory_of_the_system() -> Iterator[None]:
 
 
 def _text_nbytes(metadata: Any, group: int, columns: TextColumns) -> int:
-    """Bytes of the columns of text, before they are compressed."""
+    """Bytes of the columns of text, before they are compressed, or of columns of numbers."""
     chunks = metadata.row_group(group)
+    if columns.numbers:
+        return int(8 * chunks.num_rows * len(columns.numbers))
     found = map(chunks.column, range(chunks.num_columns))
     return sum(chunk.total_uncompressed_size for chunk in found if chunk.path_in_schema in columns.text)
 

@@ -15,6 +15,7 @@ from nfs_dask.documents.compression import OPENERS
 from nfs_dask.documents.dask_documents import TEXT, labelled_bag
 from nfs_dask.documents.formats import FORMATS
 from nfs_dask.documents.locations import MATRICES
+from nfs_dask.documents.number_tables import open_numbers
 from nfs_dask.documents.open_documents import is_documents, open_documents
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.choose import choose_engine
@@ -268,6 +269,9 @@ def open_ingest(
     if not append and target.location.lower().endswith(_OTHERS):
         raise InputError(f"{os.fspath(store)!r} ends as a file of another format; name the store as in 'mail.zarr'")
     layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
+    if (table := open_numbers(source, columns)) is not None:
+        source, reading = table, replace(columns, label_column=None, weight_column=None, where=None)
+        columns = replace(reading, encoding=DocumentParameters.encoding, delimiter=None)
     asked: TextIngest | MatrixIngest
     if is_documents(source, columns):
         asked = _of_texts(source, target, columns, terms, labels, weights, names, append)

@@ -111,6 +111,9 @@ def _open_anndata(X: Any, request: Request) -> Source:
     y = request.y if request.labels is None else column_of(X, request.labels)
     names = names_of_columns(X) if request.names is None else request.names
     matrix = matrix_of(X, request.layer)
+    if _is_path(matrix):
+        source = _open_h5ad((str(matrix),), Request())
+        return _joined(source, Request(y, request.sample_weight, names))
     opener = _open_collection if is_collection(matrix) else _open_matrix
     table = FrameRowTable(X.obs, request.labels)
     return opener(matrix, Request(y, request.sample_weight, names, annotations=table))

@@ -267,16 +267,13 @@ def test_stars_and_versions_are_labels(tmp_path):
 
 
 @pytest.mark.filterwarnings("default::nfs_dask.errors.NfsDaskWarning")
-@pytest.mark.parametrize("door", ["fit", "store", "command"])
-def test_many_classes_are_warned_of(tmp_path, door):
-    many = np.arange(30)
-    with pytest.warns(UserWarning, match=r"30 classes.*identifiers or measurements"):
-        if door == "fit":
-            nfs.SparseMultinomialNB(2).fit(COUNTS[:30], many)
+def test_many_classes_are_warned_of(tmp_path):
+    many, said = np.arange(30), r"30 classes.*identifiers or measurements"
+    with pytest.warns(UserWarning, match=said):
+        nfs.SparseMultinomialNB(2).fit(COUNTS[:30], many)
+    with pytest.warns(UserWarning, match=said):
         nfs.ingest(COUNTS[:30], tmp_path / "new.zarr", labels=many)
-    if door == "command":
-        said = run("fit", tmp_path / "new.zarr", tmp_path / "m", "-k", 2).stderr
-        assert said.count("30 classes") == 1
+    assert run("fit", tmp_path / "new.zarr", tmp_path / "m", "-k", 2).stderr.count("30 classes") == 1
 
 
 @pytest.mark.filterwarnings("default::nfs_dask.errors.NfsDaskWarning")
@@ -345,3 +342,137 @@ def test_labels_that_do_not_fit_a_store_are_refused(place, tmp_path):
     assert nfs.open_dataset(tmp_path / "new.zarr").classes is None
     run("label", tmp_path / "nowhere.zarr", tmp_path / "y.txt", code=3)
     run("label", tmp_path / "new.zarr", tmp_path / "nothing.txt", code=2)
+
+
+TABLE = pd.DataFrame(COUNTS, columns=[f"gene {i}" for i in range(5)]).assign(
+    side=SIDES, batch=np.arange(40) % 2, weight=1
+)
+WRITERS = {
+    "x.csv": lambda table, path: table.to_csv(path, index=False),
+    "x.tsv.gz": lambda table, path: table.to_csv(path, index=False, sep="\t"),
+    "x.parquet": lambda table, path: table.to_parquet(path, row_group_size=7),
+    "ints.parquet": lambda table, path: table.astype({f"gene {i}": int for i in range(5)}).to_parquet(path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_tables_of_numbers_are_matrices(tmp_path, name):
+    """Every column but those of labels and weights is a feature."""
+    WRITERS[name](TABLE.drop(columns="batch"), tmp_path / name)
+    asked = ["--label-column", "side", "--weight-column", "weight"]
+    said = as_json("ingest", tmp_path / name, tmp_path / "new.zarr", *asked)
+    assert (said["rows"], said["features"], said["classes"]) == (40, 5, ["left", "right"])
+    dataset = nfs.open_dataset(tmp_path / "new.zarr")
+    assert chosen(dataset) == EXPECTED
+    assert dataset.names(range(5)) == [f"gene {i}" for i in range(5)]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_tables_of_numbers_go_the_whole_way_in_the_shell(tmp_path, name):
+    """From a table to a model, how good it is, and what it says of other rows, without a store between."""
+    WRITERS[name](TABLE.drop(columns=["batch", "weight"]), tmp_path / name)
+    model = tmp_path / "side.model"
+    run("fit", tmp_path / name, model, "--label-column", "side", "-k", 2)
+    direct = nfs.SparseMultinomialNB(2).fit(COUNTS, SIDES)
+    assert as_json("evaluate", model, tmp_path / name, "--label-column", "side")["accuracy"] == direct.score(
+        COUNTS, SIDES
+    )
+    WRITERS[name](TABLE.drop(columns=["batch", "weight", "side"]), tmp_path / f"new-{name}")
+    run("predict", model, tmp_path / f"new-{name}", "--out", tmp_path / "said.csv")
+    assert pd.read_csv(tmp_path / "said.csv")["label"].tolist() == direct.predict(COUNTS).tolist()
+
+
+def test_rows_of_a_table_are_chosen_and_labels_given_apart(tmp_path):
+    TABLE.drop(columns=["weight", "side"]).to_csv(tmp_path / "x.csv", index=False)
+    (tmp_path / "y.txt").write_text("\n".join(SIDES))
+    run("ingest", tmp_path / "x.csv", tmp_path / "all.zarr", "--labels", tmp_path / "y.txt")
+    assert nfs.open_dataset(tmp_path / "all.zarr").n_features == 6
+    TABLE.drop(columns="weight").to_csv(tmp_path / "x.csv", index=False)
+    run("ingest", tmp_path / "x.csv", tmp_path / "some.zarr", "--label-column", "side", "--where", "batch=1")
+    dataset = nfs.open_dataset(tmp_path / "some.zarr")
+    assert (dataset.n_rows, dataset.n_features, dataset.classes.tolist()) == (20, 5, ["right"])
+
+
+def test_large_tables_are_read_in_parts(tmp_path, cluster):
+    """On workers, too: the same to the bit."""
+    X = np.random.default_rng(1).poisson(0.7, (60_000, 60))
+    table = pd.DataFrame(X, columns=[f"x{i}" for i in range(60)]).assign(y=np.arange(60_000) % 3)
+    table.to_csv(tmp_path / "x.csv", index=False)
+    table.to_parquet(tmp_path / "x.parquet", row_group_size=20_000)
+    expected = chosen(nfs.open_dataset(X.astype(float), labels=table["y"]))
+    for name in ("x.csv", "x.parquet"):
+        dataset = nfs.ingest(tmp_path / name, tmp_path / f"{name}.zarr", label_column="y", engine=nfs.DaskEngine())
+        assert [*map(str, chosen(dataset))][:2] == [*map(str, expected)][:2]
+        assert nfs.open_dataset(tmp_path / name, labels="y").source.n_blocks > 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("a,b,y\n1,2,u\n3,,v\n", "nan"),
+        ("a,b,y\n" + "1,2,u\n3,4,v\n" * 9000 + "3,four,v\n", "'four'"),
+        ("a,b,y\n1,2,u\n3,4\n", "2 fields"),
+        ("a,b,y\n1,2,u\n3,4,\n", "no label"),
+        ("name,b,y\nAnna,2,u\nBert,4,v\n", "--text-column"),
+    ],
+)
+def test_what_is_no_number_is_named(tmp_path, rows, told):
+    (tmp_path / "x.csv").write_text(rows)
+    said = run("ingest", tmp_path / "x.csv", tmp_path / "new.zarr", "--label-column", "y", code=3).output
+    assert told in " ".join(said.split()).replace("NaN", "nan")
+    assert not (tmp_path / "new.zarr").exists()
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory):
+    import anndata
+    import scipy.sparse as sp
+
+    folder = tmp_path_factory.mktemp("cells")
+    ids = [f"cell {i}" for i in range(40)]
+    obs, var = pd.DataFrame({"side": SIDES}, index=ids), pd.DataFrame(index=[f"gene {i}" for i in range(5)])
+    by_rows = anndata.AnnData(sp.csr_matrix(COUNTS), obs, var)
+    by_rows.write_h5ad(folder / "rows.h5ad")
+    by_columns = anndata.AnnData(sp.csc_matrix(COUNTS), obs, var)
+    with_layer = anndata.AnnData(sp.csr_matrix(COUNTS), obs, var, layers={"more": sp.csc_matrix(COUNTS)})
+    for name, made in {"None": by_columns, "more": with_layer}.items():
+        made.write_h5ad(folder / f"{name}.h5ad")
+        made.write_zarr(folder / f"{name}.zarr")
+    return folder
+
+
+def test_an_anndata_that_is_backed_is_read_from_its_file(cells, tmp_path):
+    import anndata
+
+    backed = anndata.read_h5ad(cells / "rows.h5ad", backed="r")
+    model = nfs.SparseMultinomialNB(2).fit(backed, backed.obs["side"])
+    assert model.get_support(indices=True).tolist() == EXPECTED[0]
+    direct = nfs.SparseMultinomialNB(2).fit(COUNTS, SIDES)
+    assert np.asarray(model.predict(backed)).tolist() == direct.predict(COUNTS).tolist()
+    assert chosen(nfs.open_dataset(backed, labels="side")) == EXPECTED
+    made = nfs.ingest(backed, tmp_path / "new.zarr", labels="side")
+    assert chosen(made) == EXPECTED
+    assert made.names([4]) == ["gene 4"]
+    with pytest.raises(ValueError, match=r"to_memory\(\)"):
+        nfs.open_dataset(backed[:7], labels="side")
+    with pytest.raises(ValueError, match=r"X\.to_memory\(\)"):
+        nfs.SparseMultinomialNB(2).fit(backed.X, SIDES)
+
+
+@pytest.mark.parametrize("ending", ["h5ad", "zarr"])
+@pytest.mark.parametrize("layer", [None, "more"])
+def test_columns_first_are_refused_with_lines_that_work(cells, ending, layer):
+    with pytest.raises(ValueError, match="in Python") as refused:
+        nfs.open_dataset(cells / f"{layer}.{ending}", labels="side", layer=layer)
+    lines = str(refused.value).split("in Python: ")[1]
+    exec(f"import anndata\n{lines}", {})
+    assert chosen(nfs.open_dataset(cells / f"{layer}-by-rows.{ending}", labels="side", layer=layer)) == EXPECTED
+
+
+def test_lazy_frames_are_refused_with_the_line_that_works():
+    import polars as pl
+
+    X = pl.DataFrame(COUNTS, schema=[f"x{i}" for i in range(5)]).lazy()
+    with pytest.raises(ValueError, match=r"X\.collect\(\)"):
+        nfs.SparseMultinomialNB(2).fit(X, SIDES)
+    assert nfs.SparseMultinomialNB(2).fit(X.collect(), SIDES).get_support(indices=True).tolist() == EXPECTED[0]
