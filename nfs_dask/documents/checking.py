@@ -141,7 +141,7 @@ def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> Sequ
         raise InputError(f"{has}; say which of them hold the texts with text_column=")
     others = [("label_column", columns.label), ("weight_column", columns.weight)]
     others += [("where", one.column) for one in columns.where] + [("keep", name) for name in columns.kept]
-    for option, name in [("text_column", name) for name in columns.text] + others:
+    for option, name in others + [("text_column", name) for name in columns.text]:
         if name is not None and (times := there.count(name)) != 1:
             what = f"there {times} times" if times else "not among them"
             raise InputError(f"{has}; {option}={name!r} is {what}{_hint(option, name, there, times)}")

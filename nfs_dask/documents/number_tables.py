@@ -29,32 +29,34 @@ ENTRY_NBYTES = 8 + 12  # of the dense values, and of the block that is made of t
 
 
 def open_numbers(source: Any, asked: DocumentParameters) -> NumberTable | None:
-    """Return the matrix in files of tables; None where a column of texts is named, or a column holds no numbers."""
-    given = source if isinstance(source, (list, tuple)) else [source]
-    if asked.text_column or asked.regions or not given or not all(isinstance(one, (str, os.PathLike)) for one in given):
+    """Return the matrix in one file, those of a pattern, or a list of `Path`; None where these hold no such table.
+
+    That is one without a column ``text``, in which all columns but those of labels, weights and conditions begin with
+    numbers. What else is wrong with a file, whoever reads it as texts will say.
+    """
+    given = source if isinstance(source, (list, tuple)) and source else [source]
+    paths_given = all(isinstance(one, os.PathLike) or one is source for one in given)
+    if not (isinstance(given[0], (str, os.PathLike)) and paths_given) or asked.text_column or asked.regions:
         return None
     maker: Any = FORMATS.get(format_of(os.fspath(given[0])) or "")
-    if not hasattr(maker, "names_in") or any(not os.fspath(one) for one in given):
+    if not hasattr(maker, "names_in"):
         return None
-    paths = expand(given)
-    columns = TextColumns(
-        (), asked.label_column, asked.weight_column, asked.encoding, where=conditions(asked.where),
-        delimiter=asked.delimiter,
-    )  # fmt: skip
-    if any(os.path.isdir(path) or format_of(path) is None for path in paths):
-        return None
-    there = maker.names_in(paths[0], columns)
-    aside = {columns.label, columns.weight, *columns.others}
-    numbers = tuple(name for name in there if name not in aside)
-    if TEXT in there or not numbers or not {*aside, None} <= {*there, None} or len(set(there)) < len(there):
-        return None
-    columns = replace(columns, numbers=numbers)
+    columns = TextColumns((), asked.label_column, asked.weight_column, asked.encoding, where=conditions(asked.where))
+    columns = replace(columns, delimiter=asked.delimiter)
     with suppress(InputError):
-        head = next(maker(paths, replace(columns, on_error="skip")).head(), Batch(()))
+        paths = expand(given)
+        there = maker.names_in(paths[0], columns)
+        numbers = tuple(name for name in there if name not in (columns.label, columns.weight, *columns.others))
+        if TEXT in there or not numbers:
+            return None
+        columns = replace(columns, numbers=numbers)
+        head = next(maker(paths, replace(columns, on_error="skip")).head(), None)
+        if head is None or not head.n_documents:
+            return None
         for name, values in head.others.items():
             for value in values[:LOOKED_AT]:
                 _number(value, name, 0)
-        return NumberTable(maker(paths, columns)) if head.n_documents else None
+        return NumberTable(maker(paths, columns))
     return None
 
 

@@ -139,7 +139,6 @@ IN_THE_SHELL = {
         2,
         ["--binarize", "-1", "x>=0"],
     ),
-    "one class": ("fit good.zarr new.model", 3, ["are ['good']", "at least two classes"]),
     "no labels": ("fit unlabeled.zarr new.model", 3, ["no labels", "name the column that holds them"]),
     "documents where a store should be": (
         "fit reviews.csv new.model",
