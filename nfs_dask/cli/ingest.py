@@ -66,10 +66,11 @@ def ingest(
 ) -> None:
     """Write documents or matrices into STORE, from which every pass reads fastest.
 
-    A SOURCE of documents is a file of Parquet, CSV, Excel, JSON lines or lines of text, a folder, tar or zip archive
-    with a folder for each class, or a part of an archive, as in news.tar.gz/train. A SOURCE of a matrix is a .npz,
-    .npy, .svmlight or .h5ad file, an AnnData Zarr or another store, or CSV or Parquet of numbers. Each is a path, a URL or a pattern. The store becomes
-    visible when it is complete; an ingest of documents that was interrupted goes on when it is repeated.
+    A SOURCE of documents is a file of Parquet, CSV, Excel, JSON lines or lines of text, a folder, tar or zip
+    archive with a folder for each class, or a part of an archive, as in news.tar.gz/train. A SOURCE of a matrix is
+    a .npz, .npy, .svmlight or .h5ad file, an AnnData Zarr or another store, or CSV or Parquet of numbers. Each is a
+    path, a URL or a pattern. The store becomes visible when it is complete; an ingest of documents that was
+    interrupted goes on when it is repeated.
 
     \b
     nfs-dask ingest reviews.parquet --label-column stars reviews.zarr

@@ -52,7 +52,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(folder / "labels.npy", LABELS)
     np.save(folder / "short.npy", LABELS[:50])
     dataset = nfs.ingest(folder / "reviews.csv", folder / "reviews.zarr", label_column="opinion")
-    nfs.ingest(folder / "good.csv", folder / "good.zarr", label_column="opinion")
     nfs.ingest(with_one(-1), folder / "negative.zarr", labels=LABELS)
     nfs.ingest(COUNTS, folder / "unlabeled.zarr")
     nfs.SparseMultinomialNB(2).fit(dataset).save(folder / "reviews.model")
