@@ -189,8 +189,8 @@ class Dataset:
             return fold_in_place(statistic, self.source)
         return choose_engine(engine, self.source).reduce(statistic, self.source, kept=self.kept, beside=self.beside)
 
-    def known_classes(self, part: bool = False) -> Array:
-        """The classes; unless these are only part of the documents, one class and very many are warned of."""
+    def known_classes(self, least: int = 2) -> Array:
+        """The classes; fewer than ``least``, and so many that they may be measurements, are warned of."""
         if self.classes is None:
             own = f"add them with `nfs-dask label {redacted(self.location or 'STORE')} FILE`, or "
             raise InputError(
@@ -199,7 +199,7 @@ class Dataset:
             )
         if len(self.classes) == 0:
             raise InputError(f"no document of {self!r} has a label; give every document one of at least two classes")
-        if not part:
+        if least > 1:  # else these may be some of the documents
             warn_of_classes(self.classes, self.n_rows)
         return self.classes
 

@@ -151,9 +151,7 @@ def _checked(path: str, header: Sequence[str], columns: TextColumns) -> Sequence
     for other, name in _DELIMITERS.items() if not asked <= set(header) else ():
         if other != delimiter and other in line and (len(header) == 1 or asked <= set(line.split(other))):
             typed = "\\t" if other == "\t" else other
-            raise InputError(
-                f'{path} looks {name}-separated, as its first row is {line[:80]!r}; add delimiter="{typed}"'
-            )
+            raise InputError(f'{path} looks {name}-separated: it begins with {line[:80]!r}; add delimiter="{typed}"')
     return check_columns(path, header, columns)
 
 

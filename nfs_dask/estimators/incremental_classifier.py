@@ -111,7 +111,7 @@ class AddingClassifier(SparseClassifier):
 
     def _reduce_as(self, dataset: Dataset, classes: Array, statistic: Statistic) -> tuple[State, Reduction]:
         """The sums of a part of the documents under the classes of the whole."""
-        own = dataset.known_classes(part=True)
+        own = dataset.known_classes(1)
         labels, places = match_labels(own, np.arange(len(own)), classes)
         positions = encode_as(labels[places], classes)
         nbytes = statistic.array_nbytes(dataset.n_features, "count", weighted=False)
