@@ -27,7 +27,9 @@ def check_output_file(place: str | None, overwrite: bool, *endings: str) -> None
     if not folder.remote and Path(folder.path(name)).is_dir():
         raise StoreError(f"{place} is a folder; name a file in it")
     if not place.lower().endswith(endings):
-        raise click.UsageError(f"{place!r} does not end in {' or '.join(endings)}; the ending says what is written")
+        raise click.UsageError(
+            f"{place!r} says by its ending what to write; give one that ends in {' or '.join(endings)}"
+        )
     if folder.exists(name) and not overwrite:
         raise StoreError(f"{place} exists; name another file, or replace it with --overwrite")
     check_writable(folder)

@@ -275,7 +275,7 @@ def warn_of_classes(classes: Array, n_rows: int) -> None:
         )
     elif len(classes) > MANY_CLASSES or (len(classes) > MOST_FRACTIONS and 0 <= n_rows < 10 * len(classes)):
         warn(
-            f"there are {len(classes):,} classes, such as {classes[0]!s} and {classes[1]!s}, among "
+            f"there are {len(classes):,} classes, such as {str(classes[0])[:40]} and {str(classes[1])[:40]}, among "
             f"{'the' if n_rows < 0 else format(n_rows, ',')} documents; if the labels are identifiers or measurements, "
             "name another column, or cut the values into ranges first",
             DataWarning,

@@ -61,6 +61,9 @@ def test_predictions_of_a_dataset_are_written_as_parquet(place, tmp_path):
         ["predict", "films.model", "films.csv", "--out", "OUT.json"],
         ["predict", "films.model", "films.csv", "--out", "OUT"],
         ["features", "films.model", "--out", "OUT.xlsx"],
+        ["sql", "films.model", "--out", "OUT.csv"],
+        ["onnx", "films.model", "--out", "OUT.html"],
+        ["sklearn", "films.model", "--out", "OUT.csv"],
         ["report", "films.model", "OUT.pdf"],
         ["report", "films.model", "--out", "OUT.md"],
         ["fit", "films.zarr", "OUT.model", "--report", "OUT.pdf"],
@@ -75,8 +78,7 @@ def test_an_ending_that_is_not_meant_is_refused(place, tmp_path, words):
     places = [word.replace("OUT", str(tmp_path / "out")) for word in words]
     typed = [place / word if word.startswith("films.") else word for word in places]
     said = run(*typed, code=2).output
-    assert re.search(r"out(\.\w+)?", said)
-    assert re.search(r"\.(csv|html)", said)
+    assert "give one that ends in ." in " ".join(said.split())
     assert not list(tmp_path.iterdir())
 
 
