@@ -74,8 +74,9 @@ class NumberTable(Source):
     in_memory = False
 
     def __init__(self, documents: FileDocuments) -> None:
-        self._documents, self._rows = documents, []
+        self._documents, self.there = documents, documents.there
         self._names = list(documents.columns.numbers)
+        self._rows: list[int] = []  # before each piece, and in all
 
     @property
     def facts(self) -> Facts:

@@ -313,6 +313,10 @@ def test_a_store_without_labels_says_how_to_get_them(place, tmp_path):
         run("fit", tmp_path / "new.zarr", tmp_path / "m", code=3).output.split()
     )
     assert as_json("ingest", place / "films.csv", tmp_path / "b.zarr")["columns"] == ["text", "opinion", "id"]
+    (tmp_path / "x.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
+    assert "a, b, y as --label-column" in " ".join(
+        run("ingest", tmp_path / "x.csv", tmp_path / "c.zarr").output.split()
+    )
 
 
 @pytest.mark.parametrize("kind", ["lines", "npy"])
