@@ -4,6 +4,6 @@
 #     deploy/lock.sh        (with uv, which the extra `dev` brings)
 set -eu
 cd "$(dirname "$0")/.."
-uv pip compile pyproject.toml deploy/constraints.in --extra s3 --extra anndata --extra text --extra metrics --extra gateway --universal \
+uv pip compile pyproject.toml deploy/constraints.in --extra s3 --extra anndata --extra metrics --extra gateway --universal \
   --python-version 3.11 --no-annotate --quiet --upgrade --custom-compile-command deploy/lock.sh \
   --output-file deploy/constraints.txt

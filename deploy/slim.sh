@@ -13,7 +13,7 @@ if [ -d botocore ]; then # with the extra `s3`
   find botocore/data -mindepth 1 -maxdepth 1 -type d \
     ! -name s3 ! -name sts ! -name sso ! -name sso-oidc ! -name signin -exec rm -rf {} +
 fi
-if [ -d pyarrow ]; then # with the extra `text`; of three names of a library, others ask for the one with a number
+if [ -d pyarrow ]; then # of three names of a library, others ask for the one with a number
   (cd pyarrow && rm -rf include src *flight* *s3* *gcsfs* *azurefs* *_cpp_tests* libarrow_*.so libarrow_*.so.*.*)
 fi
 

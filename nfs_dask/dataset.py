@@ -8,6 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Kind
+from nfs_dask.documents.number_tables import open_numbers
+from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.engine.folding import fold_in_place, folds_in_place
@@ -19,6 +21,7 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.markup import facts_list, fragment, shortened_name
 from nfs_dask.redaction import redacted
 from nfs_dask.sources.chosen_rows import ChosenRows, rows_where
+from nfs_dask.sources.labels import warn_of_classes
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
 from nfs_dask.sources.views import Renumbered, some_columns
@@ -187,19 +190,17 @@ class Dataset:
         return choose_engine(engine, self.source).reduce(statistic, self.source, kept=self.kept, beside=self.beside)
 
     def known_classes(self, least: int = 2) -> Array:
-        """The classes, for a method that needs so many of them."""
+        """The classes; fewer than ``least``, and so many that they may be measurements, are warned of."""
         if self.classes is None:
+            own = f"add them with `nfs-dask label {redacted(self.location or 'STORE')} FILE`, or "
             raise InputError(
-                f"{self!r} has no labels; name the column that holds them when you open it, or give each row a label "
-                "when you ingest it"
+                f"{self!r} has no labels; {own if self.source.trusted else ''}name the column that holds them, or give "
+                "each row a label, when you open or ingest it"
             )
         if len(self.classes) == 0:
             raise InputError(f"no document of {self!r} has a label; give every document one of at least two classes")
-        if len(self.classes) < least:
-            raise InputError(
-                f"all labels of {self!r} are {self.classes.tolist()}; "
-                "a classifier needs documents of at least two classes"
-            )
+        if least > 1:  # else these may be some of the documents
+            warn_of_classes(self.classes, self.n_rows)
         return self.classes
 
     def class_counts(self, **parameters: Any) -> ClassCounts:
@@ -248,7 +249,7 @@ def open_dataset(
     Parameters
     ----------
     store : str, path, list of these, or matrix
-        A store of ours, an AnnData Zarr or .h5ad, .npz or svmlight files (globs and lists too); a path or a URL.
+        A store of ours, an AnnData Zarr or .h5ad, .npz, .npy or svmlight files (globs and lists too); a path or a URL.
     labels : str, or (n,) labels, optional
         The column that holds the labels, or one label for each row. None: the store's own.
     layer : str, optional
@@ -280,7 +281,12 @@ def open_dataset(
     (3, 2, ['coffee', 'tea'], True)
     """
     location = Folder.of(store).location if isinstance(store, str | os.PathLike) else None
-    source = rows_where(open_source(location or store, labels=labels, layer=layer), where)
+    column = labels if isinstance(labels, str) else None
+    table = None if layer is not None else open_numbers(store, DocumentParameters(label_column=column, where=where))
+    if table is not None:
+        source = table if column is not None else open_source(table, labels=labels)
+    else:
+        source = rows_where(open_source(location or store, labels=labels, layer=layer), where)
     return Dataset(source, location, reuse=reuse)
 
 

@@ -75,7 +75,7 @@ def explain(
         given = sys.stdin.read()
         texts = tuple(given if text == "-" else text for text in texts)
     numbers = None if rows is None else row_numbers(rows)
-    check_output_file(page, overwrite)
+    check_output_file(page, overwrite, ".html", ".htm")
     keeps("no page was written")
     estimator, explanation = _of_files(model, sources, numbers, columns, align) if sources else _of_texts(model, texts)
     if page is not None:

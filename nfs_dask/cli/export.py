@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from nfs_dask.cli.options import OneOf
@@ -54,7 +52,7 @@ def sql(
     nfs-dask sql spam.model --texts mail --text-column body --document-column id | duckdb mail.duckdb
     nfs-dask sql spam.model --dialect postgres --table words | psql
     """
-    check_output_file(out, overwrite)
+    check_output_file(out, overwrite, ".sql")
     from nfs_dask.estimators.loading import load_plain
 
     columns = {"document": document_column, "term": term_column, "n": count_column, "text": text_column}
@@ -79,7 +77,7 @@ def onnx(model: str, out: str, dtype: str, overwrite: bool) -> None:
     \b
     nfs-dask onnx spam.model --out spam.onnx
     """
-    check_output_file(out, overwrite)
+    check_output_file(out, overwrite, ".onnx")
     from nfs_dask.estimators.loading import load_plain
 
     _write(model, out, load_plain(model).to_onnx(dtype).SerializeToString())
@@ -98,9 +96,7 @@ def sklearn(model: str, out: str, overwrite: bool) -> None:
     \b
     nfs-dask sklearn spam.model --out spam.joblib
     """
-    if Path(out).suffix != ".joblib":
-        raise click.UsageError(f"{out} is no name for a pipeline; give one that ends in .joblib")
-    check_output_file(out, overwrite)
+    check_output_file(out, overwrite, ".joblib")
     from io import BytesIO
 
     import joblib

@@ -102,7 +102,7 @@ def fit(
         raise click.UsageError("--on-cluster goes with --detach, and with --scheduler ADDRESS, which says on which one")
     _check_run(run, resume)
     check_model(model, overwrite)
-    check_output_file(page, overwrite)
+    check_output_file(page, overwrite, ".html", ".htm")
     if page is not None:
         from nfs_dask.cli.report import check_libraries
 
@@ -192,8 +192,8 @@ def _opened(
     from nfs_dask.dataset import open_dataset
 
     dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
-    dataset.known_classes()
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit says so
+        dataset.known_classes()
         estimator.statistic(dataset)
     return dataset
 

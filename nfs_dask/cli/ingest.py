@@ -14,14 +14,12 @@ from nfs_dask.cli.detached import RepeatedCommand, show_detached, start_detached
 from nfs_dask.cli.options import ClusterOptions, Size, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, show_line
 from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
-from nfs_dask.cli.texts import Location, document_options, lines_of, term_options
-from nfs_dask.errors import InputError
+from nfs_dask.cli.texts import Location, column_of_file, document_options, lines_of, term_options
 from nfs_dask.units import format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.arrays.block import Array
     from nfs_dask.documents.parameters import DocumentParameters
     from nfs_dask.ingestion.text_options import TermParameters
 
@@ -68,10 +66,11 @@ def ingest(
 ) -> None:
     """Write documents or matrices into STORE, from which every pass reads fastest.
 
-    A SOURCE of documents is a file of Parquet, CSV, Excel, JSON lines or lines of text, a folder, tar or zip archive
-    with a folder for each class, or a part of an archive, as in news.tar.gz/train. A SOURCE of a matrix is a .npz,
-    .svmlight or .h5ad file, an AnnData Zarr or another store. Each is a path, a URL or a pattern. The store becomes
-    visible when it is complete; an ingest of documents that was interrupted goes on when it is repeated.
+    A SOURCE of documents is a file of Parquet, CSV, Excel, JSON lines or lines of text, a folder, tar or zip
+    archive with a folder for each class, or a part of an archive, as in news.tar.gz/train. A SOURCE of a matrix is
+    a .npz, .npy, .svmlight or .h5ad file, an AnnData Zarr or another store, or CSV or Parquet of numbers. Each is a
+    path, a URL or a pattern. The store becomes visible when it is complete; an ingest of documents that was
+    interrupted goes on when it is repeated.
 
     \b
     nfs-dask ingest reviews.parquet --label-column stars reviews.zarr
@@ -98,6 +97,7 @@ def ingest(
     from nfs_dask.ingestion.compiling_ahead import compiling_ahead
     from nfs_dask.ingestion.ingest import open_ingest
     from nfs_dask.ingestion.text_ingest import TextIngest
+    from nfs_dask.sources.labels import warn_of_classes
     from nfs_dask.store import publish as places
 
     if clean_up and not check:
@@ -109,8 +109,8 @@ def ingest(
         store,
         columns,
         terms,
-        labels=_column(labels),
-        weights=_column(weights),
+        labels=column_of_file(labels),
+        weights=column_of_file(weights),
         names=None if names is None else lines_of(names),
         block_bytes=block_bytes,
         append=append,
@@ -149,11 +149,18 @@ def ingest(
         "report": dataset.text.report if dataset.text is not None else None,
         "seconds": seconds,
     }
+    if dataset.classes is None:
+        values["columns"] = list(getattr(asked.data, "there", ()))
+    elif len(dataset.classes) > 1:
+        warn_of_classes(dataset.classes, dataset.n_rows)
     answer(values, lambda console: _show(values, f"{dataset!r}, written in {format_seconds(seconds)}", console))
 
 
 def _show(values: dict[str, Any], written: str, console: Console) -> None:
     show_line(written, console)
+    if values["classes"] is None:
+        named = f"name a column of {', '.join(values['columns'])} as --label-column, or " if values["columns"] else ""
+        show_line(f"no labels: for a model, {named}add them by nfs-dask label {values['store']} FILE", console)
     if empty := (values["report"] or {}).get("empty"):
         show_line(f"{empty:,} {'document is' if empty == 1 else 'documents are'} empty", console)
 
@@ -161,29 +168,6 @@ def _show(values: dict[str, Any], written: str, console: Console) -> None:
 def _check_rejects(source: Any, columns: DocumentParameters, place: str, overwrite: bool) -> None:
     from nfs_dask.documents.open_documents import is_documents
 
-    check_output_file(place, overwrite)
+    check_output_file(place, overwrite, ".csv")
     if not is_documents(source, columns):
         raise click.UsageError("--rejects lists documents that are left out, and no row of a matrix is; drop it")
-
-
-def _column(file: str | None) -> Array | None:
-    """One value for each row: numbers where all are, else texts."""
-    import numpy as np
-
-    if file is None:
-        return None
-    if file.endswith(".npy"):
-        try:
-            column: Array = np.load(file, allow_pickle=False)
-        except ValueError as error:
-            raise InputError(
-                f"{file}: {error}; save plain numbers or texts, as in numpy.save(file, labels.astype(str))"
-            ) from error
-        return column
-    lines = lines_of(file)
-    for kind in (np.int64, np.float64):
-        try:
-            return np.array(lines, kind)
-        except (ValueError, OverflowError):
-            continue
-    return np.array(lines)

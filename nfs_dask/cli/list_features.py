@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from nfs_dask.models.model import Model
 
-_ENDINGS = (".csv", ".parquet")
-
 
 @click.command()
 @click.argument("model")
@@ -36,9 +34,7 @@ def features(model: str, top: int | None, out: str | None, overwrite: bool) -> N
     nfs-dask features spam.model --out words.parquet --overwrite
     nfs-dask features spam.model --json
     """
-    if out is not None and not out.endswith(_ENDINGS):
-        raise click.UsageError(f"--out {out!r} ends neither in .csv nor in .parquet; the ending says what is written")
-    check_output_file(out, overwrite)
+    check_output_file(out, overwrite, ".csv", ".parquet")
     from nfs_dask.store.model_files import read_model
 
     found = read_model(model)[0]
@@ -71,7 +67,10 @@ def _write(out: str, columns: dict[str, Any]) -> None:
     from nfs_dask.export.table_files import write_csv, write_parquet
 
     with output_file(out) as file:
-        (write_csv if out.endswith(".csv") else write_parquet)(file, columns)
+        if out.lower().endswith(".parquet"):
+            write_parquet(file, [columns])
+        else:
+            write_csv(file, columns)
 
 
 def _plain(column: Any) -> list[Any]:

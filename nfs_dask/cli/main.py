@@ -16,6 +16,7 @@ from nfs_dask.cli.export import onnx, sklearn, sql
 from nfs_dask.cli.fit import fit
 from nfs_dask.cli.info import info
 from nfs_dask.cli.ingest import ingest
+from nfs_dask.cli.label import label
 from nfs_dask.cli.list_features import features
 from nfs_dask.cli.output import remember_secrets, reporting
 from nfs_dask.cli.path import path
@@ -80,6 +81,7 @@ def cli() -> None:
     \b
     nfs-dask demo                                     see it work, in seconds
     nfs-dask ingest mail.csv --label-column folder mail.zarr
+    nfs-dask label mail.zarr folders.txt              labels for a store without any
     nfs-dask info mail.zarr                           what is in it
     nfs-dask plan mail.zarr --workers 4               what a pass would take
     nfs-dask path mail.zarr                           what each number of features is worth
@@ -101,6 +103,7 @@ def cli() -> None:
 for command in (
     demo,
     ingest,
+    label,
     info,
     plan,
     path,

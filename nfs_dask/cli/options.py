@@ -360,9 +360,11 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(method: str, parameters: dict[str, Any], **arguments: Any) -> Any:
+        from nfs_dask.documents.formats import format_of
         from nfs_dask.sources.open_source import check_format
 
-        check_format(arguments["store"])  # before estimators are imported, which takes seconds
+        if format_of(arguments["store"]) is None:
+            check_format(arguments["store"])  # before estimators are imported, which takes seconds
         return command(estimator=estimator_of(method, **parameters), **arguments)
 
     return _method_option(METHODS)(parameters_of([K, *options_of_all()])(wrapped))

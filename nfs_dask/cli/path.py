@@ -106,7 +106,7 @@ def path(
     from nfs_dask.selection.make_path import path as make_path
     from nfs_dask.selection.splitters import folds_of
 
-    check_output_file(out, overwrite)
+    check_output_file(out, overwrite, ".csv")
     keeps("no path was written")
     dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
     if isinstance(folds, str):

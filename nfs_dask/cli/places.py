@@ -17,8 +17,8 @@ def overwrite_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--overwrite", is_flag=True, help="Replace what is there already.")(command)
 
 
-def check_output_file(place: str | None, overwrite: bool) -> None:
-    """Refuse a file that is there or cannot be written. What is no file, such as a device or a pipe, may be there."""
+def check_output_file(place: str | None, overwrite: bool, *endings: str) -> None:
+    """Refuse a file of another ending, or that is there or cannot be written; devices and pipes have no ending."""
     if place is None or _is_device(place):
         return
     from nfs_dask.files.outputs import check_writable, parent_of
@@ -26,6 +26,10 @@ def check_output_file(place: str | None, overwrite: bool) -> None:
     folder, name = parent_of(place)
     if not folder.remote and Path(folder.path(name)).is_dir():
         raise StoreError(f"{place} is a folder; name a file in it")
+    if not place.lower().endswith(endings):
+        raise click.UsageError(
+            f"{place!r} says by its ending what to write; give one that ends in {' or '.join(endings)}"
+        )
     if folder.exists(name) and not overwrite:
         raise StoreError(f"{place} exists; name another file, or replace it with --overwrite")
     check_writable(folder)

@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from nfs_dask.cli.predicted_rows import PredictedRows
     from nfs_dask.documents.document_source import DocumentSource
     from nfs_dask.engine.engine import Engine
     from nfs_dask.models.model import Model
     from nfs_dask.prediction.model_rows import Asked
+    from nfs_dask.prediction.scoring import Verdicts
 
 
 @click.command()
 @click.argument("model")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--out", metavar="FILE", help="Write the predictions to this CSV file instead of standard output.")
+@click.option("--out", metavar="FILE", help="Write a .csv or .parquet file instead of standard output.")
 @overwrite_option
 @click.option("--id-column", "keep", metavar="NAME", help="Also write this column of SOURCE, which names documents.")
 @click.option("--all-probabilities", is_flag=True, help="Also write the probability of each class.")
@@ -53,7 +55,7 @@ def predict(
     columns: DocumentParameters,
     cluster: ClusterOptions,
 ) -> None:
-    """The class of each document of SOURCE, and its probability, as CSV.
+    """The class of each document of SOURCE, and its probability, as CSV or Parquet.
 
     Models without probabilities (l1, l2 and most of mahalanobis) give a margin instead: how much nearer the center of
     the class is than the next one.
@@ -67,7 +69,7 @@ def predict(
     nfs-dask predict spam.model new-mail.npz --out classes.csv --workers 2
     nfs-dask predict spam.model 'mail/*.jsonl.gz' --text-column body --on-error skip --out classes.csv
     """
-    check_output_file(out, overwrite)
+    check_output_file(out, overwrite, ".csv", ".parquet")
     sources = click.get_current_context().with_resource(standard_input(sources))
     estimator, asked = opened(model, sources, replace(columns, keep=() if keep is None else (keep,)), align)
     from nfs_dask.cli.predicted_rows import PredictedRows
@@ -77,7 +79,7 @@ def predict(
     with engine_for(asked, cluster) as engine:
         parts = tally.parts(engine)
         if out is not None:
-            _write_csv(out, tally.lines(parts))
+            _write(out, tally, parts)
         found = list(parts)  # empty where they have been written
     values: dict[str, Any] = {"n": tally.n, "predicted": tally.predicted, "left_out": tally.left_out, "out": out}
     if out is None:
@@ -110,8 +112,11 @@ def opened(
 
     model, parameters = read_model(place)
     columns = _as_before(model, sources[0], columns, labels)
-    documents = _documents(model, sources, columns)
-    from nfs_dask.dataset import open_dataset
+    from nfs_dask.documents.number_tables import open_numbers
+
+    table = open_numbers(_one_or_list(sources), columns) if model.text is None else None
+    documents = None if table is not None else _documents(model, sources, columns)
+    from nfs_dask.dataset import Dataset, open_dataset
     from nfs_dask.estimators.inputs import check_features, reader_of
     from nfs_dask.estimators.loading import estimator_of
     from nfs_dask.prediction.model_rows import ReadDocuments
@@ -119,7 +124,10 @@ def opened(
     estimator = estimator_of(model, parameters, place)
     if documents is not None:
         return estimator, ReadDocuments(documents, reader_of(estimator))
-    dataset = open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
+    if table is not None:
+        dataset = Dataset(table)
+    else:
+        dataset = open_dataset(_one_or_list(sources), labels=columns.label_column, where=columns.where)
     dataset = dataset.align(estimator) if align else dataset
     check_features(estimator, dataset)
     return estimator, dataset
@@ -169,9 +177,15 @@ def _one_or_list(sources: tuple[str, ...]) -> Any:
     return sources[0] if len(sources) == 1 else [Location(source) for source in sources]
 
 
-def _write_csv(place: str, lines: Iterable[str]) -> None:
+def _write(place: str, tally: PredictedRows, parts: Iterable[Verdicts]) -> None:
+    """Write CSV, or the Parquet that the ending asks for, part by part."""
+    from nfs_dask.export.table_files import write_parquet
+
     with output_file(place) as file:
-        for line in lines:
+        if place.lower().endswith(".parquet"):
+            write_parquet(file, map(tally.columns, parts))
+            return
+        for line in tally.lines(parts):
             file.write(line.encode() + b"\n")
 
 

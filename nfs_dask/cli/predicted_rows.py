@@ -134,6 +134,19 @@ class PredictedRows:
             for row, name, code, value, rest in zip(*columns, strict=True):
                 yield f"{row},{name}{quoted[code]},{value:.6g}{rest}"
 
+    def columns(self, part: Verdicts) -> dict[str, Any]:
+        """Values of a part by the names of the columns that `lines` have, labels as the model has them."""
+        found = {"row": part.rows, "label": self._classes[part.best], self._measure: self._measured(part)}
+        if self._every:
+            of_classes = zip(self._classes.tolist(), _posteriors(part).T, strict=True)
+            found |= {f"{self._measure}_{label}": values for label, values in of_classes}
+        if self._id is None:
+            return found
+        if self._id in found:
+            raise InputError(f"--id-column {self._id!r} is what predictions have a column for; write a .csv file")
+        row = found.pop("row")
+        return {"row": row, self._id: np.array(self._ids(part), str), **found}
+
     def _rest(self, part: Verdicts) -> list[str]:
         if not self._every:
             return [""] * len(part.rows)

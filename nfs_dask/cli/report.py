@@ -74,7 +74,7 @@ def report(
     """
     place = _place(out, named)
     _check_usage(sources, store, folds, columns)
-    check_output_file(place, overwrite)
+    check_output_file(place, overwrite, ".html", ".htm")
     keeps("no report was written")
     from nfs_dask.cli.predict import engine_for, opened
     from nfs_dask.estimators.loading import load_plain

@@ -17,6 +17,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.text.settings import MOST_HASHED
 
 if TYPE_CHECKING:
+    from nfs_dask.arrays.block import Array
     from nfs_dask.ingestion.text_options import TermParameters
     from nfs_dask.text.settings import TextSettings
 
@@ -203,6 +204,29 @@ def lines_of(file: str) -> list[str]:
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not text in UTF-8 ({error.reason}); write one value for each line") from error
     return text.removesuffix("\n").split("\n") if text else []
+
+
+def column_of_file(file: str | None) -> Array | None:
+    """One value for each row, of a .npy file or of lines: numbers where all are, else texts."""
+    import numpy as np
+
+    if file is None:
+        return None
+    if file.endswith(".npy"):
+        try:
+            column: Array = np.load(file, allow_pickle=False)
+        except ValueError as error:
+            raise InputError(
+                f"{file}: {error}; save plain numbers or texts, as in numpy.save(file, labels.astype(str))"
+            ) from error
+        return column
+    lines = lines_of(file)
+    for kind in (np.int64, np.float64):
+        try:
+            return np.array(lines, kind)
+        except (ValueError, OverflowError):
+            continue
+    return np.array(lines)
 
 
 _PATHLIKE = re.compile(r"[./\\]")

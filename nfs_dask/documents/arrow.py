@@ -22,8 +22,8 @@ STRINGS_OF_POLARS = (
 )  # names of its types
 
 
-def check_schema(path: str, schema: Any, columns: TextColumns) -> None:
-    """Refuse a table that lacks what is asked for, or has it in a type that cannot be used."""
+def check_schema(path: str, schema: Any, columns: TextColumns) -> Sequence[str]:
+    """Return the columns of a table; refuse one that lacks what is asked for, or has it in a type of no use."""
     check_columns(path, schema.names, columns)
     wanted: list[tuple[str, str | None, Callable[[Any], bool], str]] = [
         ("text_column", name, _holds_text, "strings or bytes") for name in columns.text
@@ -36,6 +36,8 @@ def check_schema(path: str, schema: Any, columns: TextColumns) -> None:
         kind = schema.field(name).type
         if not (_holds_nothing(kind) or allowed(plain(kind))):
             raise InputError(f"{path}: {option}={name!r} holds {kind}; give a column of {names}")
+    there: list[str] = schema.names
+    return there
 
 
 def plain(kind: Any) -> Any:

@@ -65,8 +65,8 @@ class Checker:
         ones. ``known`` has what the reader itself found wrong; entries of such documents in the columns are fillers.
         ``others`` has the values of ``columns.others``; UNREAD where that is a filler, too.
         """
-        n = len(texts[0].values)
         others = others or {}
+        n = len(texts[0].values) if texts else len(next(iter(others.values())))
         wanted = self._wanted(n, others)
         cleared = tuple(_cleared(column) for column in texts)
         bad = dict(known or {})
@@ -79,7 +79,7 @@ class Checker:
         label_values = None if labels is None else labels.values
         weight_values = None if weights is None else _numbers(weights)
         found = tuple(one.found(v for v in others[one.column] if v is not UNREAD) for one in self.columns.where)
-        kept = {name: others[name] for name in self.columns.kept}
+        kept = {name: others[name] for name in self.columns.kept + self.columns.numbers}
         if not bad and wanted.all():
             empty = _n_empty(cleared)
             return Batch(cleared, label_values, weight_values, seen=n, empty=empty, others=kept, found=found)
@@ -134,17 +134,18 @@ def failure(where: str, what: str) -> InputError:
     )
 
 
-def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> None:
-    """Refuse to read a table that lacks what is asked for."""
+def check_columns(path: str, there: Sequence[str], columns: TextColumns) -> Sequence[str]:
+    """Return the columns of a table, or refuse to read it where it lacks what is asked for."""
     has = f"{path} {of_columns(there)}"
-    if not columns.text:
+    if not (columns.text or columns.numbers):
         raise InputError(f"{has}; say which of them hold the texts with text_column=")
     others = [("label_column", columns.label), ("weight_column", columns.weight)]
     others += [("where", one.column) for one in columns.where] + [("keep", name) for name in columns.kept]
-    for option, name in [("text_column", name) for name in columns.text] + others:
+    for option, name in others + [("text_column", name) for name in columns.text]:
         if name is not None and (times := there.count(name)) != 1:
             what = f"there {times} times" if times else "not among them"
             raise InputError(f"{has}; {option}={name!r} is {what}{_hint(option, name, there, times)}")
+    return there
 
 
 def _hint(option: str, name: str, there: Sequence[str], times: int) -> str:
@@ -217,6 +218,7 @@ class Builder:
         for region, text in zip(self._texts, encoded, strict=True):
             region.append(text)
             self._nbytes += len(text or b"")
+        self._nbytes += 8 * len(self._columns.numbers)
         self._places.append(place)
         self._labels.append(label)
         self._weights.append(weight)
@@ -262,14 +264,14 @@ def _column(texts: Sequence[bytes | None]) -> TextColumn:
 def _missing_texts(texts: Sequence[TextColumn]) -> list[int]:
     """Documents without a text in any region."""
     present = [column.present for column in texts if column.present is not None]
-    if len(present) < len(texts):
+    if not texts or len(present) < len(texts):
         return []
     return np.flatnonzero(~np.logical_or.reduce(present)).tolist()
 
 
 def _n_empty(texts: Sequence[Strings]) -> int:
     """How many documents have nothing but white space in all regions."""
-    return int(np.count_nonzero(np.logical_and.reduce([blank(strings) for strings in texts])))
+    return int(np.count_nonzero(np.logical_and.reduce([blank(strings) for strings in texts]))) if texts else 0
 
 
 def _missing_labels(labels: TextColumn) -> Array:

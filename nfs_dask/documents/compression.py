@@ -16,15 +16,12 @@ from nfs_dask.files.remote import split_query
 from nfs_dask.units import MiB
 
 PYARROW_NBYTES = 50 * MiB  # measured: what importing pyarrow takes at most
-MISSING_PYARROW = "needs pyarrow, which is not installed; pip install nfs-dask[text]"
 
 
 def _open_zstd(file: IO[bytes]) -> Any:
     """Through pyarrow, which, unlike others, reads several frames and notices when the last one is cut short."""
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise InputError(f"reading .zst {MISSING_PYARROW}") from None
+    import pyarrow as pa
+
     return pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
 
 

@@ -31,6 +31,7 @@ from nfs_dask.documents.row_starts import RowLook, look_for_rows, row_looks, sta
 from nfs_dask.errors import InputError
 from nfs_dask.sources.source import Mapping, one_by_one
 
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 Record = tuple[int, list[str] | csv.Error]  # the number of its first line, and its fields or why it has none
 
 
@@ -53,7 +54,12 @@ class DelimitedDocuments(FileDocuments):
 
     def __init__(self, paths: tuple[str, ...], columns: TextColumns) -> None:
         super().__init__(paths, columns)
-        check_columns(paths[0], _header(paths[0], columns), columns)
+        self.there = _checked(paths[0], _header(paths[0], columns), columns)
+
+    @staticmethod
+    def names_in(path: str, columns: TextColumns) -> Sequence[str]:
+        """The columns of a file."""
+        return _header(path, columns)
 
     def _cut(self, paths: tuple[str, ...], sizes: list[int]) -> None:
         """Leave large files for later: where to cut them, they have to be read for."""
@@ -101,7 +107,7 @@ class DelimitedDocuments(FileDocuments):
     def _read(self, part: DelimitedRows) -> Iterator[Batch]:
         unread, delimiter = _unread(part, self.columns), _delimiter(part.path, self.columns)
         header = part.header or _first(records(unread, delimiter), part.path)
-        check_columns(part.path, header, self.columns)
+        _checked(part.path, header, self.columns)
         regular, odd = RegularRows(self.columns, header, delimiter), 1
         while unread.nbytes or unread.more():
             found, lines = regular.find(unread)
@@ -135,6 +141,18 @@ class DelimitedDocuments(FileDocuments):
             if builder.full:
                 yield builder.take()
         yield from builder.rest()
+
+
+def _checked(path: str, header: Sequence[str], columns: TextColumns) -> Sequence[str]:
+    """Return the columns, or refuse a header without those that are asked for, which another delimiter may find."""
+    asked = {*columns.text, *columns.others, columns.label, columns.weight} - {None}
+    delimiter = _delimiter(path, columns)
+    line = delimiter.join(header)
+    for other, name in _DELIMITERS.items() if not asked <= set(header) else ():
+        if other != delimiter and other in line and (len(header) == 1 or asked <= set(line.split(other))):
+            typed = "\\t" if other == "\t" else other
+            raise InputError(f'{path} looks {name}-separated: it begins with {line[:80]!r}; add delimiter="{typed}"')
+    return check_columns(path, header, columns)
 
 
 def delimiter_of(path: str) -> str:

@@ -54,7 +54,7 @@ class Batch:
 
     @property
     def n_documents(self) -> int:
-        return len(self.texts[0])
+        return len(self.texts[0]) if self.texts else self.seen - len(self.skipped)
 
     @property
     def rows(self) -> Array:
@@ -82,21 +82,26 @@ class TextColumns:
     where: tuple[Condition, ...] = ()  # of which all have to hold
     kept: tuple[str, ...] = ()  # further columns, whose values batches have
     delimiter: str | None = None  # of CSV; None: as the name of the file says
+    numbers: tuple[str, ...] = ()  # columns that are features, of rows without texts
 
     @property
     def others(self) -> tuple[str, ...]:
         """Columns that are read beside texts, labels and weights."""
-        return tuple(dict.fromkeys([*(one.column for one in self.where), *self.kept]))
+        return tuple(dict.fromkeys([*(one.column for one in self.where), *self.kept, *self.numbers]))
 
     @property
     def n_regions(self) -> int:
-        return max(1, len(self.text))
+        return len(self.text) if self.numbers else max(1, len(self.text))
 
     def to_json(self) -> dict[str, Any]:
         """What decides how a good document is read; what is done about bad ones is no part of that."""
         facts = asdict(self)
         del facts["on_error"]
-        return {name: value for name, value in facts.items() if value or name not in ("where", "kept", "delimiter")}
+        return {
+            name: value
+            for name, value in facts.items()
+            if value or name not in ("where", "kept", "delimiter", "numbers")
+        }
 
 
 class DocumentSource(Protocol):
@@ -128,6 +133,7 @@ class ListedPieces:
     """A source that lists its pieces, so that a task can take along those it reads, and leave the others."""
 
     region_names: Sequence[str] = ()
+    there: Sequence[str] = ()  # names of all columns, where the documents have any
     pieces: Sequence[Any]
 
     @property

@@ -53,7 +53,7 @@ class WorkbookDocuments(FileDocuments):
             raise InputError(f"{named[0]} is compressed as a whole; Excel files are so inside, unpack it")
         super().__init__(paths, columns)
         with _rows(paths[0]) as (rows, others):
-            check_columns(paths[0], _header(paths[0], rows), columns)
+            self.there = check_columns(paths[0], _header(paths[0], rows), columns)
         if others:
             shown = ", ".join(map(repr, others[:5])) + (", ..." if len(others) > 5 else "")
             warn(

@@ -40,7 +40,9 @@ class JsonDocuments(FileDocuments):
         lines = head.split(b"\n", HEAD_LINES)[:HEAD_LINES]
         objects = [found for line in lines if isinstance(found := _object(line), dict)]
         if objects:
-            check_columns(path, list(dict.fromkeys(name for found in objects for name in found)), self.columns)
+            self.there = check_columns(
+                path, list(dict.fromkeys(name for found in objects for name in found)), self.columns
+            )
 
     def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[FilePart, int]]:
         for path, size in zip(paths, sizes, strict=True):

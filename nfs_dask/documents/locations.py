@@ -22,7 +22,7 @@ from nfs_dask.files.remote import file_system_of, is_on_the_web, is_url, split_q
 from nfs_dask.sources.open_source import SVMLIGHT
 from nfs_dask.store.header import MODEL
 
-MATRICES = (".npz", ".h5ad", ".zarr", *SVMLIGHT, *(f"{suffix}.gz" for suffix in SVMLIGHT))
+MATRICES = (".npz", ".npy", ".h5ad", ".zarr", *SVMLIGHT, *(f"{suffix}.gz" for suffix in SVMLIGHT))
 STORE_FILES = ("zarr.json", ".zgroup", ".zattrs")
 LONGEST_SHOWN = 100  # characters of what may be a text in place of a path
 

@@ -15,7 +15,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.documents.arrow import check_schema, labels_of, texts_of, weights_of
 from nfs_dask.documents.checking import Checker, TextColumn
-from nfs_dask.documents.compression import MISSING_PYARROW, split_compression
+from nfs_dask.documents.compression import split_compression
 from nfs_dask.documents.document_source import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
 from nfs_dask.documents.line_pieces import EXPANSION, FileDocuments
 from nfs_dask.errors import InputError
@@ -53,17 +53,23 @@ class ParquetDocuments(FileDocuments):
     import_nbytes = PARQUET_NBYTES
 
     def __init__(self, paths: tuple[str, ...], columns: TextColumns) -> None:
-        _import_pyarrow()
         if named := [path for path in paths if split_compression(path)[1]]:
             raise InputError(f"{named[0]} is compressed as a whole; Parquet files are so inside, unpack it")
         super().__init__(paths, columns)
         with _opened(paths[0]) as file:
-            check_schema(paths[0], file.schema_arrow, columns)
+            self.there = check_schema(paths[0], file.schema_arrow, columns)
+
+    @staticmethod
+    def names_in(path: str, _columns: TextColumns) -> list[str]:
+        """The columns of a file."""
+        with _opened(path) as file:
+            there: list[str] = file.schema_arrow.names
+            return there
 
     def _parts(self, paths: tuple[str, ...], sizes: list[int]) -> Iterator[tuple[RowGroups, int]]:
         """Of small files the size alone is asked, so that thousands of them are quick to open."""
         for path, size in zip(paths, sizes, strict=True):
-            if size * EXPANSION <= PIECE_NBYTES:
+            if size * EXPANSION <= PIECE_NBYTES and not self.columns.numbers:
                 yield RowGroups(path), size * EXPANSION
                 continue
             with _opened(path) as file:
@@ -100,8 +106,10 @@ class ParquetDocuments(FileDocuments):
         texts = [texts_of(found.column(name), columns.encoding) for name in columns.text]
         labels = None if columns.label is None else labels_of(found.column(columns.label), path)
         weights = None if columns.weight is None else weights_of(found.column(columns.weight))
-        others = {name: found.column(name).to_pylist() for name in columns.others}
-        for start, stop in pairwise(_edges([column.values for column in texts])):
+        others = {name: found.column(name).to_pylist() for name in columns.others if name not in columns.numbers}
+        others |= {name: found.column(name).to_numpy(zero_copy_only=False) for name in columns.numbers}
+        edges = _edges([column.values for column in texts]) if texts else [0, found.num_rows]
+        for start, stop in pairwise(edges):
             where = partial(_row, path, row + start)
             some = [TextColumn(values.part(start, stop), _part(present, start, stop)) for values, present in texts]
             side = {name: values[start:stop] for name, values in others.items()}
@@ -125,7 +133,8 @@ def _concatenated(batches: list[Any], nbytes: int) -> list[Any]:
     """One of several; a large one that came last stays as it is, rather than be held twice."""
     if len(batches) < 2 or nbytes > 2 * JOINED_NBYTES:
         return batches
-    pa = _import_pyarrow()
+    import pyarrow as pa
+
     joined: list[Any] = pa.Table.from_batches(batches).combine_chunks(pa.system_memory_pool()).to_batches()
     return joined
 
@@ -151,18 +160,10 @@ def _part(present: Array | None, start: int, stop: int) -> Array | None:
     return None if present is None else present[start:stop]
 
 
-def _import_pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise InputError(f"reading Parquet {MISSING_PYARROW}") from None
-    return pa
-
-
 @contextmanager
 def _opened(path: str) -> Iterator[Any]:
     """A Parquet file; whatever is wrong with its bytes is an InputError that names it."""
-    pa = _import_pyarrow()
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with open_binary(path) as raw:
@@ -185,7 +186,8 @@ def _memory_of_the_system() -> Iterator[None]:
     A reader keeps to what is the default while it is made; threads that open files at once share the change of it.
     Arrow's own allocator takes 39 MiB to read pieces of 4 MiB, and would keep 55; C's takes 17.
     """
-    pa = _import_pyarrow()
+    import pyarrow as pa
+
     with _opening:
         _defaults.append(_defaults[0] if _defaults else pa.default_memory_pool())
         pa.set_memory_pool(pa.system_memory_pool())
@@ -199,8 +201,10 @@ def _memory_of_the_system() -> Iterator[None]:
 
 
 def _text_nbytes(metadata: Any, group: int, columns: TextColumns) -> int:
-    """Bytes of the columns of text, before they are compressed."""
+    """Bytes of the columns of text, before they are compressed, or of columns of numbers."""
     chunks = metadata.row_group(group)
+    if columns.numbers:
+        return int(8 * chunks.num_rows * len(columns.numbers))
     found = map(chunks.column, range(chunks.num_columns))
     return sum(chunk.total_uncompressed_size for chunk in found if chunk.path_in_schema in columns.text)
 

@@ -192,7 +192,7 @@ class CentersClassifier(AddingClassifier):
         X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
-        classes = dataset.known_classes(1)
+        classes = dataset.known_classes()
         settings = self._settings(dataset.source, classes)
         if self.metric == "manhattan":
             self._fit_medians(dataset, classes, settings)
@@ -227,7 +227,7 @@ class CentersClassifier(AddingClassifier):
     forget = available_if(_of_moments)(AddingClassifier.forget)
 
     def plans(self, dataset: Dataset, engine: Engine | None) -> list[Plan]:
-        classes = dataset.known_classes(1)
+        classes = dataset.known_classes()
         n_classes = len(classes)
         self._settings(dataset.source, classes)
         if self.metric == "manhattan":
@@ -247,7 +247,7 @@ class CentersClassifier(AddingClassifier):
         dataset
             With labels.
         """
-        classes = dataset.known_classes(1)
+        classes = dataset.known_classes()
         n_classes = len(classes)
         self._settings(dataset.source, classes)
         if self.metric == "manhattan":
@@ -275,7 +275,7 @@ class CentersClassifier(AddingClassifier):
             With labels.
         ks : (K,) ascending
         """
-        classes = dataset.known_classes(1)
+        classes = dataset.known_classes()
         settings = self._settings(dataset.source, classes)
         if self.metric == "manhattan":
             found = class_medians(dataset, self.engine)

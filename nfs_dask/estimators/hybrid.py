@@ -156,7 +156,7 @@ class HybridClassifier(SparseClassifier):
         X, n_matrices = self.joined(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
-        dataset.known_classes(1)
+        dataset.known_classes()
         settings = self._settings(dataset, n_matrices)
         found = fit_hybrid(self._weighted(dataset), settings, self.engine)
         facts = provenance(found.rows, dataset.source, **found.to_json())
@@ -174,7 +174,7 @@ class HybridClassifier(SparseClassifier):
         engine
             Where they would run.
         """
-        classes = dataset.known_classes(1)
+        classes = dataset.known_classes()
         settings = self._settings(dataset)
         class_weight = check_class_weight(self.class_weight, classes)
         if class_weight is None:
@@ -192,7 +192,7 @@ class HybridClassifier(SparseClassifier):
         n_matrices : int, optional
             Of how many matrices its columns are.
         """
-        dataset.known_classes(1)
+        dataset.known_classes()
         return self._settings(dataset, n_matrices)
 
     def joined(self, X: Any) -> tuple[Any, int | None]:
@@ -225,7 +225,7 @@ class HybridClassifier(SparseClassifier):
             With labels.
         """
         self._settings(dataset)
-        return ClassCounts(len(dataset.known_classes(1)))
+        return ClassCounts(len(dataset.known_classes()))
 
     def _transformed(self, X: Any) -> Any:
         """The columns of the chosen words in every region; of a list of matrices too."""
@@ -255,7 +255,7 @@ class HybridClassifier(SparseClassifier):
 
     def _weighted(self, dataset: Dataset) -> Dataset:
         """The documents under the weights of their classes; what is balanced is counted first, and kept."""
-        classes = dataset.known_classes(1)
+        classes = dataset.known_classes()
         class_weight = check_class_weight(self.class_weight, classes)
         if class_weight is None:
             return dataset
@@ -266,7 +266,7 @@ class HybridClassifier(SparseClassifier):
 
     def _settings(self, dataset: Dataset, n_matrices: int | None = None) -> HybridSettings:
         """The parameters, checked before anything is read."""
-        check_class_weight(self.class_weight, dataset.known_classes(1))
+        check_class_weight(self.class_weight, dataset.known_classes())
         m = dataset.n_features
         n_regions = number_of_regions(self.regions, m, n_matrices, dataset.text)
         kept = m // n_regions if self.k is None else number_to_keep(self.k, m // n_regions)

@@ -57,7 +57,7 @@ class AddingClassifier(SparseClassifier):
         dataset
             With labels.
         """
-        return self._settings(dataset.source, dataset.known_classes(1))
+        return self._settings(dataset.source, dataset.known_classes())
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add documents, and fit anew to all documents so far: any split of the data gives the same model.

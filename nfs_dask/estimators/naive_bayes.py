@@ -88,7 +88,7 @@ class SparseNaiveBayes(AddingClassifier):
         X = numeric(X)
         dataset = open_labelled(self, X, y, sample_weight)
         note_features(self, X, dataset.source, reset=True)
-        classes = dataset.known_classes(1)
+        classes = dataset.known_classes()
         settings = self._settings(dataset.source, classes)
         reduction = dataset.reduce(self._statistic(len(classes), dataset.source), self.engine)
         panels = reduction.panels
@@ -107,7 +107,7 @@ class SparseNaiveBayes(AddingClassifier):
         dataset
             With labels.
         """
-        classes = dataset.known_classes(1)
+        classes = dataset.known_classes()
         self._settings(dataset.source, classes)
         return self._statistic(len(classes), dataset.source)
 

@@ -6,10 +6,9 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import IO, Any
-
-from nfs_dask.errors import InputError
 
 # What spreadsheets take a cell for a formula by, also in the wide forms of East Asian keyboards
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -39,14 +38,17 @@ def write_csv(file: IO[bytes], columns: Mapping[str, Any]) -> None:
         file.write(_lines(zip(*some, strict=True)))
 
 
-def write_parquet(file: IO[bytes], columns: Mapping[str, Any]) -> None:
-    """The values as they are."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise InputError("writing Parquet needs pyarrow, which is not installed; pip install nfs-dask[text]") from None
-    parquet.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), file)
+def write_parquet(file: IO[bytes], tables: Iterable[Mapping[str, Any]]) -> None:
+    """Write tables of the same columns one below the other, the values as they are."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with ExitStack() as stack:
+        writer = None
+        for columns in tables:
+            table = pa.table({name: pa.array(values) for name, values in columns.items()})
+            writer = writer or stack.enter_context(parquet.ParquetWriter(file, table.schema))
+            writer.write_table(table)
 
 
 def _cells(values: Any) -> list[Any]:

@@ -9,8 +9,13 @@ from typing import Any
 
 from nfs_dask.containers import column_names, is_bag, is_collection, is_frame, listed, of_columns, split_off, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
+from nfs_dask.documents.archives import SUFFIXES
 from nfs_dask.documents.at_hand import text_columns
+from nfs_dask.documents.compression import OPENERS
 from nfs_dask.documents.dask_documents import TEXT, labelled_bag
+from nfs_dask.documents.formats import FORMATS
+from nfs_dask.documents.locations import MATRICES
+from nfs_dask.documents.number_tables import open_numbers
 from nfs_dask.documents.open_documents import is_documents, open_documents
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.choose import choose_engine
@@ -22,6 +27,7 @@ from nfs_dask.ingestion.text_ingest import TextIngest
 from nfs_dask.ingestion.text_options import TermParameters, make_terms
 from nfs_dask.sources.anndata_memory import column_of, is_anndata
 from nfs_dask.sources.chosen_rows import rows_where
+from nfs_dask.sources.labels import warn_of_classes
 from nfs_dask.sources.open_source import open_source
 from nfs_dask.sources.source import Source
 from nfs_dask.store.header import read_header
@@ -197,7 +203,10 @@ def ingest(
         overwrite=overwrite,
     )
     asked.write(choose_engine(engine, asked.data))
-    return open_dataset(asked.store.location)
+    made = open_dataset(asked.store.location)
+    if made.classes is not None and len(made.classes) > 1:  # a part of the documents may have one
+        warn_of_classes(made.classes, made.n_rows)
+    return made
 
 
 @dataclass(frozen=True)
@@ -257,7 +266,12 @@ def open_ingest(
         raise InputError("append= adds rows to a store and overwrite= replaces it; give one of them")
     source = listed(unwrapped(source, "source"))
     target = Folder.of(store)
+    if not append and target.location.lower().endswith(_OTHERS):
+        raise InputError(f"{os.fspath(store)!r} ends as a file of another format; name the store as in 'mail.zarr'")
     layout = None if block_bytes is None else Layout(block=max(1, parse_bytes(block_bytes) // ENTRY_NBYTES))
+    if (table := open_numbers(source, columns)) is not None:
+        source, reading = table, replace(columns, label_column=None, weight_column=None, where=None)
+        columns = replace(reading, encoding=DocumentParameters.encoding, delimiter=None)
     asked: TextIngest | MatrixIngest
     if is_documents(source, columns):
         asked = _of_texts(source, target, columns, terms, labels, weights, names, append)
@@ -308,6 +322,8 @@ def _of_matrix(
     return MatrixIngest(rows_where(opened, columns.where), target, names, append)
 
 
+# Endings by which a place would be opened as something else
+_OTHERS = tuple(f"{end}{more}" for end in {*FORMATS, *MATRICES, *SUFFIXES} - {".zarr"} for more in ("", *OPENERS))
 _OF_MATRICES = ("label_column", "weight_column", "where")
 
 

@@ -96,7 +96,7 @@ def class_medians(dataset: Dataset, engine: Engine | None = None) -> MedianResul
 def median_procedure(dataset: Dataset) -> Procedure[MedianResult]:
     """The passes that `class_medians` takes, or none where the medians are kept."""
     started = time.perf_counter()
-    what = ClassMedians(len(dataset.known_classes(1)))
+    what = ClassMedians(len(dataset.known_classes()))
     kept = dataset.kept
     if kept is not None and (found := what.find(kept)) is not None:
         logger.info("reusing the medians kept in %s", kept.folder.location)
@@ -113,7 +113,7 @@ def median_plans(dataset: Dataset, engine: Engine | None = None) -> list[Plan]:
 
     Of sparse data, the signs say which columns the other passes are about.
     """
-    n_classes, source = len(dataset.known_classes(1)), dataset.source
+    n_classes, source = len(dataset.known_classes()), dataset.source
     with choose_engine(engine, source).session() as session:
         planning: Any = session
         supplier = Supplier(dataset, replace(planning, run=None))  # no run is begun by planning one

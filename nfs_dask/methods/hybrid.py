@@ -260,7 +260,7 @@ def _slopes(
 
 def _checked(dataset: Dataset, settings: HybridSettings) -> tuple[Array, int]:
     """The classes, and the number of words of the vocabulary; refuses what cannot be fitted before it is read."""
-    classes, n_regions = dataset.known_classes(1), settings.n_regions
+    classes, n_regions = dataset.known_classes(), settings.n_regions
     if dataset.n_features % n_regions:
         raise InputError(
             f"{dataset.n_features} columns are not {n_regions} regions over one vocabulary; give all regions the same "

@@ -64,11 +64,13 @@ class ModelReport:
         Parameters
         ----------
         place
-            The file, or its URL.
+            The file, or its URL, which ends in ``.html``.
         overwrite
             Whether a file that is there is replaced.
         """
         folder, name = parent_of(os.fspath(place))
+        if not name.lower().endswith((".html", ".htm")):
+            raise InputError(f"{os.fspath(place)!r} does not end in .html; a report is one page of HTML, name it so")
         if folder.exists(name) and not overwrite:
             raise StoreError(f"{os.fspath(place)} exists; name another file, or replace it with overwrite=True")
         check_writable(folder)

@@ -6,6 +6,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Csr, full_rows
 from nfs_dask.errors import InputError, StoreError
+from nfs_dask.sources.anndata_memory import by_rows
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.matrices import check_size, countable, kind_of
 from nfs_dask.store.foreign_arrays import ForeignArray
@@ -97,10 +98,7 @@ def foreign_matrix(hierarchy: Hierarchy, path: str) -> ForeignCsr | ForeignDense
     if node.array is not None:
         return ForeignDense(hierarchy, node)
     if node.encoding == "csc_matrix":
-        raise StoreError(
-            f"{where} is stored by columns (csc_matrix), and documents are read by rows; in Python: "
-            "a = anndata.read_zarr(path); a.X = a.X.tocsr(); a.write_zarr(new_path)"
-        )
+        raise StoreError(f"{where} {by_rows(hierarchy.folder.location, path, 'zarr')}")
     if node.encoding != "csr_matrix":
         raise StoreError(
             f"{where} is encoded as {node.encoding or 'nothing known'!r}; csr_matrix and dense arrays are read"

@@ -18,12 +18,14 @@ def is_anndata(data: Any) -> bool:
 
 
 def matrix_of(data: Any, layer: str | None = None) -> Any:
-    """X or a layer. What is in a file is read from there by a path, in parts; AnnData would read it whole."""
-    if data.isbacked:
-        raise InputError(
-            f"this AnnData is backed by {str(data.filename)!r}; give that path, and the file is read in parts, or "
-            "adata.to_memory() if its rows, columns or annotations were changed since"
-        )
+    """Return X or a layer; the path of X that is in a file, from where it is read in parts."""
+    if data.isbacked and layer is None:
+        if data.is_view:
+            raise InputError(
+                f"this AnnData has some rows or columns of the file {str(data.filename)!r}; give adata.to_memory(), or "
+                "all of the file"
+            )
+        return data.filename
     layers = ", ".join(name for name in data.layers if name is not None) or "none"  # from 0.13 on, None is X
     if layer is not None and layer not in data.layers:
         raise InputError(f"the AnnData has no layer {layer!r}; its layers are: {layers}; leave layer out to read X")
@@ -31,6 +33,16 @@ def matrix_of(data: Any, layer: str | None = None) -> Any:
     if found is None:
         raise InputError(f"the AnnData has no X; name a layer of it: open_dataset(adata, layer=...), it has {layers}")
     return found
+
+
+def by_rows(path: str, matrix: str, ending: str) -> str:
+    """Return the lines that write a matrix of a file anew, stored by rows."""
+    which = "a.X" if matrix == "X" else f"a.layers[{matrix.removeprefix('layers/')!r}]"
+    new = f"{path.rstrip('/').removesuffix(f'.{ending}')}-by-rows.{ending}"
+    return (
+        "is stored by columns (csc_matrix), and documents are read by rows; in Python: "
+        f"a = anndata.read_{ending}({path!r}); {which} = {which}.tocsr(); a.write_{ending}({new!r})"
+    )
 
 
 def column_of(data: Any, name: str) -> Any:

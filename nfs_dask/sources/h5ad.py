@@ -15,7 +15,7 @@ from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, full_rows
 from nfs_dask.errors import InputError, NfsDaskError, StoreError
 from nfs_dask.files.data_files import expand, fingerprint, open_binary, size_of
 from nfs_dask.files.remote import is_url
-from nfs_dask.sources.anndata_memory import RAW
+from nfs_dask.sources.anndata_memory import RAW, by_rows
 from nfs_dask.sources.anndata_tables import TableColumn, names_at
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.h5ad_columns import check_names, index_of, names_of_obs, obs_column
@@ -208,10 +208,7 @@ def _matrix(file: Any, name: str, path: str) -> _Csr | _Dense:
     if encoding in ("csr_matrix", "csr"):
         return _Csr(node, where)
     if encoding in ("csc_matrix", "csc"):
-        raise StoreError(
-            f"{where} is stored by columns (csc_matrix), and documents are read by rows; in Python: "
-            "a = anndata.read_h5ad(path); a.X = a.X.tocsr(); a.write_h5ad(new_path)"
-        )
+        raise StoreError(f"{where} {by_rows(path, name, 'h5ad')}")
     raise StoreError(f"{where} is encoded as {encoding!r}; csr_matrix and dense arrays are read")
 
 

@@ -11,9 +11,11 @@ import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array
 from nfs_dask.containers import has_nulls, is_column, library_of, python_values, unwrapped
-from nfs_dask.errors import InputError
+from nfs_dask.errors import DataWarning, InputError, warn
 
 FEW_CLASSES = 32
+MOST_FRACTIONS = 20  # classes written as numbers that are not whole, such as 3.5 stars; more are measurements
+MANY_CLASSES = 1_000
 MOST_CLASSES = 1 << 20  # more distinct labels than this are identifiers or measurements, not classes
 
 
@@ -113,6 +115,7 @@ def merge_classes(parts: Iterable[Array]) -> Array:
     if len({_sort_of(part) for part in found}) > 1:
         raise InputError("y mixes text with numbers; give labels of one type")
     classes = np.unique(np.concatenate(found))
+    _refuse_measurements(classes)
     if len(classes) > MOST_CLASSES:
         raise InputError(
             f"y has more than {MOST_CLASSES:,} distinct labels, such as {classes[0]} and {classes[1]}; "
@@ -249,6 +252,36 @@ def _refuse_continuous(values: Array) -> None:
         )
 
 
+def _refuse_measurements(classes: Array) -> None:
+    """Refuse texts that are continuous numbers, as files of text have them: too many, or of too many digits."""
+    if classes.dtype.kind != "U":
+        return
+    try:
+        values = classes.astype(np.float64)
+    except ValueError:
+        return
+    fractions = np.isfinite(values) & (values != np.floor(values))
+    if fractions.any() and (len(values) > MOST_FRACTIONS or np.any(np.round(values, 2) != values)):
+        _refuse_continuous(values[fractions])
+
+
+def warn_of_classes(classes: Array, n_rows: int) -> None:
+    """Warn of a single class, and of so many that they may be identifiers or measurements."""
+    if len(classes) == 1:
+        warn(
+            f"all labels are {classes.tolist()}: a model of one class predicts nothing else, and no feature tells "
+            "anything; give documents of at least two classes",
+            DataWarning,
+        )
+    elif len(classes) > MANY_CLASSES or (len(classes) > MOST_FRACTIONS and 0 <= n_rows < 10 * len(classes)):
+        warn(
+            f"there are {len(classes):,} classes, such as {str(classes[0])[:40]} and {str(classes[1])[:40]}, among "
+            f"{'the' if n_rows < 0 else format(n_rows, ',')} documents; if the labels are identifiers or measurements, "
+            "name another column, or cut the values into ranges first",
+            DataWarning,
+        )
+
+
 def _factorize(values: list[Any]) -> tuple[list[Any], Array]:
     """Distinct labels in order of appearance, and the position of each row's label."""
     try:
@@ -297,7 +330,8 @@ def _as_classes(values: list[Any]) -> Array:
     if all(isinstance(v, str) for v in values):
         if cut := [v for v in values if v.endswith("\0")]:  # numpy would drop it, and could make two labels one
             raise InputError(f"y holds the label {cut[0]!r}; no label may end in a NUL character, strip it")
-        return np.array(values, np.str_)
+        _refuse_measurements(texts := np.array(values, np.str_))
+        return texts
     if all(isinstance(v, (bool, np.bool_)) for v in values):
         return np.array(values, bool)
     if all(isinstance(v, bytes) for v in values):

@@ -74,6 +74,8 @@ def as_rows(X: Any) -> MatrixRows:
             what = f"X is {a_type(X)} that is no table: {error}"
             raise InputError(f"{what}; give rows of equal length") from error
         return _from_numpy(array)
+    if hasattr(X, "to_memory") and not is_anndata(X):  # AnnData's, of a file
+        raise InputError(f"X is {a_type(X)}, a matrix in a file; give X.to_memory(), or the AnnData that it is of")
     hint = "its matrix, adata.X, and labels as y, such as adata.obs['group']" if is_anndata(X) else ACCEPTED
     raise InputError(f"X is {a_type(X)}; give {hint}")
 

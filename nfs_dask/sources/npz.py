@@ -1,4 +1,4 @@
-"""Sparse matrices that ``scipy.sparse.save_npz`` wrote, read by row ranges without loading the file.
+"""Matrices in ``.npz`` and ``.npy`` files, sparse or dense, read by row ranges without loading the file.
 
 Members that were stored plainly are read where the rows lie. Compressed ones (the default of ``save_npz``) have to be
 unpacked from their beginning, so that a run of blocks that starts far inside a file first skips what is before it.
@@ -6,60 +6,44 @@ unpacked from their beginning, so that a run of blocks that starts far inside a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, column_type
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import PathLike, expand, fingerprint, size_of
-from nfs_dask.sources.block_cuts import Cuts, cut_by_entries
+from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
-from nfs_dask.sources.matrices import check_matrix, check_size, countable, kind_of
-from nfs_dask.sources.npz_archive import ArchiveMember, open_archive
+from nfs_dask.sources.matrices import check_matrix, check_size, compress, countable, kind_of
+from nfs_dask.sources.npz_archive import ArchiveMember, open_archive, open_array
 from nfs_dask.sources.source import Facts, Sizes, Source
 
 LABELS = ("y", "labels")  # members that hold labels, if nothing else is said
 _PIECE = 1 << 20  # row pointers or labels looked at together
 
 
-@dataclass(frozen=True)
-class CsrFile:
-    """One file: its arrays, and where it is cut."""
+Rows: TypeAlias = Callable[[int, int], Csr]  # from the first row to after the last, of a file that is open
+
+
+class MatrixFile(ABC):
+    """One file: its matrix and labels, and where it is cut."""
 
     path: str
     n_features: int
-    indptr: ArchiveMember
-    indices: ArchiveMember
-    data: ArchiveMember
+    dtype: np.dtype[Any]
+    nnz: int | None
+    entry_nbytes: int
     labels: ArchiveMember | None
     cuts: Cuts
 
-    @classmethod
-    def open(cls, path: str, labels: str | None) -> CsrFile:
-        members = open_archive(path)
-        missing = [name for name in ("format", "shape", "indptr", "indices", "data") if name not in members]
-        if "format" in members:
-            _check_format(members["format"])
-        if missing:
-            raise StoreError(
-                f"{path} has no {', '.join(missing)}; a sparse matrix written with scipy.sparse.save_npz is read, this "
-                f"has {', '.join(sorted(members)) or 'nothing'}"
-            )
-        n_rows, n_features = _shape(members["shape"])
-        indptr, indices, data = (members[name] for name in ("indptr", "indices", "data"))
-        _check_sizes(path, n_rows, indptr, indices, data)
-        check_matrix((n_rows, n_features), data.dtype)
-        entry_nbytes = indices.dtype.itemsize + max(4, data.dtype.itemsize)
-        cuts = cut_by_entries(_row_ends(indptr, data.shape[0]), entry_nbytes, path)
-        return cls(path, n_features, indptr, indices, data, _labels(members, labels, path, n_rows), cuts)
-
-    @property
-    def block_nbytes(self) -> int:
-        return self.cuts.block_nbytes(self.indices.dtype.itemsize + max(4, self.data.dtype.itemsize))
+    @abstractmethod
+    def rows(self, stack: ExitStack) -> Rows:
+        """Reads rows as long as the stack is open."""
 
     def classes(self) -> Array:
         """The distinct labels, a piece at a time."""
@@ -71,26 +55,90 @@ class CsrFile:
                 classes = merge_classes([classes, encode(piece)[0]])
         return classes
 
-    def blocks(self, start: int, stop: int, classes: Array | None) -> Iterator[tuple[int, Array, Array, Array, Array]]:
-        """Of each block its first row in this file, its row pointers, columns, values and codes."""
+    def blocks(self, start: int, stop: int, classes: Array | None) -> Iterator[tuple[int, Csr, Array]]:
+        """Of each block its first row in this file, its rows, and codes."""
         with ExitStack() as stack:
-            indptr, indices, data = (stack.enter_context(m.open()) for m in (self.indptr, self.indices, self.data))
+            rows = self.rows(stack)
             labels = None if self.labels is None else stack.enter_context(self.labels.open())
-            for (row, end), (first, last) in zip(
-                pairwise(self.cuts.rows[start : stop + 1].tolist()),
-                pairwise(self.cuts.entries[start : stop + 1].tolist()),
-                strict=True,
-            ):
-                ends = indptr.read(row + 1, end + 1).astype(np.int64)
-                pointers = np.append(0, ends - first)
+            for row, end in pairwise(self.cuts.rows[start : stop + 1].tolist()):
                 codes = np.full(end - row, UNLABELLED, np.int8)
                 if labels is not None and classes is not None:
                     codes = encode_as(labels.read(row, end), classes)
-                yield row, pointers, _native(indices.read(first, last)), countable(data.read(first, last)), codes
+                yield row, rows(row, end), codes
+
+
+class CsrFile(MatrixFile):
+    """What ``scipy.sparse.save_npz`` writes."""
+
+    def __init__(self, path: str, members: dict[str, ArchiveMember], labels: str | None) -> None:
+        missing = [name for name in ("format", "shape", "indptr", "indices", "data") if name not in members]
+        if "format" in members:
+            _check_format(members["format"])
+        if missing:
+            raise StoreError(
+                f"{path} has no {', '.join(missing)}; read are a sparse matrix written with scipy.sparse.save_npz and "
+                f"a dense one named X, this has {', '.join(sorted(members)) or 'nothing'}"
+            )
+        n_rows, self.n_features = _shape(members["shape"])
+        self._parts = [members[name] for name in ("indptr", "indices", "data")]
+        indptr, indices, data = self._parts
+        _check_sizes(path, n_rows, indptr, indices, data)
+        check_matrix((n_rows, self.n_features), data.dtype)
+        self.path, self.dtype, self.nnz = path, data.dtype, data.shape[0]
+        self.entry_nbytes = indices.dtype.itemsize + max(4, data.dtype.itemsize)
+        self.cuts = cut_by_entries(_row_ends(indptr, self.nnz), self.entry_nbytes, path)
+        self.labels = _labels(members, labels, path, n_rows)
+
+    def rows(self, stack: ExitStack) -> Rows:
+        indptr, indices, data = (stack.enter_context(part.open()) for part in self._parts)
+        first_entries = dict(zip(self.cuts.rows.tolist(), self.cuts.entries.tolist(), strict=True))
+
+        def read(row: int, end: int) -> Csr:
+            first, last = first_entries[row], first_entries[end]
+            pointers = np.append(0, indptr.read(row + 1, end + 1).astype(np.int64) - first)
+            return Csr(pointers, _native(indices.read(first, last)), countable(data.read(first, last)))
+
+        return read
+
+
+class DenseFile(MatrixFile):
+    """A ``.npy`` file, or an archive with a dense matrix, whose rows are compressed one block at a time."""
+
+    nnz = None
+
+    def __init__(self, path: str, matrix: ArchiveMember, labels: ArchiveMember | None) -> None:
+        check_size(*matrix.shape)
+        n_rows, self.n_features = matrix.shape
+        self.path, self.dtype, self.labels, self._matrix = path, matrix.dtype, labels, matrix
+        self.entry_nbytes = column_type(self.n_features).itemsize + max(4, matrix.dtype.itemsize)
+        both = self.entry_nbytes + matrix.dtype.itemsize  # the CSR, and the array it is made from
+        self.cuts = cut_evenly(n_rows, self.n_features, both)
+
+    def rows(self, stack: ExitStack) -> Rows:
+        reader = stack.enter_context(self._matrix.open())
+        return lambda row, end: compress(reader.rows(row, end))
+
+
+def open_file(path: str, labels: str | None) -> MatrixFile:
+    """A file by what is in it: its dense matrix is called X, or is the only array of two dimensions."""
+    if path.endswith(".npy"):
+        if labels is not None:
+            raise InputError(f"labels={labels!r} was given, and {path} has no other array; give one label for each row")
+        matrix = open_array(path)
+        check_matrix(matrix.shape, matrix.dtype)
+        return DenseFile(path, matrix, None)
+    members = open_archive(path)
+    dense = [name for name, member in members.items() if len(member.shape) == 2]
+    name = "X" if "X" in members else dense[0] if len(dense) == 1 else None
+    if name is None or "indptr" in members:
+        return CsrFile(path, members, labels)
+    matrix = members[name]
+    check_matrix(matrix.shape, matrix.dtype)
+    return DenseFile(path, matrix, _labels(members, labels, path, matrix.shape[0]))
 
 
 class NpzSource(Source):
-    """Rows of one or many ``.npz`` files, one below the other.
+    """Rows of one or many ``.npz`` or ``.npy`` files, one below the other.
 
     Parameters
     ----------
@@ -102,24 +150,24 @@ class NpzSource(Source):
     def __init__(self, paths: PathLike | Iterable[PathLike], labels: str | None = None) -> None:
         names = expand(paths)
         told = fingerprint(names, "npz", labels)
-        self._files = [CsrFile.open(path, labels) for path in names]
+        self._files = [open_file(path, labels) for path in names]
         self._check_alike()
         self._first_blocks = [0, *accumulate(file.cuts.n_blocks for file in self._files)]
         self._first_rows = [0, *accumulate(file.cuts.n_rows for file in self._files)]
         check_size(self._first_rows[-1], self._files[0].n_features)
-        kinds = {kind_of(file.data.dtype) for file in self._files}
+        kinds = {kind_of(file.dtype) for file in self._files}
         labelled = self._files[0].labels is not None
         self._facts = Facts(
             self._first_rows[-1],
             self._files[0].n_features,
             self._first_blocks[-1],
-            sum(file.data.shape[0] for file in self._files),
+            None if None in (nnz := [file.nnz for file in self._files]) else sum(filter(None, nnz)),
             kinds.pop() if len(kinds) == 1 else None,
             merge_classes(file.classes() for file in self._files) if labelled else None,
             fingerprint=told,
         )
         self._sizes = Sizes(
-            max(file.block_nbytes for file in self._files),
+            max(file.cuts.block_nbytes(file.entry_nbytes) for file in self._files),
             max(file.cuts.block_entries for file in self._files),
             sum(size_of(path) for path in names),
         )
@@ -144,8 +192,8 @@ class NpzSource(Source):
             if first >= last:
                 continue
             for block, parts in enumerate(file.blocks(first, last, self.classes), number + first):
-                offset, indptr, indices, data, codes = parts
-                yield Block(indptr, indices, data, codes, self.n_features, None, row + offset, block)
+                offset, (indptr, indices, data, full), codes = parts
+                yield Block(indptr, indices, data, codes, self.n_features, None, row + offset, block, full)
 
 
 def _check_format(member: ArchiveMember) -> None:

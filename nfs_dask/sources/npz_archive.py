@@ -1,4 +1,4 @@
-"""Arrays in a ``.npz`` archive, read in ranges without being loaded. Nothing read is ever unpickled."""
+"""Arrays in ``.npz`` and ``.npy`` files, read in ranges without being loaded. Nothing read is ever unpickled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import StoreError
-from nfs_dask.files.data_files import open_binary
+from nfs_dask.files.data_files import open_binary, size_of
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # what stands before each member of a zip archive
 _STEP = 1 << 24  # bytes taken from a compressed member at a time
@@ -32,10 +32,11 @@ class ArchiveMember:
     shape: tuple[int, ...]
     start: int  # where the values begin: in the archive if they are stored plainly, else in the unpacked member
     stored: bool
+    fortran: bool = False  # whether a matrix lies there column after column
 
     @property
     def where(self) -> str:
-        return f"{self.name} in {self.path}"
+        return f"{self.name} in {self.path}" if self.name else self.path
 
     @contextmanager
     def open(self) -> Iterator[MemberReader]:
@@ -85,6 +86,24 @@ class MemberReader:
             raise StoreError(f"{member.where} is damaged or cut short ({error}); write the file again") from None
         return out
 
+    def rows(self, start: int, stop: int) -> Array:
+        """Rows ``start .. stop - 1`` of a matrix."""
+        n_rows, width = self._member.shape
+        if not self._member.fortran:
+            return self.read(start * width, stop * width).reshape(-1, width)
+        out = np.empty((stop - start, width), self._member.dtype)
+        for column in range(width):
+            out[:, column] = self.read(column * n_rows + start, column * n_rows + stop)
+        return out
+
+
+def open_array(path: str) -> ArchiveMember:
+    """The array of a ``.npy`` file, of which only the header is read."""
+    with open_binary(path) as file:
+        header = _header(file, path)
+        length = file.tell()
+    return _checked(ArchiveMember(path, "", *header[:2], length, True, header[2]), size_of(path) - length)
+
 
 def open_archive(path: str, only: str | None = None) -> dict[str, ArchiveMember]:
     """The arrays of an archive by name, or one of them. Only headers are read."""
@@ -109,20 +128,14 @@ def _member(path: str, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise StoreError(f"{name} in {path} is not compressed as numpy does it; write it with scipy.sparse.save_npz")
     with archive.open(info) as member:
-        shape, dtype = _header(member, f"{name} in {path}")
+        dtype, shape, fortran = _header(member, f"{name} in {path}")
         length = member.tell()
-    nbytes = dtype.itemsize
-    for n in shape:
-        nbytes *= n
-    if info.file_size - length != nbytes:
-        raise StoreError(
-            f"{name} in {path} is damaged: its header says {nbytes} bytes of values, "
-            f"{info.file_size - length} are there"
-        )
     stored = info.compress_type == zipfile.ZIP_STORED
+    start = length + (_begin(file, info) if stored else 0)
+    found = _checked(ArchiveMember(path, name, dtype, shape, start, stored, fortran), info.file_size - length)
     if stored:
-        _check_stored(archive, info, f"{name} in {path}")
-    return ArchiveMember(path, name, dtype, shape, length + (_begin(file, info) if stored else 0), stored)
+        _check_stored(archive, info, found.where)
+    return found
 
 
 def _check_stored(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> None:
@@ -135,8 +148,16 @@ def _check_stored(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -
         raise StoreError(f"{where} is damaged or cut short ({error}); write the file again") from None
 
 
-def _header(member: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of an array, refusing whatever would need unpickling."""
+def _checked(member: ArchiveMember, there: int) -> ArchiveMember:
+    """The member, if its values have as many bytes as its header says."""
+    nbytes = member.dtype.itemsize * math.prod(member.shape)
+    if there != nbytes:
+        raise StoreError(f"{member.where} is damaged: its header says {nbytes} bytes of values, {there} are there")
+    return member
+
+
+def _header(member: IO[bytes], where: str) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+    """Type and shape of an array, and whether columns come first, refusing whatever would need unpickling."""
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     try:
         read = readers[np.lib.format.read_magic(member)]
@@ -145,9 +166,9 @@ def _header(member: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[An
         raise StoreError(f"{where} has no header of a numpy array ({error}); write the file again") from None
     if dtype.hasobject:
         raise StoreError(f"{where} holds Python objects, which are not read as they could run code; store plain values")
-    if dtype.kind not in "biufSU" or (fortran and len(shape) > 1):
-        raise StoreError(f"{where} has type {dtype}; numbers or text in rows are read")
-    return shape, dtype
+    if dtype.kind not in "biufSU":
+        raise StoreError(f"{where} has type {dtype}; numbers or text are read")
+    return dtype, shape, fortran and len(shape) > 1
 
 
 def _begin(file: IO[bytes], info: zipfile.ZipInfo) -> int:

@@ -55,8 +55,8 @@ def open_source(
     ----------
     X
         A matrix (numpy, scipy sparse, sparse.COO or GCXS, pandas, polars, pyarrow, xarray), a dask array or DataFrame,
-        or the path or URL of a Zarr store, .h5ad, .npz or svmlight file; patterns and lists of paths for the latter
-        two.
+        or the path or URL of a Zarr store, .h5ad, .npz, .npy or svmlight file; patterns and lists of paths for the
+        latter three.
     y, sample_weight
         One label and one weight for each row.
     names
@@ -111,6 +111,9 @@ def _open_anndata(X: Any, request: Request) -> Source:
     y = request.y if request.labels is None else column_of(X, request.labels)
     names = names_of_columns(X) if request.names is None else request.names
     matrix = matrix_of(X, request.layer)
+    if _is_path(matrix):
+        source = _open_h5ad((str(matrix),), Request())
+        return _joined(source, Request(y, request.sample_weight, names))
     opener = _open_collection if is_collection(matrix) else _open_matrix
     table = FrameRowTable(X.obs, request.labels)
     return opener(matrix, Request(y, request.sample_weight, names, annotations=table))
@@ -134,7 +137,11 @@ _WAYS: tuple[tuple[str, Callable[[Any], bool], Callable[[Any, Request], Source]]
     ("an opened source", _is_source, _open_source),
     ("a dask array or DataFrame", is_collection, _open_collection),
     ("AnnData", is_anndata, _open_anndata),
-    ("the path or URL of a Zarr store, .h5ad, .npz or svmlight (.svm, .svmlight, .libsvm) file", _is_path, _open_files),
+    (
+        "the path or URL of a Zarr store, .h5ad, .npz, .npy, .svm, .svmlight or .libsvm file",
+        _is_path,
+        _open_files,
+    ),
     (ACCEPTED, _is_matrix, _open_matrix),
 )
 
@@ -193,7 +200,7 @@ def _format_of(path: str) -> Callable[[tuple[str, ...], Request], Source]:
 def _open_npz(paths: tuple[str, ...], request: Request) -> Source:
     from nfs_dask.sources.npz import NpzSource
 
-    _without_layer("an npz file", request)
+    _without_layer("a file of numpy", request)
     return NpzSource(paths, request.labels)
 
 
@@ -219,7 +226,7 @@ def _open_zarr(paths: tuple[str, ...], request: Request) -> Source:
 
 
 _FORMATS: tuple[tuple[tuple[str, ...], Callable[[tuple[str, ...], Request], Source]], ...] = (
-    ((".npz",), _open_npz),
+    ((".npz", ".npy"), _open_npz),
     ((*SVMLIGHT, *(f"{suffix}.gz" for suffix in SVMLIGHT)), _open_svmlight),
     ((".h5ad",), _open_h5ad),
     ((".zarr",), _open_zarr),

@@ -124,6 +124,39 @@ def write_store(
             building.publish(_create(work, building.folder, label_name, names, layout or Layout(), text))
 
 
+def add_labels(location: str | os.PathLike[str], classes: Array, codes: Array, label_name: str = "label") -> None:
+    """Give the rows of a store without labels a class each, as a new generation of it; nothing else is read.
+
+    Parameters
+    ----------
+    location
+        Of the store.
+    classes, codes
+        The sorted labels, and for each row the position of its own.
+    label_name
+        Name of the label column.
+    """
+    folder = Folder.of(location)
+    read_header(folder)  # before a claim is left in a place that is no store
+    with claimed(folder) as claim:
+        old = read_header(folder)
+        if old.label is not None:
+            raise InputError(f"{folder.location} has labels already ({old.label}); ingest again with other ones")
+        if len(codes) != old.n_rows:
+            raise InputError(
+                f"{folder.location} has {old.n_rows} rows but {len(codes)} labels were given; give one for each row"
+            )
+        receipts = read_receipts(folder, old)
+        class_type, values = plain_classes(classes)
+        header = replace(old, generation=old.generation + 1, label=label_name, class_type=class_type, classes=values)
+        header.check_columns()
+        assert header.codes is not None
+        receipts[header.codes.name] = write_numbers(folder, header.codes, [codes.astype(np.int32)])
+        header = _finished(folder, header, receipts)
+        claim.check()
+        folder.write(ROOT, header.root())
+
+
 @dataclass(frozen=True)
 class _Work:
     """What to write, and how its tasks are run."""
@@ -285,6 +318,11 @@ def _write_generation(
 
     header, cut_rows = _with_blocks(folder, header, old, first_row_shard * header.layout.row_shard, written_rows)
     receipts[header.cuts.name] = write_numbers(folder, header.cuts, [cut_rows])
+    return _finished(folder, header, receipts)
+
+
+def _finished(folder: Folder, header: Header, receipts: Receipts) -> Header:
+    """Write categories, receipts, and metadata but the root's of a generation; its header with the fingerprint."""
     header = replace(header, read_nbytes=total_nbytes(receipts, [*header.content(), header.cuts]))
     header = header.with_fingerprint(fingerprint(header, receipts))
     for array, values in header.category_arrays:

@@ -91,7 +91,9 @@ def test_files_are_replaced_only_when_that_is_asked_for(place, tmp_path):
     assert out.read_text() == "mine"
     run("features", place, "--out", out, "--overwrite")
     assert out.read_text(encoding="utf-8-sig").startswith('"feature"')
-    assert "neither in .csv nor in .parquet" in run("features", place, "--out", tmp_path / "f.xlsx", code=2).stderr
+    assert (
+        "give one that ends in .csv or .parquet" in run("features", place, "--out", tmp_path / "f.xlsx", code=2).stderr
+    )
     run("features", tmp_path / "nothing", code=3)
 
 

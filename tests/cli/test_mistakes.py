@@ -52,7 +52,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(folder / "labels.npy", LABELS)
     np.save(folder / "short.npy", LABELS[:50])
     dataset = nfs.ingest(folder / "reviews.csv", folder / "reviews.zarr", label_column="opinion")
-    nfs.ingest(folder / "good.csv", folder / "good.zarr", label_column="opinion")
     nfs.ingest(with_one(-1), folder / "negative.zarr", labels=LABELS)
     nfs.ingest(COUNTS, folder / "unlabeled.zarr")
     nfs.SparseMultinomialNB(2).fit(dataset).save(folder / "reviews.model")
@@ -115,9 +114,9 @@ IN_THE_SHELL = {
         ["reviews.model holds a model", "replace it with --overwrite"],
     ),
     "a file of predictions that is there": (
-        "predict reviews.model reviews.csv --out labels.npy",
+        "predict reviews.model reviews.csv --out good.csv",
         3,
-        ["labels.npy exists", "name another file", "--overwrite"],
+        ["good.csv exists", "name another file", "--overwrite"],
     ),
     "too few labels": (
         "ingest counts.npz new.zarr --labels short.npy",
@@ -139,7 +138,6 @@ IN_THE_SHELL = {
         2,
         ["--binarize", "-1", "x>=0"],
     ),
-    "one class": ("fit good.zarr new.model", 3, ["are ['good']", "at least two classes"]),
     "no labels": ("fit unlabeled.zarr new.model", 3, ["no labels", "name the column that holds them"]),
     "documents where a store should be": (
         "fit reviews.csv new.model",

@@ -244,7 +244,7 @@ def test_each_file_has_a_header_of_its_own(tmp_path, monkeypatch):
         ("", "is empty; its first row has to name the columns"),
         ("\n\n", "is empty; its first row has to name the columns"),
         ('"text"s\n', "line 1: the header row is not CSV"),
-        ("body\tlabel\n", r"has the columns 'body\\tlabel'; text_column='text' is not among them"),
+        ("body\tlabel\n", r"looks tab-separated: it begins with 'body\\tlabel'; add delimiter="),
     ],
 )
 def test_headers_that_cannot_be_used_are_refused_at_once(tmp_path, content, message):

@@ -232,14 +232,6 @@ def test_neither_pandas_nor_sklearn_is_loaded(tmp_path):
     assert run.stdout.split() == ["True", "False", "False"]
 
 
-def test_without_pyarrow_the_way_to_get_it_is_said(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(
-        InputError, match=r"reading Parquet needs pyarrow, which is not installed; pip install nfs-dask"
-    ):
-        ParquetDocuments((str(tmp_path / "a.parquet"),), TextColumns(("text",)))
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

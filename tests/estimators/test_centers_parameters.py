@@ -177,6 +177,7 @@ def test_labels_of_any_type_come_back(method, labels):
     )
 
 
+@pytest.mark.filterwarnings("ignore:there are 200 classes:nfs_dask.errors.DataWarning")
 @each_method
 def test_many_classes(method):
     rng = np.random.default_rng(0)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import nfs_dask as nfs
 
@@ -32,6 +33,7 @@ def test_a_fitted_estimator_shows_its_choice_above_its_parameters() -> None:
             assert f"{weight:+.3f}" in after
 
 
+@pytest.mark.filterwarnings("ignore:there are 100 classes:nfs_dask.errors.DataWarning")
 def test_only_some_of_many_classes_are_shown() -> None:
     y = np.arange(200) % 100
     X = np.random.default_rng(0).poisson(1, size=(200, 10))

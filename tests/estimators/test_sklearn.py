@@ -72,6 +72,7 @@ def expected_failures(estimator):
 few = pytest.mark.filterwarnings("ignore:k=1. a single feature can carry no weight", "ignore:k=10 is more than the")
 
 
+@pytest.mark.filterwarnings("ignore:all labels are:nfs_dask.errors.DataWarning")
 @few
 @parametrize_with_checks(PATHS, expected_failed_checks=expected_failures, **STRICT)
 def test_scikit_learns_checks(estimator, check):

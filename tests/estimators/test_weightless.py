@@ -52,6 +52,7 @@ RNG = np.random.default_rng(0)
 Y = np.append(np.arange(3), RNG.integers(3, size=87))
 X = RNG.poisson(RNG.gamma(1.0, size=(3, 10))[Y])
 
+ONE_CLASS = pytest.mark.filterwarnings("ignore:all labels are:nfs_dask.errors.DataWarning")
 each = pytest.mark.parametrize("name", ESTIMATORS)
 
 
@@ -59,6 +60,7 @@ def new(name):
     return clone(ESTIMATORS[name])
 
 
+@ONE_CLASS
 @pytest.mark.parametrize(("gone", "name"), each_once([[0], [1], [2], [0, 1], [1, 2]], ESTIMATORS))
 def test_a_class_without_weight_is_as_if_it_were_not_there(name, gone):
     there = ~np.isin(Y, gone)
@@ -119,6 +121,7 @@ def test_all_weights_zero_are_refused(name, labels):
         new(name).fit(X, np.resize(labels, 90), sample_weight=np.zeros(90))
 
 
+@ONE_CLASS
 @each
 def test_a_single_class_is_fitted_as_scikit_learns_naive_bayes_does(name, tmp_path):
     y = np.full(90, "tea")

@@ -49,6 +49,7 @@ def binary(name, X):
 CASES = [(n_classes, without) for n_classes in (1, 2, 3, 5) for without in (None, 0, 1)[: 3 if n_classes > 1 else 1]]
 
 
+@pytest.mark.filterwarnings("ignore:all labels are:nfs_dask.errors.DataWarning")
 @pytest.mark.parametrize(("case", "name"), each_once(CASES, LINEAR))
 def test_rows_differ_between_classes_as_their_scores_do(name, case):
     n_classes, without = case

@@ -169,6 +169,7 @@ def labels(rng: Any, n: int, n_classes: int) -> Any:
 # Exact
 
 
+@pytest.mark.filterwarnings("ignore:all labels are:nfs_dask.errors.DataWarning")
 @given(st.integers(0, 999), st.sampled_from(KINDS), st.sampled_from([*WEIGHTS]), st.integers(1, 4), st.booleans())
 def test_small_data_take_one_pass(seed: int, kind: Any, weights: str, n_classes: int, as_sparse: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -55,7 +55,8 @@ def test_features_without_variance_and_one_class(ax: Any) -> None:
     drawn = display.plot(ax, standardized=True)
     assert np.ma.getmaskarray(drawn.image_.get_array())[:, 0].all() or np.isnan(drawn.image_.get_array())[:, 0].all()
     assert ax.lines[0].get_xdata().tolist() == [0, 0]
-    alone = nfs.SparseCentroid(k=1).fit([[1.0, 2.0], [1.0, 3.0]], ["a", "a"])
+    with pytest.warns(nfs.DataWarning, match="all labels are"):
+        alone = nfs.SparseCentroid(k=1).fit([[1.0, 2.0], [1.0, 3.0]], ["a", "a"])
     assert CentersDisplay.from_estimator(alone, ax=ax).centers.shape == (1, 1)
 
 

@@ -83,6 +83,7 @@ def test_distances_are_no_probabilities(documents, tmp_path: Path) -> None:
         assert "coverage" not in values
 
 
+@pytest.mark.filterwarnings("ignore:all labels are:nfs_dask.errors.DataWarning")
 def test_a_model_of_one_class_is_judged_without_confidence() -> None:
     X = [[2, 0, 1], [1, 1, 0]]
     found = nfs.evaluate(nfs.SparseMultinomialNB(k=2).fit(X, ["tea", "tea"]), X, ["tea", "tea"])

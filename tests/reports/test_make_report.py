@@ -260,6 +260,7 @@ def test_without_jinja_it_says_what_to_install(model: Any, monkeypatch: Any) -> 
         nfs.report(model)
 
 
+@pytest.mark.filterwarnings("ignore:there are 150 classes:nfs_dask.errors.DataWarning")
 def test_it_stays_small_whatever_the_model(tmp_path: Any) -> None:
     """Many features and classes, names and texts as long as can be."""
     rng = np.random.default_rng(0)
