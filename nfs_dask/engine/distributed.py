@@ -12,13 +12,14 @@ import json
 import logging
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Literal, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from nfs_dask.cluster.crew import Crew
 from nfs_dask.cluster.finding import (
@@ -159,16 +160,14 @@ def _lazy_about(function: Callable[..., Any], *about: Any) -> Callable[..., Any]
     return _lazy(partial(function, *about))
 
 
-class _Told:
-    """Takes what tasks tell of themselves. Dask's client keeps it for good, so that it refers to nothing large."""
+_stages: dict[str, Progress] = {}  # that run now in this process, by the names of their passes
+_listeners: Counter[str] = Counter()  # passes of each client that hears of them
 
-    def __init__(self) -> None:
-        self.progress: Progress | None = None  # of the stage that runs
 
-    def __call__(self, event: tuple[float, dict[str, int]]) -> None:
-        progress = self.progress  # once: the stage may end meanwhile
-        if progress is not None:
-            progress.advance(event[1].get("done", 0))
+def _hear(event: tuple[float, dict[str, Any]]) -> None:
+    """Advance the stage that a message is about; it may be another client's, as all passes share one topic."""
+    if progress := _stages.get(event[1]["pass"]):
+        progress.advance(event[1].get("done", 0))
 
 
 class ClusterExecutor:
@@ -177,30 +176,35 @@ class ClusterExecutor:
     def __init__(self, client: Any, workers: int | None) -> None:
         self._client = client
         self._workers = workers
-        self._topic = f"{TOPIC}{uuid.uuid4().hex[:12]}"
+        self._name = uuid.uuid4().hex[:12]
         self._subscribed = False
-        self._told = _Told()
         self._answered: list[Any] = []  # futures of the stage before, until tasks of the next one are on their way
-        self._futures: list[Any] = []
-        self._handouts: list[Handout] = []
+        self._made: WeakSet[Any] = WeakSet()  # futures of this pass that are still referred to
         self._crew_of: tuple[Plan, Crew] | None = None
 
     def close(self) -> None:
         """The pass is over."""
         self._stop()
         self._answered = []
-        if self._subscribed and self._client.status == "running":
-            self._client.unsubscribe_topic(self._topic)
+        if self._subscribed:
+            _listeners[self._client.id] -= 1
+            if not _listeners[self._client.id] and self._client.status == "running":
+                self._client.unsubscribe_topic(TOPIC)
 
     def _stop(self) -> None:
-        """Cancel what has not finished; what is running still writes, so wait until it has stopped."""
-        futures = [*self._futures, *(future for handout in self._handouts for future in handout.futures)]
-        self._futures, self._handouts = [], []
+        """Release all futures of the pass; tasks that are running still write, so wait until they have stopped.
+
+        To cancel would reach beyond the pass: tasks that depend on a future, and other clients that want it. A released
+        task that nobody else wants is dropped by the scheduler, and notices that where it runs.
+        """
+        futures = list(self._made)
+        self._made.clear()
         unfinished = not all(future.done() for future in futures)
-        if futures and self._client.status == "running":
-            with suppress(OSError):  # a scheduler that cannot be reached has been told of already, or nothing needs it
-                self._client.cancel(futures, force=True)
-                if unfinished:
+        if self._client.status == "running":
+            for future in futures:  # tracebacks and callers' variables may refer to them for long
+                future.release()
+            if unfinished:
+                with suppress(OSError):  # a scheduler that cannot be reached has been told of already
                     self._client.run(until_stopped, STOP_SECONDS, on_error="ignore")
 
     def resources(
@@ -232,7 +236,7 @@ class ClusterExecutor:
         from nfs_dask.engine.scheduler_metrics import count_on_scheduler
 
         count_on_scheduler(self._client)
-        self._client.log_event(self._topic, done)
+        self._client.log_event(TOPIC, {"pass": self._name, **done})
 
     def map(
         self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
@@ -240,7 +244,7 @@ class ClusterExecutor:
         with self._watched(len(arguments), label):
             crew = self._crew(job)
             shared = self._share(job, crew)
-            works = [Work(run_task, (function, shared, args, self._topic)) for args in arguments]
+            works = [Work(run_task, (function, shared, args, self._name)) for args in arguments]
             return self._results(works, job, crew, short=True)
 
     def map_items(
@@ -248,7 +252,7 @@ class ClusterExecutor:
     ) -> list[Any]:
         name = function.__name__
         with self._watched(len(items), label_of(function), "tasks") as progress, self._all_or_none():
-            futures = (self._wanted(self._submit(run_item, function, item, name=name)) for item in items)
+            futures = (self._submit(run_item, function, item, name=name) for item in items)
             return self._collect(list(islice(futures, at_once)), progress, futures)
 
     def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:
@@ -305,15 +309,15 @@ class ClusterExecutor:
         blocks = None if job.source is not None else source.blocks(0, source.n_blocks)
 
         def arguments(run: int) -> tuple[Any, ...]:
-            block = () if blocks is None else (self._client.scatter(next(blocks), hash=False),)
-            return (function, shared, (run,), self._topic, *block)
+            block = () if blocks is None else self._own([self._client.scatter(next(blocks), hash=False)])
+            return (function, shared, (run,), self._name, *block)
 
         return [Work(run_task, partial(arguments, run)) for run in range(len(job.plan.runs))]
 
     def _lazy_runs(self, function: Callable[..., Fold], shared: Any, source: Source) -> list[Any]:
         """A lazy task for each block that is a Dask task, which makes the block as well."""
         blocks = source.delayed or ()
-        tasks = [(run_task, function, shared, (run,), self._topic, block) for run, block in enumerate(blocks)]
+        tasks = [(run_task, function, shared, (run,), self._name, block) for run, block in enumerate(blocks)]
         return lazy_tasks(function.__name__.replace("_", "-"), tasks, blocks[:1], fused=True)
 
     def _results(
@@ -327,7 +331,6 @@ class ClusterExecutor:
         sends = job.source is None
         each = 2 if short or sends else 1
         handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots, each, sends)
-        self._handouts.append(handout)
         answered: list[Any] = []
         try:
             for number, future in handout:
@@ -345,9 +348,7 @@ class ClusterExecutor:
     def _compute(self, lazy: Sequence[Any], crew: Crew | None = None) -> list[Any]:
         """Futures of lazy tasks, submitted as one graph, so that Dask finishes one block before it reads the next."""
         where = _only(None if crew is None else crew.allowed)
-        futures: list[Any] = self._client.compute(list(lazy), retries=RETRIES, **where)
-        self._futures.extend(futures)
-        return futures
+        return self._own(self._client.compute(list(lazy), retries=RETRIES, **where))
 
     def _share(self, job: Job, crew: Crew) -> Any:
         """The job as tasks take it: a small one travels with each task, a large one is shipped to each worker once.
@@ -359,7 +360,7 @@ class ClusterExecutor:
             return parcel
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # each worker gets it once, which is the point
-            shared = self._wanted(self._submit(hand_on, job, name="job"))
+            shared = self._submit(hand_on, job, name="job")
         self._client.replicate(shared, workers=crew.allowed)
         return shared
 
@@ -371,16 +372,17 @@ class ClusterExecutor:
             return [self._submit(work.function, *arguments, name="merge", priority=1, **where)]
         keys = [_key(arguments[0].__name__) for _ in handed]
         columns = zip(*(given for _, given in handed), strict=True)
-        futures: list[Any] = self._client.map(work.function, *columns, key=keys, pure=False, retries=RETRIES, **where)
-        return futures
+        return self._own(self._client.map(work.function, *columns, key=keys, pure=False, retries=RETRIES, **where))
 
     def _submit(self, function: Callable[..., Any], *args: Any, name: str, **options: Any) -> Any:
-        return self._client.submit(function, *args, key=_key(name), pure=False, retries=RETRIES, **options)
-
-    def _wanted(self, future: Any) -> Any:
-        """A future that is taken back at the end, at the latest."""
-        self._futures.append(future)
+        future = self._client.submit(function, *args, key=_key(name), pure=False, retries=RETRIES, **options)
+        self._made.add(future)
         return future
+
+    def _own(self, futures: list[Any]) -> list[Any]:
+        """Futures that are released when the pass ends, at the latest."""
+        self._made.update(futures)
+        return futures
 
     def _collect(self, futures: list[Any], progress: Progress | None = None, later: Iterable[Any] = ()) -> list[Any]:
         """The results in order, or the first error. With ``progress``, a finished task counts as one.
@@ -410,11 +412,11 @@ class ClusterExecutor:
         """Progress, by what tasks report of themselves."""
         self._subscribe()
         with Progress(total, label, unit) as progress:
-            self._told.progress = progress
+            _stages[self._name] = progress
             try:
                 yield progress
             finally:
-                self._told.progress = None
+                del _stages[self._name]
 
     def _workers_are_asked(self, futures: list[Any]) -> None:
         """What takes messages, while workers warm up; and what would, held until later.
@@ -428,7 +430,8 @@ class ClusterExecutor:
         """Let tasks tell what they have done."""
         if not self._subscribed:
             self._subscribed = True
-            self._client.subscribe_topic(self._topic, self._told)
+            _listeners[self._client.id] += 1
+            self._client.subscribe_topic(TOPIC, _hear)
 
     def explained(self, error: Exception) -> Exception:
         """What went wrong with the cluster, in words of ours; other errors as they are."""

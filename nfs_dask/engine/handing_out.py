@@ -61,11 +61,6 @@ class Handout:
         self._finished: set[int] = set()
         self._arrived: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
 
-    @property
-    def futures(self) -> list[Any]:
-        """Those that are still wanted."""
-        return list(self._futures.values())
-
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         while len(self._finished) < len(self._works):
             self._hand_out()

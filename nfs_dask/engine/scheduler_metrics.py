@@ -53,7 +53,7 @@ class PassMetrics(SchedulerPlugin):
         _counters()  # so that a first scrape has them
 
     def log_event(self, topic: str, msg: Any) -> None:
-        if topic.startswith(TOPIC) and isinstance(msg, Mapping):
+        if topic == TOPIC and isinstance(msg, Mapping):
             for name, counter in _counters().items():
                 if n := msg.get(name):
                     counter.inc(n)

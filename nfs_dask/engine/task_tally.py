@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-TOPIC = "nfs-pass-"  # what the topics begin with under which tasks and clients tell a cluster what was done
+TOPIC = "nfs-passes"  # where tasks and clients tell a cluster what was done; schedulers keep each topic for good
 
 _kept: ContextVar[Counter[str] | None] = ContextVar("the tally of this task", default=None)
 
