@@ -13,7 +13,7 @@ from typing import Any
 from nfs_dask.cluster.addresses import check_encryption, is_encrypted, is_loopback, warn_unless_encrypted
 from nfs_dask.cluster.certificate_files import troubles_of
 from nfs_dask.cluster.gateway import connect_to_gateway, gateway_maximum, is_gateway, is_gateway_here, is_of_gateway
-from nfs_dask.cluster.given_address import GivenAddress, is_client
+from nfs_dask.cluster.given_address import IN_A_THREAD, GivenAddress, is_client
 from nfs_dask.cluster.local_cluster import start_cluster
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.cluster.warming import COUNTING, Warming, warm_up
@@ -138,13 +138,15 @@ def leave_telling_to_us() -> None:
 
 
 def current_client() -> Any | None:
-    """The client the user has made, if any."""
+    """The client the user has made, if any; one whose event loop this would block is refused."""
     import distributed
 
     try:
         client = distributed.get_client()
     except ValueError:
         return None
+    if client.asynchronous:
+        raise InputError(f"the current client is asynchronous, and passes are waited for; {IN_A_THREAD}")
     return client if client.status == "running" else None
 
 

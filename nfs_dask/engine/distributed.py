@@ -165,9 +165,12 @@ _listeners: Counter[str] = Counter()  # passes of each client that hears of them
 
 
 def _hear(event: tuple[float, dict[str, Any]]) -> None:
-    """Advance the stage that a message is about; it may be another client's, as all passes share one topic."""
-    if progress := _stages.get(event[1]["pass"]):
-        progress.advance(event[1].get("done", 0))
+    """Advance the stage that a message is about, which may be another client's, or say that a worker was lost."""
+    message = event[1]
+    if lost := message.get("lost"):
+        logger.warning("worker %s was lost, and others do its tasks again; its log may say why", lost)
+    elif progress := _stages.get(message["pass"]):
+        progress.advance(message.get("done", 0))
 
 
 class ClusterExecutor:
@@ -233,9 +236,7 @@ class ClusterExecutor:
         return memory_of_workers(self._client, ANSWER_SECONDS) if self._client.status == "running" else {}
 
     def report(self, **done: int) -> None:
-        from nfs_dask.engine.scheduler_metrics import count_on_scheduler
-
-        count_on_scheduler(self._client)
+        self._subscribe()
         self._client.log_event(TOPIC, {"pass": self._name, **done})
 
     def map(
@@ -427,8 +428,11 @@ class ClusterExecutor:
         self._subscribe()
 
     def _subscribe(self) -> None:
-        """Let tasks tell what they have done."""
+        """Let tasks tell what they have done, and the scheduler what becomes of workers."""
+        from nfs_dask.engine.scheduler_metrics import count_on_scheduler
+
         if not self._subscribed:
+            count_on_scheduler(self._client)
             self._subscribed = True
             _listeners[self._client.id] += 1
             self._client.subscribe_topic(TOPIC, _hear)
@@ -452,7 +456,7 @@ class ClusterExecutor:
         lost = isinstance(error, (CancelledError, CommClosedError)) or str(error).startswith(UNREACHED)
         if lost or self._client.status != "running":
             return ClusterError(
-                "the cluster or its client was closed, or the scheduler is gone or has cancelled the work before it "
-                f"was done ({error}); keep the cluster until then, and begin again"
+                "the scheduler is gone or has cancelled the work, or the cluster or its client was closed, before the "
+                f"work was done ({error}); it takes a scheduler that stays until then"
             )
         return error

@@ -40,7 +40,7 @@ COUNTERS = {
 
 
 class PassMetrics(SchedulerPlugin):
-    """Counts what is reported of passes."""
+    """Counts what is reported of passes, and tells them of workers that are lost."""
 
     idempotent = True  # a second one of this name changes nothing
 
@@ -57,6 +57,8 @@ class PassMetrics(SchedulerPlugin):
             for name, counter in _counters().items():
                 if n := msg.get(name):
                     counter.inc(n)
+        elif topic == "all" and msg.get("action") == "remove-worker" and not msg["expected"]:
+            self._scheduler.log_event(TOPIC, {"lost": msg["worker"]})
 
     def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         if start != "processing" or finish not in ("released", "erred") or not str(key).startswith(OURS):

@@ -114,7 +114,7 @@ TEN = np.arange(12_000) % 10
 
 def measured(disturb: Callable[[Any], Any] = np.asarray) -> da.Array:
     """Rows of so many classes and columns that medians take several passes, whose parameters are shipped to workers."""
-    rows = da.random.default_rng(1).random((len(TEN), 100), chunks=(2000, -1))
+    rows = da.random.default_rng(1).random((len(TEN), 120), chunks=(2000, -1))
     return rows.map_blocks(disturb, dtype=float, meta=np.ones((0, 0)))
 
 
@@ -123,7 +123,7 @@ def test_of_many_passes_nothing_is_left(cluster: Client, persisted: bool) -> Non
     X = measured().persist() if persisted else measured()
     with undisturbed(cluster):
         model = nfs.SparseCentroid(4, metric="manhattan").fit(X, TEN)
-    medians = np.array([np.median(X.compute()[TEN == c], axis=0) for c in range(10)])
+    medians = np.array([np.median(X.compute()[c == TEN], axis=0) for c in range(10)])
     assert np.allclose(model.centers_, medians[:, model.get_support(indices=True)])
 
 
@@ -189,12 +189,15 @@ def dies(block: Any, mark: Path, block_info: Any = None) -> Any:
 
 
 @pytest.mark.parametrize("method", ["multinomial", "l1"])
-def test_of_a_pass_whose_worker_died_nothing_is_left(mortal_cluster: Client, method: str, tmp_path: Path) -> None:
+def test_of_a_pass_whose_worker_died_a_word_is_left(
+    mortal_cluster: Client, method: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     X = measured()
     disturbed = X.map_blocks(dies, tmp_path / "died", dtype=float, meta=np.ones((0, 0)))
     with undisturbed(mortal_cluster, may_say="already computed task"):
         model = METHODS[method](nfs.DaskEngine()).fit(disturbed, TEN)
     assert (tmp_path / "died").exists()
+    assert any("was lost, and others do its tasks again" in message for message in caplog.messages)
     assert np.array_equal(model.get_support(), METHODS[method](nfs.SerialEngine()).fit(X.compute(), TEN).get_support())
 
 
