@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -21,6 +21,11 @@ def tallied() -> Iterator[Counter[str]]:
         yield tally
     finally:
         _kept.reset(token)
+
+
+def read_nbytes(done: Mapping[str, int]) -> int:
+    """Bytes of data and of spool files that were read."""
+    return done.get("read_bytes", 0) + done.get("unspooled_bytes", 0)
 
 
 def count(**done: int) -> None:
