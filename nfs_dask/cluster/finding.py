@@ -55,6 +55,7 @@ def find_client(
 
 @contextmanager
 def _seceded() -> Iterator[None]:
+    """Give the thread of a Dask task, if this runs in one, to other tasks."""
     import distributed
 
     try:
@@ -199,7 +200,7 @@ def workers_of(client: Any) -> dict[str, Any]:
     return dict(scheduler_info(client)["workers"])
 
 
-def memory_of_workers(client: Any, seconds: float = ANSWER_SECONDS) -> dict[str, tuple[int, int]]:
+def memory_of_workers(client: Any, seconds: float) -> dict[str, tuple[int, int]]:
     """Bytes that each worker takes, and may take, by address; nothing where the scheduler does not answer in time."""
     try:
         told = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=seconds)["workers"]
@@ -241,7 +242,7 @@ def ask_workers(
     answers: dict[str, Any] = {}
 
     async def ask(address: str) -> None:
-        with suppress(asyncio.TimeoutError):
+        with suppress(TimeoutError):
             run = client.run(function, *args, workers=[address], on_error="return")
             answers.update(await asyncio.wait_for(run, seconds))
             progress.advance()
@@ -331,6 +332,8 @@ def _warm(
             _late.update(new)
             logger.warning("%d of %d workers are ready; %s", len(warm), len(workers), _told(client, new))
         if warm and pending <= _late:
+            for address in asked.keys() - workers.keys():  # they have left
+                asked.pop(address).release()
             return workers, client.gather([asked[address] for address in warm])
         if seconds > WARM_SECONDS:
             died = len(asked) - len(workers)
