@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nfs_dask.cli.output import show_line, show_lines, show_table
+from nfs_dask.cluster.resources import Silent
 from nfs_dask.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -70,10 +71,14 @@ def show_status(status: RunStatus, console: Console) -> None:
     lines = [("run", status.location), ("state", _STATES[status.state])]
     if status.message is not None:
         lines.append(("because", status.message))
+    workers = status.seen.get("workers")
     if status.live:
         lines += _of_work(status)
-    if status.seen.get("workers"):
-        lines.append(("workers", _of_workers(status.seen["workers"], status)))
+    if workers:
+        lines.append(("workers", _of_workers(workers, status)))
+    if workers and status.live:
+        for one in workers.get("silent", ()):
+            lines.append(("silent", str(Silent(one["address"], status.now - one["since"], one["worker_ttl"]))))
     lines += _of_driver(status)
     if status.log is not None:
         lines.append(("log", status.log))

@@ -21,11 +21,14 @@ LOOK_SECONDS = 1.0  # between two looks at who is there
 class Crew:
     """The workers that have room for the tasks of a pass, as they were when last looked at."""
 
-    def __init__(self, client: Any, suits: Callable[[int, int], bool], needs: int) -> None:
+    def __init__(
+        self, client: Any, suits: Callable[[int, int], bool], needs: int, late: Callable[[], set[str]] = set
+    ) -> None:
         self._client = client
         self._suits = suits  # of a memory limit and a number of threads
         self._needs = needs  # bytes that a worker should have for one thread
-        self._threads: dict[str, int] | None = None  # None: nobody has looked
+        self._late = late  # addresses of workers that are not ready yet
+        self._seen: Any = None  # who was there, and who of them was late; None: nobody has looked
         self._looked = 0.0
         self._too_small: set[str] = set()
         self._had_room = False
@@ -38,13 +41,14 @@ class Crew:
         if not again and time.monotonic() - self._looked < LOOK_SECONDS:
             return
         self._looked = time.monotonic()
-        if self._threads is not None and self._threads == dict(self._client.nthreads()):
+        late = self._late()
+        if self._seen is not None and self._seen == (dict(self._client.nthreads()), late):
             return
         workers = workers_of(self._client)
-        self._threads = {address: worker["nthreads"] for address, worker in workers.items()}
-        self._sort(workers)
+        self._seen = {address: worker["nthreads"] for address, worker in workers.items()}, late
+        self._sort(workers, late)
 
-    def _sort(self, workers: Mapping[str, Worker]) -> None:
+    def _sort(self, workers: Mapping[str, Worker], late: set[str]) -> None:
         small = {a for a, w in workers.items() if not self._suits(w["memory_limit"] or 0, w["nthreads"])}
         if small and len(small) == len(workers) and not self._had_room:
             raise PlanError(
@@ -55,8 +59,9 @@ class Crew:
             logger.warning("left out of this pass, as its tasks do not fit there: %s", _names(new, workers))
         self._too_small |= small
         self._had_room |= len(workers) > len(small)
-        self.slots = sum(w["nthreads"] for a, w in workers.items() if a not in small)
-        self.allowed = [address for address in workers if address not in small] if small else None
+        allowed = [address for address in workers if address not in small | late]
+        self.slots = sum(workers[address]["nthreads"] for address in allowed)
+        self.allowed = allowed if len(allowed) < len(workers) else None
 
 
 def _names(addresses: set[str], workers: Mapping[str, Worker]) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any
 
 from nfs_dask.cluster.addresses import is_encrypted, is_loopback
-from nfs_dask.cluster.finding import scheduler_info
+from nfs_dask.cluster.finding import ANSWER_SECONDS, ask_workers, scheduler_info, silent_workers
 from nfs_dask.cluster.gateway import is_of_gateway
 from nfs_dask.cluster.worker_settings import ProcessSettings, notes_on, settings_of_process
 from nfs_dask.errors import ClusterError, NfsDaskError, StoreError
@@ -32,6 +31,7 @@ MUST_AGREE = (
 )
 # What may differ without harm, but is worth knowing when something is odd.
 MAY_DIFFER = ("lz4", "numcodecs", "pandas", "pyarrow", "scikit-learn", "sparse", "tornado")
+SIGHT_SECONDS = 15.0  # that a worker may take to look at a store, for which it may import libraries
 _INSTALLED = [name for name in (*MUST_AGREE, *MAY_DIFFER) if name != "python"]  # whose version Dask always tells
 
 
@@ -123,22 +123,26 @@ def examine(client: Any = None, store: str | None = None, *, settings: bool = Fa
     _judge_encryption(report, address)
     if store is not None:
         _judge_sight(report, _sights(client, store, report))
+    report.notes += map(str, silent_workers(client, ANSWER_SECONDS))
     return report
 
 
 def _ask(client: Any) -> tuple[list[Machine], str]:
     """All nodes, the client first, and the address of the scheduler."""
+    from distributed.versions import get_versions
+
     try:
-        versions = client.get_versions(packages=_INSTALLED)
         info = scheduler_info(client)
+        of_scheduler = client.run_on_scheduler(get_versions, packages=_INSTALLED)
+        of_workers = ask_workers(client, info["workers"], get_versions, _INSTALLED)
     except (OSError, TimeoutError) as error:
         raise ClusterError(f"the scheduler does not answer ({_first_line(error)}); see that it is running") from error
     nodes = [
-        Machine("client", "", _packages(versions["client"])),
-        Machine("scheduler", info["address"], _packages(versions["scheduler"])),
+        Machine("client", "", _packages(get_versions(packages=_INSTALLED))),
+        Machine("scheduler", info["address"], _packages(of_scheduler)),
     ]
     for address, worker in sorted(info["workers"].items()):
-        packages = _packages(versions["workers"].get(address))
+        packages = _packages(of_workers.get(address))
         nodes.append(Machine("worker", address, packages, worker["nthreads"], worker["memory_limit"]))
     return nodes, str(info["address"])
 
@@ -206,7 +210,7 @@ def _judge_settings(report: Report, client: Any) -> None:
     workers = {node.address: node for node in report.nodes if node.role == "worker"}
     if not workers or not _same_package(report):
         return
-    answers = client.run(settings_of_process, on_error="return")
+    answers = ask_workers(client, [node.address for node in workers.values() if node.versions], settings_of_process)
     told = {workers[address].name: one for address, one in answers.items() if isinstance(one, ProcessSettings)}
     shares = {node.name: (node.threads or 0, node.memory_limit or 0) for node in workers.values()}
     report.notes += notes_on(settings_of_process(), told, shares)
@@ -215,7 +219,7 @@ def _judge_settings(report: Report, client: Any) -> None:
 def _same_package(report: Report) -> bool:
     """Whether workers have our functions, and can be asked."""
     client, *others = report.nodes
-    return all(node.versions.get("nfs-dask") == client.versions.get("nfs-dask") for node in others)
+    return all(node.versions.get("nfs-dask") == client.versions.get("nfs-dask") for node in others if node.versions)
 
 
 def _judge_encryption(report: Report, address: str) -> None:
@@ -231,15 +235,17 @@ def _judge_encryption(report: Report, address: str) -> None:
 
 def _sights(client: Any, store: str, report: Report) -> dict[str, str]:
     """What the client and every worker see at a location, as far as workers can be asked."""
-    workers = [node for node in report.nodes if node.role == "worker"]
+    workers = [node for node in report.nodes if node.role == "worker" and node.versions]
     sights = {"client": _sight(store)}
     if not _same_package(report):
         report.notes.append("workers were not asked for the store: they need the same nfs-dask first")
         return sights
-    answers = client.run(partial(_sight, store), on_error="return")
+    answers = ask_workers(client, [node.address for node in workers], _sight, store, seconds=SIGHT_SECONDS)
     for node in workers:
-        answer = answers.get(node.address)
-        sights[node.name] = answer if isinstance(answer, str) else f"! {_first_line(answer)}"
+        if (answer := answers.get(node.address)) is None:
+            report.notes.append(f"{node.name} did not say in {SIGHT_SECONDS:.0f} s whether it reaches {store}")
+        else:
+            sights[node.name] = answer if isinstance(answer, str) else f"! {_first_line(answer)}"
     return sights
 
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from nfs_dask.cluster.addresses import check_encryption, is_encrypted, is_loopback, warn_unless_encrypted
 from nfs_dask.cluster.certificate_files import troubles_of
 from nfs_dask.cluster.gateway import connect_to_gateway, gateway_maximum, is_gateway, is_gateway_here, is_of_gateway
-from nfs_dask.cluster.given_address import GivenAddress, is_client
+from nfs_dask.cluster.given_address import IN_A_THREAD, GivenAddress, is_client
 from nfs_dask.cluster.local_cluster import start_cluster
-from nfs_dask.cluster.resources import Resources
+from nfs_dask.cluster.resources import Resources, Silent, some_names
 from nfs_dask.cluster.warming import COUNTING, Warming, warm_up
 from nfs_dask.cluster.worker_sizes import resources_of
 from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.files.claims import sign, sweep
 from nfs_dask.files.folder import PROBE, Folder
+from nfs_dask.progress import Progress
 from nfs_dask.redaction import redacted
 from nfs_dask.units import format_bytes
 
@@ -30,6 +32,11 @@ FIRST_WORKER_SECONDS = 300
 CONNECT_SECONDS = 30.0
 LOOK_SECONDS = 1.0  # between two looks at which workers are there
 WARM_SECONDS = 300
+LATE_SECONDS = 8.0  # that a worker may take to get warm before a pass begins without it
+ANSWER_SECONDS = 5.0  # that schedulers and workers have to answer a question
+SILENT_SECONDS = 10.0  # without a heartbeat, of which workers send one each half second, or each few of many
+
+_late: set[str] = set()  # addresses of workers that later passes do not wait for until they have answered
 
 
 @contextmanager
@@ -39,8 +46,29 @@ def find_client(
     """The client at ``address``, else the current one, else one of a cluster made for the occasion.
 
     What was opened here is closed at the end; a client that was there stays open. Without workers or a memory limit
-    asked for, the cluster is threads of this process, so that a script needs no ``__main__`` guard.
+    asked for, the cluster is threads of this process, so that a script needs no ``__main__`` guard. A Dask task that
+    calls this gives its thread to the tasks that it waits for.
     """
+    with _seceded(), _found(address, workers, memory_limit, insecure) as client:
+        yield client
+
+
+@contextmanager
+def _seceded() -> Iterator[None]:
+    """Give the thread of a Dask task, if this runs in one, to other tasks."""
+    import distributed
+
+    try:
+        distributed.get_worker()
+    except ValueError:  # this is no task
+        yield
+    else:
+        with distributed.worker_client():
+            yield
+
+
+@contextmanager
+def _found(address: str | None, workers: int | None, memory_limit: int | None, insecure: bool) -> Iterator[Any]:
     if isinstance(address, GivenAddress):
         address.check()
         warn_unless_encrypted(address, insecure)
@@ -138,13 +166,15 @@ def leave_telling_to_us() -> None:
 
 
 def current_client() -> Any | None:
-    """The client the user has made, if any."""
+    """The client the user has made, if any; one whose event loop this would block is refused."""
     import distributed
 
     try:
         client = distributed.get_client()
     except ValueError:
         return None
+    if client.asynchronous:
+        raise InputError(f"the current client is asynchronous, and passes are waited for; {IN_A_THREAD}")
     return client if client.status == "running" else None
 
 
@@ -182,6 +212,49 @@ def memory_of_workers(client: Any, seconds: float) -> dict[str, tuple[int, int]]
     }
 
 
+def silent_workers(client: Any, least: float = SILENT_SECONDS) -> list[Silent]:
+    """The workers without a heartbeat in the last ``least`` seconds; none where the scheduler does not say."""
+
+    async def ask() -> tuple[Mapping[str, Any], float, Any]:
+        told = await client.scheduler.identity(n_workers=-1)
+        ttl = await client.run_on_scheduler(dask.config.get, "distributed.scheduler.worker-ttl")
+        return told["workers"], await client.run_on_scheduler(time.time), ttl
+
+    import dask
+
+    try:
+        workers, now, ttl = client.sync(ask, callback_timeout=ANSWER_SECONDS)
+    except Exception:  # noqa: BLE001 - a scheduler may be gone or run no functions: nothing depends on this
+        return []
+    least = max(least, len(workers) / 50)
+    ttl = dask.utils.parse_timedelta(ttl) if ttl else None
+    silences = {address: now - one["last_seen"] for address, one in workers.items()}
+    return [Silent(address, seconds, ttl) for address, seconds in sorted(silences.items()) if seconds > least]
+
+
+def ask_workers(
+    client: Any, addresses: Iterable[str], function: Callable[..., Any], *args: Any, seconds: float = ANSWER_SECONDS
+) -> dict[str, Any]:
+    """Return what a function returns on each of the workers that answers in time, by address; errors are values.
+
+    ``Client.run`` waits for all of them, and one that is frozen never answers.
+    """
+    answers: dict[str, Any] = {}
+
+    async def ask(address: str) -> None:
+        with suppress(TimeoutError):
+            run = client.run(function, *args, workers=[address], on_error="return")
+            answers.update(await asyncio.wait_for(run, seconds))
+            progress.advance()
+
+    async def ask_all() -> None:
+        await asyncio.gather(*map(ask, addresses))
+
+    with Progress(None, "waiting for workers", "answers") as progress:
+        client.sync(ask_all)
+    return answers
+
+
 def planned_workers(client: Any, asked: int | None) -> int:
     """How many workers to plan for: as asked, else the maximum of an adaptive cluster, else those present."""
     return asked or adaptive_maximum(client) or len(workers_of(client))
@@ -199,11 +272,12 @@ def measure(
     asked: int | None,
     places: Sequence[Folder],
     warming: Warming = COUNTING,
-    meanwhile: Callable[[list[Any]], None] | None = None,
+    meanwhile: Callable[[dict[str, Any]], None] | None = None,
 ) -> Resources:
     """Wait for the first worker, warm up those present, and take what the weakest of them has.
 
-    ``meanwhile`` is called with the futures of those that have been asked so far.
+    ``meanwhile`` is called with the futures of those that have been asked so far, by address. Those that are not done
+    in the end belong to workers that are busy or frozen.
     """
     address = client.scheduler.address
     if warming.compiles_much and (is_loopback(address) or is_gateway_here(address)):
@@ -212,7 +286,9 @@ def measure(
     token = uuid.uuid4().hex[:12]
     probes = [place for place in places if _probe(place, token)]
     try:
-        workers, reports = _warm(client, [place.location for place in probes], token, warming, meanwhile)
+        with Progress(None, "waiting for workers", "ready") as progress:
+            locations = [place.location for place in probes]
+            workers, reports = _warm(client, locations, token, warming, meanwhile, progress)
     finally:
         for place in probes:
             _unprobe(place, token)
@@ -228,36 +304,56 @@ def measure(
 
 
 def _warm(
-    client: Any, places: list[str], token: str, warming: Warming, meanwhile: Callable[[list[Any]], None] | None
+    client: Any,
+    places: list[str],
+    token: str,
+    warming: Warming,
+    meanwhile: Callable[[dict[str, Any]], None] | None,
+    progress: Progress,
 ) -> tuple[dict[str, Any], list[Any]]:
-    """Warm up all workers that are present in the end, and their reports; some may leave or die meanwhile."""
+    """Warm up the workers that are present in the end, and the reports of those that got warm in time."""
     asked: dict[str, Any] = {}
     warmed = threading.Event()
-    deadline = time.monotonic() + WARM_SECONDS
-    try:
-        while True:
-            workers = _wait_for_first(client)
-            for address in workers.keys() - asked.keys():
-                key = f"nfs-warm-{uuid.uuid4()}"
-                asked[address] = client.submit(warm_up, places, token, warming, workers=[address], pure=False, key=key)
-                asked[address].add_done_callback(lambda _: warmed.set())
-            if meanwhile is not None:
-                meanwhile(list(asked.values()))
-            pending = [asked[address] for address in workers if not asked[address].done()]
-            if workers and not pending:
-                return workers, client.gather([asked[address] for address in workers])
-            if time.monotonic() > deadline:
-                raise ClusterError(
-                    f"workers of {client.scheduler.address} have not loaded what they need in {WARM_SECONDS} s, "
-                    f"{len(asked) - len(workers)} of them died or left; see their logs, and give them more memory if "
-                    "they ran out of it"
-                )
-            look = time.monotonic() + LOOK_SECONDS
-            while (left := look - time.monotonic()) > 0 and not all(future.done() for future in pending):
-                warmed.wait(left)
-                warmed.clear()
-    finally:
-        client.cancel([future for future in asked.values() if not future.done()], force=True)
+    begun = time.monotonic()
+    while True:
+        workers = _wait_for_first(client)
+        for address in workers.keys() - asked.keys():
+            key = f"nfs-warm-{uuid.uuid4()}"
+            asked[address] = client.submit(warm_up, places, token, warming, workers=[address], pure=False, key=key)
+            asked[address].add_done_callback(lambda _: warmed.set())
+        if meanwhile is not None:
+            meanwhile(asked)
+        pending = {address for address in workers if not asked[address].done()}
+        warm = workers.keys() - pending
+        progress.advance(len(warm) - progress.done)
+        _late.difference_update(warm)
+        seconds = time.monotonic() - begun
+        if seconds > LATE_SECONDS and (new := pending - _late):
+            _late.update(new)
+            logger.warning("%d of %d workers are ready; %s", len(warm), len(workers), _told(client, new))
+        if warm and pending <= _late:
+            for address in asked.keys() - workers.keys():  # they have left
+                asked.pop(address).release()
+            return workers, client.gather([asked[address] for address in warm])
+        if seconds > WARM_SECONDS:
+            died = len(asked) - len(workers)
+            raise ClusterError(
+                f"no worker of {client.scheduler.address} was ready in {WARM_SECONDS} s, and {died} died or left"
+                + (f": {_told(client, pending)}" if pending else "")
+                + ". Wait until workers are free, or see their logs, and give them more memory if they ran out of it"
+            )
+        look = time.monotonic() + LOOK_SECONDS
+        while (left := look - time.monotonic()) > 0 and not all(asked[address].done() for address in pending):
+            warmed.wait(left)
+            warmed.clear()
+
+
+def _told(client: Any, late: set[str]) -> str:
+    """Why workers are not ready, as far as that is known."""
+    silent = [one for one in silent_workers(client, ANSWER_SECONDS) if one.address in late]
+    others = sorted(late.difference(one.address for one in silent))
+    busy = [f"busy, or still loading what they need, and given work when they are ready: {some_names(others)}"]
+    return "; ".join([*map(str, silent), *(busy if others else [])])
 
 
 def _wait_for_first(client: Any) -> dict[str, Any]:

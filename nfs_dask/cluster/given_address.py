@@ -10,6 +10,7 @@ ACCEPTED = (
     "the address of a scheduler, such as 'tcp://10.0.0.1:8786', a distributed.Client, a cluster such as "
     "distributed.LocalCluster, or None for the current client"
 )
+IN_A_THREAD = "call it in a thread, without an engine: await asyncio.to_thread(model.fit, X, y)"
 
 
 class GivenAddress(str):
@@ -68,7 +69,7 @@ def _address(given: Any) -> str:
         raise InputError(f"DaskEngine was given {given!r:.80}, which tells no scheduler; give {ACCEPTED}")
     name = type(given).__name__
     if getattr(given, "asynchronous", False):
-        raise InputError(f"the {name} is asynchronous, and passes are waited for; give one that is not, or its address")
+        raise InputError(f"the {name} is asynchronous, and passes are waited for; give another one, or {IN_A_THREAD}")
     if not _is_open(given):
         raise ClusterError(f"the {name} is closed; give one that is open, or the address of a scheduler")
     return str(given.scheduler.address if is_client(given) else given.scheduler_address)

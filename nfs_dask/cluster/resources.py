@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nfs_dask.redaction import PlacesHidden
-from nfs_dask.units import MiB
+from nfs_dask.units import MiB, format_bytes, format_seconds
 
 USABLE = 0.6  # of a worker's memory limit; beyond it Dask writes to disk
 SLACK = 16 * MiB  # of each thread: what the allocator keeps, messages, small objects
+
+NEW_WORKER = 350 * MiB  # that hardly any worker takes which has done nothing yet
 
 
 def budget_of_task(memory_limit: int, threads: int, warm: int) -> float:
@@ -52,12 +54,36 @@ class Resources(PlacesHidden):
         """Bytes that one task may take."""
         return budget_of_task(self.memory_limit, self.threads, self.warm)
 
+    @property
+    def restarting(self) -> str:
+        """Advice for workers that take more than new ones do, as they have kept memory of earlier work."""
+        kept = self.remote and self.warm > NEW_WORKER
+        return f", or restart workers, which take {format_bytes(self.warm)} now (client.restart())" if kept else ""
+
     def choices(self) -> Iterator[Resources]:
         """All workers first; then each time those like the weakest of the rest are left out."""
         one: Resources | None = self
         while one is not None:
             yield replace(one, without_smallest=None)
             one = one.without_smallest
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A worker that the scheduler has not heard of for a while."""
+
+    address: str
+    seconds: float
+    ttl: float | None  # seconds after which Dask gives such a worker up; None: never
+
+    def __str__(self) -> str:
+        end = (
+            "never, as worker-ttl is not set" if self.ttl is None else f"after {format_seconds(self.ttl)} (worker-ttl)"
+        )
+        return (
+            f"worker {self.address} has been silent for {format_seconds(self.seconds)}; Dask gives it up {end}, and "
+            "then repeats its tasks elsewhere"
+        )
 
 
 def some_names(names: Sequence[str], most: int = 5) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from nfs_dask.engine.costs import Costs, Measured, fit, usual_costs
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.work_units import Hosts
-from nfs_dask.errors import ClusterError
+from nfs_dask.errors import ClusterError, PlanError
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.source import Source
 from nfs_dask.sources.views import some_blocks
@@ -60,16 +61,19 @@ def calibrate(client: Any, statistic: Statistic, source: Source, hosts: Hosts, b
     """Costs on this cluster, of these data, from small passes over the first blocks; a minute, or a little more."""
     ways = list(_ways(statistic, source, hosts))
 
-    def one(workers: int, blocks: int, panels: int) -> Measured:
+    def one(workers: int, blocks: int, panels: int | None) -> Measured:
         head, engine = some_blocks(source, np.arange(blocks)), DaskEngine(workers=workers, panels=panels)
         done = watched_pass(client, statistic, head, engine, replace(hosts, workers=workers), beside)
         entries = round(source.about_entries * blocks / source.n_blocks)
         return replace(done, work=replace(done.work, entries=entries))
 
+    fitting: list[int | None] = []
     for panels in ways:  # so that workers have imported and compiled what they need
-        one(hosts.workers, 1, panels)
+        with suppress(PlanError):  # another way may fit workers of this size, as it does when a plan chooses
+            one(hosts.workers, 1, panels)
+            fitting.append(panels)
     deadline, measured = time.monotonic() + MOST_SECONDS, []
-    for small in ((*size, panels) for size in _sizes(source, hosts) for panels in ways):
+    for small in ((*size, panels) for size in _sizes(source, hosts) for panels in fitting or [None]):
         if time.monotonic() > deadline:
             logger.warning("calibration ends after %.0f s; terms that no pass has had are as usual", MOST_SECONDS)
             break

@@ -10,27 +10,32 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Literal, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from nfs_dask.cluster.crew import Crew
 from nfs_dask.cluster.finding import (
+    ANSWER_SECONDS,
     adaptive_maximum,
+    ask_workers,
     current_client,
     find_client,
     measure,
     memory_of_workers,
+    silent_workers,
     workers_of,
 )
 from nfs_dask.cluster.given_address import checked_address
-from nfs_dask.cluster.resources import Resources
+from nfs_dask.cluster.resources import Resources, Silent
 from nfs_dask.cluster.warming import Warming
 from nfs_dask.engine.engine import Engine, label_of
 from nfs_dask.engine.fetching import Fetching
@@ -39,7 +44,7 @@ from nfs_dask.engine.handing_out import Handout, Work, WorkerTooSmall
 from nfs_dask.engine.on_workers import Failure, hand_on, merge_task, run_item, run_task, run_value, until_stopped
 from nfs_dask.engine.parcel import packed
 from nfs_dask.engine.plan import Plan, merge_tree
-from nfs_dask.engine.task_tally import TOPIC
+from nfs_dask.engine.task_tally import TOPIC, read_nbytes
 from nfs_dask.engine.tasks import Job, fold_run, scatter_run
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.files.folder import Folder
@@ -53,11 +58,12 @@ logger = logging.getLogger("nfs_dask")
 
 RETRIES = 3  # of a task that raised something unforeseen
 SMALL_JOB = 16 << 10  # bytes
-ANSWER_SECONDS = 5.0  # that a scheduler has to tell of its workers
 UNREACHED = "Timed out trying to connect"  # begins what Dask says of a scheduler that its host does not get to
 GROWTH = 64 << 20  # bytes by which workers may have grown since they were asked; of those of more, it is asked again
 _LASTING = ("local_directory", "nthreads", "memory_limit")  # of a worker; one that restarts has another directory
-STOP_SECONDS = 10.0  # that running tasks are waited for when they were cancelled
+STOP_SECONDS = 3.0  # that running tasks are waited for when they were cancelled
+REPLICATE_SECONDS = 30.0  # that workers may take to pass a job on to each other
+SILENCE_LOOK_SECONDS = 10.0  # between two looks for workers that have fallen silent
 
 _known: WeakKeyDictionary[Any, dict[Any, tuple[Resources, int]]] = WeakKeyDictionary()  # what workers have, by client
 
@@ -159,16 +165,17 @@ def _lazy_about(function: Callable[..., Any], *about: Any) -> Callable[..., Any]
     return _lazy(partial(function, *about))
 
 
-class _Told:
-    """Takes what tasks tell of themselves. Dask's client keeps it for good, so that it refers to nothing large."""
+_stages: dict[str, Progress] = {}  # that run now in this process, by the names of their passes
+_listeners: Counter[str] = Counter()  # passes of each client that hears of them
 
-    def __init__(self) -> None:
-        self.progress: Progress | None = None  # of the stage that runs
 
-    def __call__(self, event: tuple[float, dict[str, int]]) -> None:
-        progress = self.progress  # once: the stage may end meanwhile
-        if progress is not None:
-            progress.advance(event[1].get("done", 0))
+def _hear(event: tuple[float, dict[str, Any]]) -> None:
+    """Advance the stage that a message is about, which may be another client's, or say that a worker was lost."""
+    message = event[1]
+    if lost := message.get("lost"):
+        logger.warning("worker %s was lost, and others do its tasks again; its log may say why", lost)
+    elif progress := _stages.get(message["pass"]):
+        progress.advance(message.get("done", 0), read_nbytes(message))
 
 
 class ClusterExecutor:
@@ -177,31 +184,41 @@ class ClusterExecutor:
     def __init__(self, client: Any, workers: int | None) -> None:
         self._client = client
         self._workers = workers
-        self._topic = f"{TOPIC}{uuid.uuid4().hex[:12]}"
+        self._name = uuid.uuid4().hex[:12]
         self._subscribed = False
-        self._told = _Told()
         self._answered: list[Any] = []  # futures of the stage before, until tasks of the next one are on their way
-        self._futures: list[Any] = []
-        self._handouts: list[Handout] = []
+        self._asked: dict[str, Any] = {}  # futures of workers that warm up, by address
+        self._named: set[str] = set()  # addresses of workers that were said to be silent
+        self._made: WeakSet[Any] = WeakSet()  # futures of this pass that are still referred to
         self._crew_of: tuple[Plan, Crew] | None = None
 
     def close(self) -> None:
         """The pass is over."""
         self._stop()
         self._answered = []
-        if self._subscribed and self._client.status == "running":
-            self._client.unsubscribe_topic(self._topic)
+        for future in self._asked.values():
+            future.release()
+        if self._subscribed:
+            _listeners[self._client.id] -= 1
+            if not _listeners[self._client.id] and self._client.status == "running":
+                self._client.unsubscribe_topic(TOPIC)
 
     def _stop(self) -> None:
-        """Cancel what has not finished; what is running still writes, so wait until it has stopped."""
-        futures = [*self._futures, *(future for handout in self._handouts for future in handout.futures)]
-        self._futures, self._handouts = [], []
+        """Release all futures of the pass; tasks that are running still write, so wait until they have stopped.
+
+        To cancel would reach beyond the pass: tasks that depend on a future, and other clients that want it. A released
+        task that nobody else wants is dropped by the scheduler, and notices that where it runs.
+        """
+        futures = list(self._made)
+        self._made.clear()
         unfinished = not all(future.done() for future in futures)
-        if futures and self._client.status == "running":
-            with suppress(OSError):  # a scheduler that cannot be reached has been told of already, or nothing needs it
-                self._client.cancel(futures, force=True)
-                if unfinished:
-                    self._client.run(until_stopped, STOP_SECONDS, on_error="ignore")
+        if self._client.status == "running":
+            for future in futures:  # tracebacks and callers' variables may refer to them for long
+                future.release()
+            if unfinished:
+                with suppress(OSError):  # a scheduler that cannot be reached has been told of already
+                    workers = list(self._client.nthreads())
+                    ask_workers(self._client, workers, until_stopped, STOP_SECONDS, seconds=STOP_SECONDS + 0.2)
 
     def resources(
         self,
@@ -217,30 +234,48 @@ class ClusterExecutor:
         asked = (*there, *where, self._workers, adaptive_maximum(self._client), kind)
         memory = max(((one.get("metrics") or {}).get("memory", 0) for one in told.values()), default=0)
         known, then = _known.setdefault(self._client, {}).get(asked, (None, 0))
-        if known is not None and memory <= then + GROWTH and there and rehearsal is None:
+        if known is not None and memory <= then + GROWTH and there and rehearsal is None and self._are_free(told):
             self._subscribe()
             return known
         warming = Warming(small, rehearsal)
         found = measure(self._client, self._workers, places, warming, meanwhile=self._workers_are_asked)
-        _known[self._client][asked] = found, max(memory, found.warm)
+        late = self._late()
+        self._answered = [self._asked.pop(address) for address in self._asked.keys() - late]
+        if not late:
+            _known[self._client][asked] = found, max(memory, found.warm)
         return found
+
+    def _are_free(self, told: Mapping[str, Any]) -> bool:
+        """Whether no worker has other work or is silent, by heartbeats, which may tell of work that has just ended."""
+        last = max(one["last_seen"] for one in told.values())
+        if any(last - one["last_seen"] > ANSWER_SECONDS for one in told.values()):
+            return False
+        counts = [(one.get("metrics") or {}).get("task_counts") or {} for one in told.values()]
+        return not any(one.get("executing") for one in counts) or not any(self._client.processing().values())
 
     def memory(self) -> dict[str, tuple[int, int]]:
         return memory_of_workers(self._client, ANSWER_SECONDS) if self._client.status == "running" else {}
 
-    def report(self, **done: int) -> None:
-        from nfs_dask.engine.scheduler_metrics import count_on_scheduler
+    def silent(self) -> list[Silent]:
+        return silent_workers(self._client) if self._client.status == "running" else []
 
-        count_on_scheduler(self._client)
-        self._client.log_event(self._topic, done)
+    def report(self, **done: int) -> None:
+        self._subscribe()
+        self._client.log_event(TOPIC, {"pass": self._name, **done})
 
     def map(
-        self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
+        self,
+        function: Callable[..., Any],
+        job: Job,
+        arguments: Sequence[tuple[Any, ...]],
+        total: int,
+        label: str,
+        unit: str,
     ) -> list[Any]:
-        with self._watched(len(arguments), label):
+        with self._watched(total, label, unit):
             crew = self._crew(job)
             shared = self._share(job, crew)
-            works = [Work(run_task, (function, shared, args, self._topic)) for args in arguments]
+            works = [Work(run_task, (function, shared, args, self._name)) for args in arguments]
             return self._results(works, job, crew, short=True)
 
     def map_items(
@@ -248,14 +283,15 @@ class ClusterExecutor:
     ) -> list[Any]:
         name = function.__name__
         with self._watched(len(items), label_of(function), "tasks") as progress, self._all_or_none():
-            futures = (self._wanted(self._submit(run_item, function, item, name=name)) for item in items)
+            where = self._ready()
+            futures = (self._submit(run_item, function, item, name=name, **where) for item in items)
             return self._collect(list(islice(futures, at_once)), progress, futures)
 
     def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:
         task = _lazy(run_value)
         with self._watched(len(items), label_of(function), "tasks") as progress, self._all_or_none():
             lazy = [task(function, value, item) for value, item in zip(values, items, strict=True)]
-            return self._collect(self._compute(lazy), progress)
+            return self._collect(self._compute(lazy, self._ready()), progress)
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
@@ -271,8 +307,8 @@ class ClusterExecutor:
             crew = self._crew(job)
             shared = self._share(job, crew)
             if source.delayed is not None:
-                return self._collect(self._compute(self._lazy_runs(scatter_run, shared, source), crew))
-            return self._results(self._runs(scatter_run, shared, job, source), job, crew)
+                return self._collect(self._compute(self._lazy_runs(scatter_run, shared, source), _only(crew.allowed)))
+            return self._results(self._runs(scatter_run, shared, job, source, crew), job, crew)
 
     def fold(self, job: Job, source: Source, label: str) -> Fold:
         with self._watched(source.n_blocks, label):
@@ -282,8 +318,8 @@ class ClusterExecutor:
             if source.delayed is not None:
                 runs = self._lazy_runs(fold_run, shared, source)
                 root = merge_tree(runs, fan_in, _lazy_about(merge_task, shared))
-                return cast(Fold, self._collect(self._compute([root], crew))[0])
-            works = self._runs(fold_run, shared, job, source)
+                return cast(Fold, self._collect(self._compute([root], _only(crew.allowed)))[0])
+            works = self._runs(fold_run, shared, job, source, crew)
 
             def merge(inputs: list[int]) -> int:
                 works.append(Work(merge_task, (shared,), tuple(inputs)))
@@ -295,25 +331,36 @@ class ClusterExecutor:
     def _crew(self, job: Job) -> Crew:
         """The workers that have room for the tasks of a pass."""
         if self._crew_of is None or self._crew_of[0] is not job.plan:
-            self._crew_of = job.plan, Crew(self._client, job.plan.suits, job.plan.least_worker)
+            self._crew_of = job.plan, Crew(self._client, job.plan.suits, job.plan.least_worker, self._late)
         crew = self._crew_of[1]
         crew.look()
         return crew
 
-    def _runs(self, function: Callable[..., Fold], shared: Any, job: Job, source: Source) -> list[Work]:
+    def _late(self) -> set[str]:
+        """Addresses of workers that have not become ready yet."""
+        return {address for address, future in self._asked.items() if not future.done()}
+
+    def _ready(self) -> dict[str, Any]:
+        """Options of Dask that keep tasks from workers that are not ready."""
+        late = self._late()
+        return _only([address for address in workers_of(self._client) if address not in late] if late else None)
+
+    def _runs(self, function: Callable[..., Fold], shared: Any, job: Job, source: Source, crew: Crew) -> list[Work]:
         """A work for each run of the plan. Blocks of the caller's memory are sent when it is the turn of theirs."""
         blocks = None if job.source is not None else source.blocks(0, source.n_blocks)
 
         def arguments(run: int) -> tuple[Any, ...]:
-            block = () if blocks is None else (self._client.scatter(next(blocks), hash=False),)
-            return (function, shared, (run,), self._topic, *block)
+            if blocks is None:
+                return (function, shared, (run,), self._name)
+            block = self._client.scatter(next(blocks), hash=False, workers=crew.allowed)
+            return (function, shared, (run,), self._name, *self._own([block]))
 
         return [Work(run_task, partial(arguments, run)) for run in range(len(job.plan.runs))]
 
     def _lazy_runs(self, function: Callable[..., Fold], shared: Any, source: Source) -> list[Any]:
         """A lazy task for each block that is a Dask task, which makes the block as well."""
         blocks = source.delayed or ()
-        tasks = [(run_task, function, shared, (run,), self._topic, block) for run, block in enumerate(blocks)]
+        tasks = [(run_task, function, shared, (run,), self._name, block) for run, block in enumerate(blocks)]
         return lazy_tasks(function.__name__.replace("_", "-"), tasks, blocks[:1], fused=True)
 
     def _results(
@@ -327,7 +374,6 @@ class ClusterExecutor:
         sends = job.source is None
         each = 2 if short or sends else 1
         handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots, each, sends)
-        self._handouts.append(handout)
         answered: list[Any] = []
         try:
             for number, future in handout:
@@ -342,12 +388,9 @@ class ClusterExecutor:
         except Exception as error:
             raise self.explained(error) from error
 
-    def _compute(self, lazy: Sequence[Any], crew: Crew | None = None) -> list[Any]:
+    def _compute(self, lazy: Sequence[Any], where: dict[str, Any]) -> list[Any]:
         """Futures of lazy tasks, submitted as one graph, so that Dask finishes one block before it reads the next."""
-        where = _only(None if crew is None else crew.allowed)
-        futures: list[Any] = self._client.compute(list(lazy), retries=RETRIES, **where)
-        self._futures.extend(futures)
-        return futures
+        return self._own(self._client.compute(list(lazy), retries=RETRIES, **where))
 
     def _share(self, job: Job, crew: Crew) -> Any:
         """The job as tasks take it: a small one travels with each task, a large one is shipped to each worker once.
@@ -359,8 +402,9 @@ class ClusterExecutor:
             return parcel
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # each worker gets it once, which is the point
-            shared = self._wanted(self._submit(hand_on, job, name="job"))
-        self._client.replicate(shared, workers=crew.allowed)
+            shared = self._submit(hand_on, job, name="job")
+        with suppress(TimeoutError):  # a worker that has fallen silent since: tasks take it with them
+            self._client.sync(self._client.replicate, shared, workers=crew.allowed, callback_timeout=REPLICATE_SECONDS)
         return shared
 
     def _start(self, handed: list[tuple[Work, tuple[Any, ...]]], allowed: list[str] | None) -> list[Any]:
@@ -371,16 +415,17 @@ class ClusterExecutor:
             return [self._submit(work.function, *arguments, name="merge", priority=1, **where)]
         keys = [_key(arguments[0].__name__) for _ in handed]
         columns = zip(*(given for _, given in handed), strict=True)
-        futures: list[Any] = self._client.map(work.function, *columns, key=keys, pure=False, retries=RETRIES, **where)
-        return futures
+        return self._own(self._client.map(work.function, *columns, key=keys, pure=False, retries=RETRIES, **where))
 
     def _submit(self, function: Callable[..., Any], *args: Any, name: str, **options: Any) -> Any:
-        return self._client.submit(function, *args, key=_key(name), pure=False, retries=RETRIES, **options)
-
-    def _wanted(self, future: Any) -> Any:
-        """A future that is taken back at the end, at the latest."""
-        self._futures.append(future)
+        future = self._client.submit(function, *args, key=_key(name), pure=False, retries=RETRIES, **options)
+        self._made.add(future)
         return future
+
+    def _own(self, futures: list[Any]) -> list[Any]:
+        """Futures that are released when the pass ends, at the latest."""
+        self._made.update(futures)
+        return futures
 
     def _collect(self, futures: list[Any], progress: Progress | None = None, later: Iterable[Any] = ()) -> list[Any]:
         """The results in order, or the first error. With ``progress``, a finished task counts as one.
@@ -409,26 +454,41 @@ class ClusterExecutor:
     def _watched(self, total: int, label: str, unit: str = "blocks") -> Iterator[Progress]:
         """Progress, by what tasks report of themselves."""
         self._subscribe()
+        over = threading.Event()
+        threading.Thread(target=self._name_silent, args=(over,), name="nfs-dask-silence", daemon=True).start()
         with Progress(total, label, unit) as progress:
-            self._told.progress = progress
+            _stages[self._name] = progress
             try:
                 yield progress
             finally:
-                self._told.progress = None
+                del _stages[self._name]
+                over.set()
 
-    def _workers_are_asked(self, futures: list[Any]) -> None:
+    def _name_silent(self, over: threading.Event) -> None:
+        """While a stage lasts, warn once of each worker that it may be waiting for in vain."""
+        while not over.wait(SILENCE_LOOK_SECONDS):
+            for one in self.silent():
+                if one.address not in self._named | self._late() and not over.is_set():
+                    self._named.add(one.address)
+                    logger.warning("%s", one)
+
+    def _workers_are_asked(self, asked: dict[str, Any]) -> None:
         """What takes messages, while workers warm up; and what would, held until later.
 
         Dask's client sends once in 10 ms, and tasks would wait for what went just before them.
         """
-        self._answered = futures
+        self._asked = asked
         self._subscribe()
 
     def _subscribe(self) -> None:
-        """Let tasks tell what they have done."""
+        """Let tasks tell what they have done, and the scheduler what becomes of workers."""
+        from nfs_dask.engine.scheduler_metrics import count_on_scheduler
+
         if not self._subscribed:
+            count_on_scheduler(self._client)
             self._subscribed = True
-            self._client.subscribe_topic(self._topic, self._told)
+            _listeners[self._client.id] += 1
+            self._client.subscribe_topic(TOPIC, _hear)
 
     def explained(self, error: Exception) -> Exception:
         """What went wrong with the cluster, in words of ours; other errors as they are."""
@@ -449,7 +509,7 @@ class ClusterExecutor:
         lost = isinstance(error, (CancelledError, CommClosedError)) or str(error).startswith(UNREACHED)
         if lost or self._client.status != "running":
             return ClusterError(
-                "the cluster or its client was closed, or the scheduler is gone or has cancelled the work before it "
-                f"was done ({error}); keep the cluster until then, and begin again"
+                "the scheduler is gone or has cancelled the work, or the cluster or its client was closed, before the "
+                f"work was done ({error}); it takes a scheduler that stays until then"
             )
         return error

@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from nfs_dask.cluster.resources import Silent
 from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.run_events import EventLog
 from nfs_dask.engine.run_folder import kept_blocks
@@ -46,6 +47,7 @@ PACE_SECONDS = 60.0  # of the past, that the pace is taken from
 MOST_LOG = 1 << 20  # bytes of a log that are kept behind a URL
 
 Memory = Callable[[], dict[str, tuple[int, int]]]
+Silence = Callable[[], list[Silent]]
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class Driver:
         self._works: list[Progress] = []
         self._pass: str | None = None
         self._memory: Memory | None = None
+        self._silence: Silence = list
         self._crew: dict[str, tuple[int, int]] = {}
+        self._silent: list[Silent] = []
         self._crew_seen = 0.0
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=1000)
         self._kept = 0
@@ -90,9 +94,9 @@ class Driver:
         with self._harmless():
             self._events.write(event, {**of_pass, **facts})
 
-    def pass_begins(self, name: str, plan: Plan, resumed: bool, memory: Memory) -> None:
-        """A pass is about to run; ``memory`` tells what each worker takes."""
-        self._pass, self._memory, self._kept = name, memory, 0
+    def pass_begins(self, name: str, plan: Plan, resumed: bool, memory: Memory, silent: Silence = list) -> None:
+        """A pass is about to run; ``memory`` tells what each worker takes, and ``silent`` which have no heartbeat."""
+        self._pass, self._memory, self._silence, self._kept = name, memory, silent, 0
         self.note(
             "pass_resumed" if resumed else "pass_planned",
             blocks=plan.n_blocks,
@@ -211,6 +215,10 @@ class Driver:
             "largest_nbytes": max(takes),
             "limit_nbytes": min((limit for limit in limits if limit), default=0),
             "seen": self._crew_seen,
+            "silent": [
+                {"address": one.address, "since": self._crew_seen - one.seconds, "worker_ttl": one.ttl}
+                for one in self._silent
+            ],
         }
 
     def _look_at_workers(self) -> None:
@@ -220,7 +228,7 @@ class Driver:
         crew = memory()
         if not crew or self._memory is None:  # not known, or the pass has come to its end
             return
-        before, self._crew, self._crew_seen = self._crew, crew, time.time()
+        before, self._crew, self._crew_seen, self._silent = self._crew, crew, time.time(), self._silence()
         for event, found in (("worker_lost", before.keys() - crew), ("worker_joined", crew.keys() - before)):
             if found:
                 self.note(event, n=len(found), workers=len(crew))
@@ -265,7 +273,7 @@ class _Nobody(Driver):
 
     def note(self, event: str, **facts: Any) -> None: ...
 
-    def pass_begins(self, name: str, plan: Plan, resumed: bool, memory: Memory) -> None: ...
+    def pass_begins(self, name: str, plan: Plan, resumed: bool, memory: Memory, silent: Silence = list) -> None: ...
 
     def pass_ends(self) -> None: ...
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from nfs_dask.cluster.resources import Resources
+from nfs_dask.cluster.resources import Resources, Silent
 from nfs_dask.engine.driver import driving
 from nfs_dask.engine.fold_groups import folded_together
 from nfs_dask.engine.folding import Fold
@@ -60,14 +60,27 @@ class Executor(Protocol):
         """Bytes that each worker takes now, and may take (0: unlimited); nothing where that is not known."""
         ...
 
+    def silent(self) -> list[Silent]:
+        """Workers that have not been heard of for a while."""
+        ...
+
     def report(self, **done: int) -> None:
         """Tell what has happened to whoever watches the cluster, as `engine.scheduler_metrics` has it."""
         ...
 
     def map(
-        self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
+        self,
+        function: Callable[..., Any],
+        job: Job,
+        arguments: Sequence[tuple[Any, ...]],
+        total: int,
+        label: str,
+        unit: str,
     ) -> list[Any]:
-        """``function(job, *arguments[i], tick=...)`` for each i, in any order; the results in order."""
+        """``function(job, *arguments[i], tick=...)`` for each i, in any order; the results in order.
+
+        Ticks count up to ``total`` units.
+        """
         ...
 
     def map_items(
@@ -156,7 +169,7 @@ class Engine(PlacesHidden, ABC):
                 plan = begun or self._made(statistic, source, executor.resources(place.candidates, statistic=statistic))
                 plan.check(source)
                 place.begin(plan)
-                driver.pass_begins(place.name, plan, begun is not None, executor.memory)
+                driver.pass_begins(place.name, plan, begun is not None, executor.memory, executor.silent)
                 executor.report(passes=1, planned_blocks=plan.n_blocks)
                 logger.debug("%s", plan)
                 shipped = plan.resources.remote and source.is_shipped
@@ -205,7 +218,7 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
     tiles = np.asarray(total.tiles)
     job = replace(job, bounds=even_bounds(job.plan, tiles))
     groups = folded_together(job.plan, tiles, job.bounds)
-    written = executor.map(fold_panels, job, groups, f"{_label(job)}, panels")
+    written = executor.map(fold_panels, job, groups, len(job.bounds) - 1, f"{_label(job)}, panels", "panels")
     checksums = [checks for _, of_group in sorted(zip(groups, written, strict=True)) for checks in of_group]
     states.write_manifest(out, total.state.totals, job.bounds, checksums, _facts(job))
     _commit(job, place, kept, target)

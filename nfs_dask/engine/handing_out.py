@@ -61,11 +61,6 @@ class Handout:
         self._finished: set[int] = set()
         self._arrived: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
 
-    @property
-    def futures(self) -> list[Any]:
-        """Those that are still wanted."""
-        return list(self._futures.values())
-
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         while len(self._finished) < len(self._works):
             self._hand_out()
@@ -93,7 +88,8 @@ class Handout:
         self._crew.look()
         if self._crew.allowed == []:  # those with room have left: wait for others
             return
-        room = self._each * max(self._crew.slots, self._slots) - len(self._futures.keys() - self._finished)
+        slots = max(self._crew.slots, self._slots if self._crew.allowed is None else 0)
+        room = self._each * slots - len(self._futures.keys() - self._finished)
         if self._should_grow:
             room = len(self._ready)
         self._start(*(self._ready.popleft() for _ in range(min(room, len(self._ready)))))

@@ -14,7 +14,7 @@ from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.handing_out import WorkerTooSmall
 from nfs_dask.engine.parcel import Parcel, unpacked
 from nfs_dask.engine.plan import Plan
-from nfs_dask.engine.task_tally import count, tallied
+from nfs_dask.engine.task_tally import TOPIC, count, tallied
 from nfs_dask.engine.tasks import Job, Tick, merge_folds
 from nfs_dask.errors import ClusterError, NfsDaskError
 from nfs_dask.units import format_bytes
@@ -30,7 +30,7 @@ class Failure:
 
 
 def run_task(
-    function: Callable[..., Any], given: Job | Parcel, args: tuple[Any, ...], topic: str, shipped: Any = None
+    function: Callable[..., Any], given: Job | Parcel, args: tuple[Any, ...], name: str, shipped: Any = None
 ) -> Any:
     """Run one task on a worker; what it was given may be the failure of an earlier one."""
     job = unpacked(given)
@@ -38,7 +38,7 @@ def run_task(
     failures = [one for one in (shipped, *args) if isinstance(one, Failure)]
     if failures:
         return failures[0]
-    with freed_memory_kept(LARGEST_OF_PASSES), worker_tick(topic) as tick:
+    with freed_memory_kept(LARGEST_OF_PASSES), worker_tick(name) as tick:
         keywords = {"tick": tick} | ({} if shipped is None else {"shipped": shipped})
         try:
             return function(job, *args, **keywords)
@@ -95,8 +95,8 @@ def hand_on(value: Any) -> Any:
 
 
 @contextmanager
-def worker_tick(topic: str) -> Iterator[Tick]:
-    """Progress from inside a task to client and scheduler, now and then; also notices that the task was cancelled.
+def worker_tick(name: str) -> Iterator[Tick]:
+    """Tell client and scheduler of the progress of a pass, by its name, from inside a task; notice that it is released.
 
     What was done since the last message is told at the end.
     """
@@ -107,8 +107,8 @@ def worker_tick(topic: str) -> Iterator[Tick]:
     last = time.monotonic()
 
     def tell() -> None:
-        if done := {name: int(n) for name, n in tally.items() if n}:
-            worker.log_event(topic, done)
+        if done := {what: int(n) for what, n in tally.items() if n}:
+            worker.log_event(TOPIC, {"pass": name, **done})
         tally.clear()
 
     def tick(blocks: int) -> None:

@@ -175,7 +175,7 @@ class Plan:
             f"workers have {format_bytes(r.memory_limit)}, {format_bytes(USABLE * r.memory_limit)} of it usable. "
             f"Give each worker {format_at_least(self.peak_nbytes / USABLE)}"
         )
-        message += ", or fewer threads" if r.threads > 1 else ""
+        message += (", or fewer threads" if r.threads > 1 else "") + r.restarting
         if self.strategy == "dense" and r.spool is None:
             message += ", or name a folder that all workers reach (spool=...), so that features can be cut into panels"
         message += "" if source is None else self._rechunking(source)

@@ -40,7 +40,7 @@ COUNTERS = {
 
 
 class PassMetrics(SchedulerPlugin):
-    """Counts what is reported of passes."""
+    """Counts what is reported of passes, and tells them of workers that are lost."""
 
     idempotent = True  # a second one of this name changes nothing
 
@@ -53,10 +53,12 @@ class PassMetrics(SchedulerPlugin):
         _counters()  # so that a first scrape has them
 
     def log_event(self, topic: str, msg: Any) -> None:
-        if topic.startswith(TOPIC) and isinstance(msg, Mapping):
+        if topic == TOPIC and isinstance(msg, Mapping):
             for name, counter in _counters().items():
                 if n := msg.get(name):
                     counter.inc(n)
+        elif topic == "all" and msg.get("action") == "remove-worker" and not msg["expected"]:
+            self._scheduler.log_event(TOPIC, {"lost": msg["worker"]})
 
     def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         if start != "processing" or finish not in ("released", "erred") or not str(key).startswith(OURS):

@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 import psutil
 
-from nfs_dask.cluster.resources import Resources
+from nfs_dask.cluster.resources import Resources, Silent
 from nfs_dask.engine.engine import Engine, label_of
 from nfs_dask.engine.folding import Fold
-from nfs_dask.engine.tasks import Job, fold_run, merge_folds, scatter_run
+from nfs_dask.engine.task_tally import read_nbytes, tallied
+from nfs_dask.engine.tasks import Job, Tick, fold_run, merge_folds, scatter_run
 from nfs_dask.files.folder import Folder
 from nfs_dask.progress import Progress
 from nfs_dask.sources.source import Source
@@ -41,14 +42,23 @@ class SerialExecutor:
     def memory(self) -> dict[str, tuple[int, int]]:
         return {"this process": (psutil.Process().memory_info().rss, self._memory_limit or 0)}
 
+    def silent(self) -> list[Silent]:
+        return []
+
     def report(self, **done: int) -> None:
         """Nobody could scrape it."""
 
     def map(
-        self, function: Callable[..., Any], job: Job, arguments: Sequence[tuple[Any, ...]], label: str
+        self,
+        function: Callable[..., Any],
+        job: Job,
+        arguments: Sequence[tuple[Any, ...]],
+        total: int,
+        label: str,
+        unit: str,
     ) -> list[Any]:
-        with Progress(len(arguments), label) as progress:
-            return [function(job, *args, tick=progress.advance) for args in arguments]
+        with _ticking(total, label, unit) as tick:
+            return [function(job, *args, tick=tick) for args in arguments]
 
     def map_items(
         self,
@@ -69,12 +79,24 @@ class SerialExecutor:
             ]
 
     def map_runs(self, job: Job, source: Source, label: str) -> list[Fold]:
-        with Progress(source.n_blocks, label) as progress:
-            return [scatter_run(job, run, progress.advance) for run in range(len(job.plan.runs))]
+        with _ticking(source.n_blocks, label) as tick:
+            return [scatter_run(job, run, tick) for run in range(len(job.plan.runs))]
 
     def fold(self, job: Job, source: Source, label: str) -> Fold:
-        with Progress(source.n_blocks, label) as progress:
-            return merge_folds(job, [fold_run(job, run, progress.advance) for run in range(len(job.plan.runs))])
+        with _ticking(source.n_blocks, label) as tick:
+            return merge_folds(job, [fold_run(job, run, tick) for run in range(len(job.plan.runs))])
+
+
+@contextmanager
+def _ticking(total: int, label: str, unit: str = "blocks") -> Iterator[Tick]:
+    """Progress of tasks of this thread, with the bytes that they read."""
+    with Progress(total, label, unit) as progress, tallied() as tally:
+
+        def tick(n: int) -> None:
+            progress.advance(n, read_nbytes(tally))
+            tally.clear()
+
+        yield tick
 
 
 def _scheduler_of(value: Any) -> Any:

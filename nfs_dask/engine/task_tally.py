@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-TOPIC = "nfs-pass-"  # what the topics begin with under which tasks and clients tell a cluster what was done
+TOPIC = "nfs-passes"  # where tasks and clients tell a cluster what was done; schedulers keep each topic for good
 
 _kept: ContextVar[Counter[str] | None] = ContextVar("the tally of this task", default=None)
 
@@ -21,6 +21,11 @@ def tallied() -> Iterator[Counter[str]]:
         yield tally
     finally:
         _kept.reset(token)
+
+
+def read_nbytes(done: Mapping[str, int]) -> int:
+    """Bytes of data and of spool files that were read."""
+    return done.get("read_bytes", 0) + done.get("unspooled_bytes", 0)
 
 
 def count(**done: int) -> None:

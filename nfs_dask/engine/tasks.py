@@ -221,7 +221,7 @@ def fold_panels(job: Job, start: int, stop: int, tick: Tick) -> list[states.Chec
             give_back()
         checksums.append(states.write_panel(job.out, panel, dict(sorted(arrays.items()))))
         count(panels=1)
-        tick(int(panel == stop - 1))  # it is tasks that are counted; any panel may be the one at which it was cancelled
+        tick(1)
     return checksums
 
 
@@ -233,7 +233,11 @@ def _held(job: Job, first: int, last: int) -> Iterator[TiledEntries]:
     assert job.spool is not None
     in_flight = IN_FLIGHT if job.spool.remote else 1
     for group in _groups(_spooled(job, first, last, in_flight), min(job.plan.fold_entries, 2 * (last - first))):
-        yield read_pieces(group, job.tiling, first, last, in_flight)
+        entries = read_pieces(group, job.tiling, first, last, in_flight)
+        arrays = (entries.columns, entries.values, entries.weights)
+        count(unspooled_bytes=sum(array.nbytes for array in arrays if array is not None))
+        yield entries
+        del entries, arrays  # so that the next ones may take their memory
 
 
 def _groups(pieces: Iterable[SpooledPiece], most: int) -> Iterator[list[SpooledPiece]]:

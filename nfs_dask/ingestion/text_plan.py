@@ -65,6 +65,6 @@ def make_text_plan(documents: DocumentSource, resources: Resources) -> TextPlan:
         needed = TextPlan(resources, LEAST_COUNTED, MiB, documents.import_nbytes).peak_nbytes / USABLE
         raise PlanError(
             f"workers of {format_bytes(resources.memory_limit)} with {resources.threads} thread(s) are too small to "
-            f"count texts: give each {format_at_least(needed)} or more, or fewer threads"
+            f"count texts: give each {format_at_least(needed)} or more, or fewer threads{resources.restarting}"
         )
     return plan

@@ -16,8 +16,9 @@ import pytest
 from dask.system import cpu_count
 
 from nfs_dask.cli.options import ClusterOptions
+from nfs_dask.cluster import examine as examining
 from nfs_dask.cluster.examine import MAY_DIFFER, MUST_AGREE, Machine, Report, compare_versions, examine, judge_versions
-from nfs_dask.cluster.finding import connect
+from nfs_dask.cluster.finding import ask_workers, connect
 from nfs_dask.cluster.tls import ROLES, make_certificates
 from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.sources.matrix_source import MatrixSource
@@ -118,19 +119,17 @@ def told_of_five(monkeypatch):
 def test_all_workers_are_looked_at(told_of_five, monkeypatch):
     """Here and before a command: what only the last of many workers lacks is found."""
     with distributed.LocalCluster(n_workers=7, threads_per_worker=1, processes=False, dashboard_address=None) as many:
-        get_versions = distributed.Client.get_versions
 
-        def odd(self, *args, **keywords):
-            versions = get_versions(self, *args, **keywords)
-            last = max(versions["workers"])
-            told = {**versions["workers"][last], "packages": {**versions["client"]["packages"], "numba": "0.0.1"}}
-            return {**versions, "workers": {**versions["workers"], last: told}}
+        def odd(client, addresses, function, *args, **keywords):
+            answers = ask_workers(client, addresses, function, *args, **keywords)
+            last = max(answers)
+            return answers | {last: {"packages": {**answers[last]["packages"], "numba": "0.0.1"}}}
 
         with connect(many.scheduler_address) as client:
             report = examine(client)
             assert [n.role for n in report.nodes] == ["client", "scheduler", *["worker"] * 7]
             assert report.healthy
-        monkeypatch.setattr(distributed.Client, "get_versions", odd)
+        monkeypatch.setattr(examining, "ask_workers", odd)
         options = ClusterOptions(scheduler=many.scheduler_address, insecure=True)
         refused = pytest.raises(ClusterError, match=r"numba is .* on the client, but 0.0.1 on worker")
         with refused, options.engine(MatrixSource(np.eye(2))):

@@ -18,7 +18,6 @@ import pytest
 from distributed import Client, LocalCluster
 from distributed.protocol.pickle import dumps
 
-import nfs_dask.engine.distributed as distributed_engine
 import nfs_dask.engine.plan as plans
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.choose import choose_engine
@@ -27,6 +26,7 @@ from nfs_dask.engine.handing_out import Handout
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import ClusterError, InputError, PlanError, ResumeError
 from nfs_dask.files.folder import Folder
+from nfs_dask.progress import Progress
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
 from nfs_dask.store.cache import Kept
@@ -399,16 +399,31 @@ def test_a_hundred_thousand_blocks(cluster: Client, monkeypatch: pytest.MonkeyPa
     )
 
 
-def test_progress_comes_from_inside_tasks(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    advance = distributed_engine.Progress.advance
-    monkeypatch.setattr(
-        distributed_engine.Progress, "advance", lambda self, n=1, nbytes=0: (seen.append(n), advance(self, n, nbytes))
-    )
+@pytest.mark.parametrize("engine", [SerialEngine, DaskEngine])
+@pytest.mark.parametrize("panels", [None, 7])
+def test_progress_comes_from_inside_tasks(
+    cluster: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine: Any, panels: int | None
+) -> None:
+    seen: dict[str, list[tuple[int, int]]] = {"blocks": [], "panels": [], "ready": []}
+    advance = Progress.advance
+
+    def told(self: Progress, n: int = 1, nbytes: int = 0) -> None:
+        seen[self.unit].append((n, nbytes))
+        advance(self, n, nbytes)
+
+    monkeypatch.setattr(Progress, "advance", told)
     monkeypatch.setattr(plans, "BATCH_NBYTES", 1)
-    DaskEngine().reduce(COUNTS, Slow(CORPUS))
-    assert len(seen) >= 2
-    assert 0 < sum(seen) <= CORPUS.n_blocks
+    found = engine(panels=panels, spool=str(tmp_path)).reduce(COUNTS, Slow(CORPUS)).panels
+    blocks = list(CORPUS.blocks(0, CORPUS.n_blocks))
+    wanted = {"blocks": (len(blocks), sum(block.nbytes for block in blocks))}
+    if panels is not None:
+        wanted["panels"] = len(found), 4 * sum(block.nnz for block in blocks)
+    for unit, most in wanted.items():
+        told_of = np.sum(seen[unit], axis=0)
+        assert len(seen[unit]) >= 2
+        if engine is SerialEngine:
+            assert told_of.tolist() == [*most]
+        assert np.all(told_of > 0) and np.all(told_of <= most), "what the last tasks tell may come too late"
 
 
 class Slow(Halved):

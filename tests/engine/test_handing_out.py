@@ -82,7 +82,7 @@ def test_as_many_as_there_are_threads(present: int, planned: int, each: int, out
     desk.sent[0].end()
     next(desk.told)
     assert len(desk.sent) == min(out + 2, 6)  # others took their places at once
-    assert len(desk.handout.futures) == len(desk.sent) - 2
+    assert len(desk.handout._futures) == len(desk.sent) - 2
 
 
 @pytest.mark.parametrize(("present", "adaptive"), [(1, False), (2, True)])
@@ -102,7 +102,7 @@ def test_all_are_told_once_and_then_forgotten() -> None:
         done.append(next(desk.told)[0])
     assert done == [0, 1, 2, 3, 4]
     assert next(desk.told, None) is None
-    assert not desk.handout.futures
+    assert not desk.handout._futures
 
 
 def test_merges_go_before_further_leaves_and_inputs_are_let_go() -> None:
@@ -118,7 +118,7 @@ def test_merges_go_before_further_leaves_and_inputs_are_let_go() -> None:
     assert merge.arguments == ("ab", [desk.sent[0], desk.sent[1]])
     merge.end()
     next(desk.told)
-    assert desk.sent[0] not in desk.handout.futures
+    assert desk.sent[0] not in desk.handout._futures.values()
 
 
 def test_what_was_refused_goes_out_again() -> None:

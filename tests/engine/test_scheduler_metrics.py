@@ -83,7 +83,7 @@ def test_without_prometheus_nothing_is_counted_and_nothing_imported(monkeypatch:
     spec.loader.exec_module(anew)
     plugin = anew.PassMetrics()
     asyncio.run(plugin.start(None))
-    plugin.log_event("nfs-pass-1", {"blocks": 3})
+    plugin.log_event("nfs-passes", {"blocks": 3})
     assert anew._counters() == {}
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.faults.scene import Running, Scene, wait_for
-from tests.faults.table import REFUSED, SAME, Fault, Place, refused, succeeded
+from tests.faults.table import REFUSED, SAME, TWO_WORKERS, Fault, Place, refused, succeeded
 
 SPOOLING = """
 import sys
@@ -110,6 +110,7 @@ def full_in_model(scene: Scene, there: Place) -> str:
 def full_in_spill(scene: Scene, there: Place) -> str:
     fit = there.begin()
     scene.in_mid_pass(fit)
+    wait_for(lambda: [path for path in there.disk.rglob("storage/*") if path.is_file()], what="a spilled result")
     fill(there.disk)
     succeeded(fit)
     return SAME
@@ -123,6 +124,7 @@ ROWS = [
         small_disk,
         full_in_checkpoints,
         needs="root",
+        again=TWO_WORKERS,
     ),
     Fault(
         "the disk for spool files is full, of a program without a run folder",
@@ -131,6 +133,7 @@ ROWS = [
         small_spool,
         full_in_spool,
         needs="root",
+        again=40,  # all that the first one had read
     ),
     Fault(
         "the disk is full when the model is written",

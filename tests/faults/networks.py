@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.faults.clusters import Cluster
 from tests.faults.scene import Running, Scene
-from tests.faults.table import REFUSED, SAME, Fault, Place, refused, succeeded
+from tests.faults.table import ONE_WORKER, REFUSED, SAME, TWO_WORKERS, Fault, Place, refused, succeeded
 from tests.helpers.fault_hosts import hosts
 
 
@@ -71,8 +71,8 @@ def network_lossy(scene: Scene, there: Place) -> str:
     return SAME
 
 
-def row(name: str, happens: str, todo: str, disturb: Any) -> Fault:
-    return Fault(name, happens, todo, four_hosts, disturb, needs="network")
+def row(name: str, happens: str, todo: str, disturb: Any, again: int = 0) -> Fault:
+    return Fault(name, happens, todo, four_hosts, disturb, needs="network", again=again)
 
 
 ROWS = [
@@ -81,6 +81,7 @@ ROWS = [
         "after that time the scheduler gives the worker up, and its task goes to another",
         "nothing",
         worker_cut_off,
+        ONE_WORKER,
     ),
     row(
         "a worker's host is cut off for 2 s",
@@ -93,6 +94,7 @@ ROWS = [
         "exit code 4 when Dask has given up looking for the scheduler",
         "`--resume`",
         client_cut_off,
+        TWO_WORKERS,
     ),
     row("each host sends 1 Mbit/s at most", "all is slower", "nothing", network_slow),
     row("each host loses 5 % of what it sends, and of what it gets", "TCP sends it again", "nothing", network_lossy),

@@ -31,12 +31,14 @@ COMMAND = "import sys; from nfs_dask.cli.main import cli; cli(sys.argv[1:], prog
 PROGRAM = """
 import sys
 import nfs_dask as nfs
-store, model, run, address = sys.argv[1:]
-engine = nfs.DaskEngine(address or None, workers=2, run=run)
+store, model, run, address, panels = sys.argv[1:]
+engine = nfs.DaskEngine(address or None, workers=2, run=run, panels=int(panels) or None)
 nfs.SparseMultinomialNB(k=20, engine=engine).fit(nfs.open_dataset(store, reuse=False)).save(model)
 """
 BLOCK_SECONDS = 0.1  # that each block takes, so that faults happen in mid-pass
-CHECKPOINT_SECONDS = 0.5
+CHECKPOINT_SECONDS = 0.25
+BATCH_NBYTES = 13_000  # of the blocks between two looks at the clock, which are three; 256 MiB of larger data
+BATCH = 3
 
 
 @dataclass
@@ -122,7 +124,12 @@ class Scene:
     def environment(self, block_seconds: float, **more: object) -> dict[str, str]:
         """Of all processes here: slow blocks, frequent checkpoints, temporary files in a folder of their own."""
         slow = slow_environment(
-            self.folder / "slow", block_seconds, checkpoint_seconds=CHECKPOINT_SECONDS, log=self.log, deed=self.deed
+            self.folder / "slow",
+            block_seconds,
+            checkpoint_seconds=CHECKPOINT_SECONDS,
+            log=self.log,
+            deed=self.deed,
+            batch_nbytes=BATCH_NBYTES,
         )
         own = {MARK: self.mark, "TMPDIR": self.tmp, "DASK_TEMPORARY_DIRECTORY": self.tmp, **more}
         return slow | {name: str(value) for name, value in own.items()}
@@ -163,9 +170,9 @@ class Scene:
         folder = ("--resume" if resume else "--run", self.run)
         return self.command("fit", self.store, self.model, "-k", 20, "--no-cache", *folder, *options, **how)
 
-    def program(self, address: str = "", **how: Any) -> Running:
+    def program(self, address: str = "", panels: int = 0, **how: Any) -> Running:
         """Start the same fit as a program of Python."""
-        return self.begin(["-c", PROGRAM, self.store, self.model, self.run, address], **how)
+        return self.begin(["-c", PROGRAM, self.store, self.model, self.run, address, panels], **how)
 
     def blocks_done(self) -> int:
         """Blocks that the run need not read again."""
@@ -174,12 +181,21 @@ class Scene:
         except (NfsDaskError, OSError):  # it is being written
             return 0
 
-    def in_mid_pass(self, running: Running, blocks: int = 12) -> None:
+    def in_mid_pass(self, running: Running, blocks: int = 24) -> None:
         """Wait until so many blocks are in checkpoints, while the process is at work."""
 
         def there() -> bool:
             assert running.process.poll() is None, running.said.read_text()[-3000:]
             return self.blocks_done() >= blocks
+
+        wait_for(there)
+
+    def in_mid_reading(self, running: Running, blocks: int = 24) -> None:
+        """Wait until so many blocks were read, where nothing is kept of them."""
+
+        def there() -> bool:
+            assert running.process.poll() is None, running.said.read_text()[-3000:]
+            return self.blocks_read().total() >= blocks
 
         wait_for(there)
 

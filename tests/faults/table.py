@@ -13,11 +13,23 @@ from typing import Any
 
 import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
-from tests.faults.scene import Done, Ended, Running, Scene, wait_for
+from tests.faults.scene import BATCH, Done, Ended, Running, Scene, wait_for
 from tests.helpers import fault_hosts
+from tests.helpers.slow_blocks import NO_DEED
 
 CORPUS = GeneratedCorpus(4000, 300, 3, words_per_document=10, block_rows=100)
 SMALL_CORPUS = GeneratedCorpus(400, 300, 3, words_per_document=10, block_rows=100)  # of quick rows
+ONE_WORKER = 2 * BATCH  # blocks that a worker has read since its last checkpoint, which comes with each batch, at most
+TWO_WORKERS = 2 * ONE_WORKER
+SLOW_PREDICTIONS = """
+import nfs_dask.prediction.model_rows as model_rows
+read = model_rows.ModelTask.read
+def read_slowly(self):
+    for block, batch in read(self):
+        slowly_read(block)
+        yield block, batch
+model_rows.ModelTask.read = read_slowly
+"""
 SAME = "done; the same"
 REFUSED = "ended, went on; the same"
 
@@ -48,6 +60,7 @@ class Fault:
     place: Places
     disturb: Callable[[Scene, Place], str]  # carries out a command with the fault in it; the verdict
     needs: str = ""  # what not every machine has, a key of `_MISSING`
+    again: int = 0  # blocks that may be read more than once, at most
     timed: bool = True  # whether its seconds tell a cost: not where commands wait for each other
     quick: bool = False  # whether it can be carried out in one process
 
@@ -83,7 +96,7 @@ class Outcome:
     fault: Fault
     seconds: float
     undisturbed: float
-    again: int | None  # blocks that were read more than once; None of ingests, which have none
+    again: int | None  # blocks read beyond those of an undisturbed command; None of ingests, which have none
     verdict: str
 
     def line(self) -> str:
@@ -104,10 +117,10 @@ class Undisturbed:
         self.data.mkdir()
         corpus = SMALL_CORPUS if quick else CORPUS
         self.n_blocks = nfs.ingest(corpus, self.data / "mail.zarr", block_bytes=8000).source.n_blocks
-        self._of: dict[str, tuple[float, Made, list[str]]] = {}
+        self._of: dict[str, tuple[float, Made, list[str], int]] = {}
 
-    def of(self, place: Places) -> tuple[float, Made, list[str]]:
-        """Seconds of the command there, what it makes, and what is left in its folders."""
+    def of(self, place: Places) -> tuple[float, Made, list[str], int]:
+        """Seconds of the command there, what it makes, what is left in its folders, and how many blocks it reads."""
         name = place.__name__  # type: ignore[attr-defined]
         if name not in self._of:
             with Scene(self.folder / f"undisturbed-{name}", self.data, self.quick) as scene:
@@ -115,14 +128,15 @@ class Undisturbed:
                     began = time.monotonic()
                     succeeded(there.begin())
                     seconds = time.monotonic() - began
-                assert sum(scene.blocks_read().values()) in (0, self.n_blocks)
-                self._of[name] = seconds, scene.made(), scene.left()
+                read = scene.blocks_read().total()
+                assert read % self.n_blocks == 0
+                self._of[name] = seconds, scene.made(), scene.left(), read
         return self._of[name]
 
 
 def carry_out(fault: Fault, folder: Path, undisturbed: Undisturbed) -> Outcome:
     """One row, with all that has to hold of it."""
-    seconds, made, left = undisturbed.of(fault.place)
+    seconds, made, left, reads = undisturbed.of(fault.place)
     with Scene(folder / fault.id, undisturbed.data, undisturbed.quick) as scene:
         with fault.place(scene) as there:
             began = time.monotonic()
@@ -134,8 +148,9 @@ def carry_out(fault: Fault, folder: Path, undisturbed: Undisturbed) -> Outcome:
         assert found == left, (
             f"left behind: {sorted(set(found) - set(left))}, missing: {sorted(set(left) - set(found))}"
         )
-        read = sum(scene.blocks_read().values())
-    return Outcome(fault, taken, seconds, read - undisturbed.n_blocks if read else None, verdict)
+        again = scene.blocks_read().total() - reads
+    assert again <= fault.again, f"{again} blocks were read again, {fault.again} may be"
+    return Outcome(fault, taken, seconds, again if reads else None, verdict)
 
 
 def succeeded(running: Running | Done, seconds: float = 300) -> Ended:
@@ -156,6 +171,33 @@ def refused(running: Running | Done, code: int, *words: str, seconds: float = 30
 def own_workers(scene: Scene) -> Iterator[Place]:
     """Two workers that the command starts itself."""
     yield Place(lambda options=(), **how: scene.fit("--workers", 2, *options, **how))
+
+
+def _command(scene: Scene, out: str, *words: object) -> Place:
+    """A command on two workers without a run folder, which writes one file."""
+    scene.made = lambda: {out: (scene.folder / out).read_bytes()}
+    return Place(lambda **how: scene.command(*words, scene.folder / out, "--workers", 2, **how))
+
+
+@contextmanager
+def cross_validation(scene: Scene) -> Iterator[Place]:
+    """A path with cross-validation, on two workers that the command starts itself."""
+    words = ("path", scene.store, "--method", "multinomial", "--ks", "5,20", "--choose", "cv", "--folds", 3)
+    yield _command(scene, "path.csv", *words, "--no-cache", "--csv")
+
+
+@contextmanager
+def predictions(scene: Scene) -> Iterator[Place]:
+    """The predictions of a model for the rows it was fitted to, on two workers that the command starts itself."""
+    scene.deed = NO_DEED + SLOW_PREDICTIONS
+    nfs.SparseMultinomialNB(20).fit(nfs.open_dataset(scene.store)).save(scene.folder / "fitted")
+    yield _command(scene, "classes.csv", "predict", scene.folder / "fitted", scene.store, "--out")
+
+
+@contextmanager
+def panels(scene: Scene) -> Iterator[Place]:
+    """A program whose pass sorts by column, in files of its run folder."""
+    yield Place(lambda resume=False, **how: scene.program(panels=4, **how))
 
 
 @contextmanager

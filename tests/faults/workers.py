@@ -8,8 +8,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.faults.clusters import own_cluster
-from tests.faults.scene import Scene, freeze, thaw, wait_for
-from tests.faults.table import REFUSED, SAME, Fault, Place, in_a_program, own_workers, refused, succeeded
+from tests.faults.scene import BATCH, Scene, freeze, thaw, wait_for
+from tests.faults.table import (
+    ONE_WORKER,
+    REFUSED,
+    SAME,
+    TWO_WORKERS,
+    Fault,
+    Place,
+    cross_validation,
+    in_a_program,
+    own_workers,
+    panels,
+    predictions,
+    refused,
+    succeeded,
+)
 
 TTL = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s"}  # what Dask has as five minutes
 LIMIT = ("--memory-limit", "768MiB")
@@ -29,7 +43,32 @@ def worker_killed(scene: Scene, there: Place) -> str:
     fit = there.begin()
     scene.in_mid_pass(fit)
     fit.workers()[0].kill()
+    assert "was lost, and others do its tasks again" in succeeded(fit).said
+    return SAME
+
+
+def worker_killed_in_panels(scene: Scene, there: Place) -> str:
+    fit = there.begin()
+    wait_for(lambda: len(list(scene.run.rglob("blocks-*"))) >= 8)
+    fit.workers()[0].kill()
     succeeded(fit)
+    return SAME
+
+
+def worker_killed_in_cross_validation(scene: Scene, there: Place) -> str:
+    command = there.begin()
+    scene.in_mid_reading(command)
+    command.workers()[0].kill()
+    succeeded(command)
+    assert scene.blocks_read().total() > len(scene.blocks_read()), "it was not in mid-pass"
+    return SAME
+
+
+def worker_killed_in_predictions(scene: Scene, there: Place) -> str:
+    command = there.begin()
+    scene.in_mid_reading(command)
+    command.workers()[0].kill()
+    succeeded(command)
     return SAME
 
 
@@ -151,6 +190,31 @@ ROWS = [
         "nothing",
         own_workers,
         worker_killed,
+        again=ONE_WORKER,
+    ),
+    Fault(
+        "a worker is killed in a pass that sorts by column",
+        "its task goes to another worker, which reads no batch again whose file is there",
+        "nothing",
+        panels,
+        worker_killed_in_panels,
+        again=BATCH,
+    ),
+    Fault(
+        "a worker is killed in a cross-validation",
+        "its tasks go to others; without a run folder they begin anew",
+        "nothing",
+        cross_validation,
+        worker_killed_in_cross_validation,
+        again=30,
+    ),
+    Fault(
+        "a worker is killed while rows are predicted",
+        "its task, of one block, goes to another worker",
+        "nothing",
+        predictions,
+        worker_killed_in_predictions,
+        again=1,
     ),
     Fault(
         "a worker of a program's `DaskEngine(run=)` is killed",
@@ -158,6 +222,7 @@ ROWS = [
         "nothing",
         in_a_program,
         worker_of_a_program_killed,
+        again=ONE_WORKER,
     ),
     Fault(
         "a worker is frozen for 2 s",
@@ -172,6 +237,7 @@ ROWS = [
         "nothing; set `worker-ttl` to a minute where workers freeze",
         own_workers,
         worker_frozen,
+        again=ONE_WORKER,
     ),
     Fault(
         "a task takes more memory than its worker may, once",
@@ -179,6 +245,7 @@ ROWS = [
         "nothing",
         own_workers,
         worker_out_of_memory,
+        again=ONE_WORKER,
     ),
     Fault(
         "a task takes more memory than its worker may, each time",
@@ -186,6 +253,7 @@ ROWS = [
         "more memory, or fewer threads, and `--resume`",
         own_workers,
         workers_out_of_memory_each_time,
+        again=4 * BATCH + TWO_WORKERS,
     ),
     Fault(
         "the kernel kills a worker, as its control group is out of memory",
@@ -194,6 +262,7 @@ ROWS = [
         own_workers,
         worker_killed_by_the_kernel,
         needs="root",
+        again=ONE_WORKER,
     ),
     Fault(
         "the command is killed with SIGKILL",
@@ -201,6 +270,7 @@ ROWS = [
         "`--resume`",
         own_workers,
         client_killed,
+        again=TWO_WORKERS,
     ),
     Fault(
         "the command is killed, the cluster is not",
@@ -208,6 +278,7 @@ ROWS = [
         "`--resume`, on this or any other cluster, at once",
         own_cluster,
         client_of_a_cluster_killed,
+        again=TWO_WORKERS,
     ),
     Fault(
         "the scheduler is killed",
@@ -215,5 +286,6 @@ ROWS = [
         "another scheduler, and `--resume`",
         own_cluster,
         scheduler_killed,
+        again=TWO_WORKERS,
     ),
 ]

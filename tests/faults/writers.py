@@ -16,7 +16,7 @@ import numpy as np
 from tests.faults.clusters import LOOPBACK, Cluster
 from tests.faults.disks import fill, mounted
 from tests.faults.scene import Running, Scene, files_of, wait_for
-from tests.faults.table import REFUSED, SAME, Fault, Place, own_workers, refused, succeeded
+from tests.faults.table import REFUSED, SAME, TWO_WORKERS, Fault, Place, own_workers, refused, succeeded
 from tests.helpers import halting
 from tests.helpers.slow_blocks import CLOCK
 
@@ -171,6 +171,7 @@ ROWS = [
         "nothing, or end the first",
         own_workers,
         two_clients_elsewhere,
+        again=TWO_WORKERS,
         timed=False,
         needs="elsewhere",
     ),
