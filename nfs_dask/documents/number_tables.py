@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, full_rows
 from nfs_dask.documents.dask_documents import TEXT
 from nfs_dask.documents.document_source import Batch, TextColumns
 from nfs_dask.documents.formats import FORMATS, format_of
@@ -21,7 +21,6 @@ from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import expand
 from nfs_dask.sources.conditions import conditions
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
-from nfs_dask.sources.matrices import compress
 from nfs_dask.sources.source import Facts, Mapping, Sizes, Source, one_by_one
 
 LOOKED_AT = 100  # rows by which a table of numbers is told from one of texts
@@ -119,7 +118,7 @@ class NumberTable(Source):
                 codes = np.full(batch.n_documents, UNLABELLED, np.int32)
                 if self.classes is not None:
                     codes = encode_as(batch.labels, self.classes)
-                indptr, indices, data, full = compress(values_of(batch, row))
+                indptr, indices, data, full = full_rows(values_of(batch, row))
                 yield Block(indptr, indices, data, codes, len(self._names), batch.weights, row, number, full)
                 row += batch.n_documents
 

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, column_type
+from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr, column_type, full_rows
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import PathLike, expand, fingerprint, size_of
 from nfs_dask.sources.block_cuts import Cuts, cut_by_entries, cut_evenly
 from nfs_dask.sources.labels import encode, encode_as, merge_classes
-from nfs_dask.sources.matrices import check_matrix, check_size, compress, countable, kind_of
+from nfs_dask.sources.matrices import check_matrix, check_size, countable, kind_of
 from nfs_dask.sources.npz_archive import ArchiveMember, open_archive, open_array
 from nfs_dask.sources.source import Facts, Sizes, Source
 
@@ -102,7 +102,7 @@ class CsrFile(MatrixFile):
 
 
 class DenseFile(MatrixFile):
-    """A ``.npy`` file, or an archive with a dense matrix, whose rows are compressed one block at a time."""
+    """A ``.npy`` file, or an archive with a dense matrix, whose rows have all columns."""
 
     nnz = None
 
@@ -111,12 +111,12 @@ class DenseFile(MatrixFile):
         n_rows, self.n_features = matrix.shape
         self.path, self.dtype, self.labels, self._matrix = path, matrix.dtype, labels, matrix
         self.entry_nbytes = column_type(self.n_features).itemsize + max(4, matrix.dtype.itemsize)
-        both = self.entry_nbytes + matrix.dtype.itemsize  # the CSR, and the array it is made from
+        both = self.entry_nbytes + matrix.dtype.itemsize  # the block, and what is read for it
         self.cuts = cut_evenly(n_rows, self.n_features, both)
 
     def rows(self, stack: ExitStack) -> Rows:
         reader = stack.enter_context(self._matrix.open())
-        return lambda row, end: compress(reader.rows(row, end))
+        return lambda row, end: full_rows(countable(reader.rows(row, end)))
 
 
 def open_file(path: str, labels: str | None) -> MatrixFile:
