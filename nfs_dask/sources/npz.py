@@ -111,7 +111,7 @@ class DenseFile(MatrixFile):
         n_rows, self.n_features = matrix.shape
         self.path, self.dtype, self.labels, self._matrix = path, matrix.dtype, labels, matrix
         self.entry_nbytes = column_type(self.n_features).itemsize + max(4, matrix.dtype.itemsize)
-        both = self.entry_nbytes + matrix.dtype.itemsize  # the CSR, and the array it is made from
+        both = self.entry_nbytes + matrix.dtype.itemsize  # the block, and what is read for it
         self.cuts = cut_evenly(n_rows, self.n_features, both)
 
     def rows(self, stack: ExitStack) -> Rows:
