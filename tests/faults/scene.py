@@ -31,8 +31,8 @@ COMMAND = "import sys; from nfs_dask.cli.main import cli; cli(sys.argv[1:], prog
 PROGRAM = """
 import sys
 import nfs_dask as nfs
-store, model, run, address, panels = sys.argv[1:]
-engine = nfs.DaskEngine(address or None, workers=2, run=run, panels=int(panels) or None)
+store, model, run, address = sys.argv[1:]
+engine = nfs.DaskEngine(address or None, workers=2, run=run)
 nfs.SparseMultinomialNB(k=20, engine=engine).fit(nfs.open_dataset(store, reuse=False)).save(model)
 """
 BLOCK_SECONDS = 0.1  # that each block takes, so that faults happen in mid-pass
@@ -170,9 +170,9 @@ class Scene:
         folder = ("--resume" if resume else "--run", self.run)
         return self.command("fit", self.store, self.model, "-k", 20, "--no-cache", *folder, *options, **how)
 
-    def program(self, address: str = "", panels: int = 0, **how: Any) -> Running:
+    def program(self, address: str = "", **how: Any) -> Running:
         """Start the same fit as a program of Python."""
-        return self.begin(["-c", PROGRAM, self.store, self.model, self.run, address, panels], **how)
+        return self.begin(["-c", PROGRAM, self.store, self.model, self.run, address], **how)
 
     def blocks_done(self) -> int:
         """Blocks that the run need not read again."""
@@ -187,15 +187,6 @@ class Scene:
         def there() -> bool:
             assert running.process.poll() is None, running.said.read_text()[-3000:]
             return self.blocks_done() >= blocks
-
-        wait_for(there)
-
-    def in_mid_reading(self, running: Running, blocks: int = 24) -> None:
-        """Wait until so many blocks were read, where nothing is kept of them."""
-
-        def there() -> bool:
-            assert running.process.poll() is None, running.said.read_text()[-3000:]
-            return self.blocks_read().total() >= blocks
 
         wait_for(there)
 

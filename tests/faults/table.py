@@ -15,21 +15,11 @@ import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
 from tests.faults.scene import BATCH, Done, Ended, Running, Scene, wait_for
 from tests.helpers import fault_hosts
-from tests.helpers.slow_blocks import NO_DEED
 
 CORPUS = GeneratedCorpus(4000, 300, 3, words_per_document=10, block_rows=100)
 SMALL_CORPUS = GeneratedCorpus(400, 300, 3, words_per_document=10, block_rows=100)  # of quick rows
 ONE_WORKER = 2 * BATCH  # blocks that a worker has read since its last checkpoint, which comes with each batch, at most
 TWO_WORKERS = 2 * ONE_WORKER
-SLOW_PREDICTIONS = """
-import nfs_dask.prediction.model_rows as model_rows
-read = model_rows.ModelTask.read
-def read_slowly(self):
-    for block, batch in read(self):
-        slowly_read(block)
-        yield block, batch
-model_rows.ModelTask.read = read_slowly
-"""
 SAME = "done; the same"
 REFUSED = "ended, went on; the same"
 
@@ -171,33 +161,6 @@ def refused(running: Running | Done, code: int, *words: str, seconds: float = 30
 def own_workers(scene: Scene) -> Iterator[Place]:
     """Two workers that the command starts itself."""
     yield Place(lambda options=(), **how: scene.fit("--workers", 2, *options, **how))
-
-
-def _command(scene: Scene, out: str, *words: object) -> Place:
-    """A command on two workers without a run folder, which writes one file."""
-    scene.made = lambda: {out: (scene.folder / out).read_bytes()}
-    return Place(lambda **how: scene.command(*words, scene.folder / out, "--workers", 2, **how))
-
-
-@contextmanager
-def cross_validation(scene: Scene) -> Iterator[Place]:
-    """A path with cross-validation, on two workers that the command starts itself."""
-    words = ("path", scene.store, "--method", "multinomial", "--ks", "5,20", "--choose", "cv", "--folds", 3)
-    yield _command(scene, "path.csv", *words, "--no-cache", "--csv")
-
-
-@contextmanager
-def predictions(scene: Scene) -> Iterator[Place]:
-    """The predictions of a model for the rows it was fitted to, on two workers that the command starts itself."""
-    scene.deed = NO_DEED + SLOW_PREDICTIONS
-    nfs.SparseMultinomialNB(20).fit(nfs.open_dataset(scene.store)).save(scene.folder / "fitted")
-    yield _command(scene, "classes.csv", "predict", scene.folder / "fitted", scene.store, "--out")
-
-
-@contextmanager
-def panels(scene: Scene) -> Iterator[Place]:
-    """A program whose pass sorts by column, in files of its run folder."""
-    yield Place(lambda resume=False, **how: scene.program(panels=4, **how))
 
 
 @contextmanager

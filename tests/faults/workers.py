@@ -16,11 +16,8 @@ from tests.faults.table import (
     TWO_WORKERS,
     Fault,
     Place,
-    cross_validation,
     in_a_program,
     own_workers,
-    panels,
-    predictions,
     refused,
     succeeded,
 )
@@ -44,31 +41,6 @@ def worker_killed(scene: Scene, there: Place) -> str:
     scene.in_mid_pass(fit)
     fit.workers()[0].kill()
     assert "was lost, and others do its tasks again" in succeeded(fit).said
-    return SAME
-
-
-def worker_killed_in_panels(scene: Scene, there: Place) -> str:
-    fit = there.begin()
-    wait_for(lambda: len(list(scene.run.rglob("blocks-*"))) >= 8)
-    fit.workers()[0].kill()
-    succeeded(fit)
-    return SAME
-
-
-def worker_killed_in_cross_validation(scene: Scene, there: Place) -> str:
-    command = there.begin()
-    scene.in_mid_reading(command)
-    command.workers()[0].kill()
-    succeeded(command)
-    assert scene.blocks_read().total() > len(scene.blocks_read()), "it was not in mid-pass"
-    return SAME
-
-
-def worker_killed_in_predictions(scene: Scene, there: Place) -> str:
-    command = there.begin()
-    scene.in_mid_reading(command)
-    command.workers()[0].kill()
-    succeeded(command)
     return SAME
 
 
@@ -191,30 +163,6 @@ ROWS = [
         own_workers,
         worker_killed,
         again=ONE_WORKER,
-    ),
-    Fault(
-        "a worker is killed in a pass that sorts by column",
-        "its task goes to another worker, which reads no batch again whose file is there",
-        "nothing",
-        panels,
-        worker_killed_in_panels,
-        again=BATCH,
-    ),
-    Fault(
-        "a worker is killed in a cross-validation",
-        "its tasks go to others; without a run folder they begin anew",
-        "nothing",
-        cross_validation,
-        worker_killed_in_cross_validation,
-        again=30,
-    ),
-    Fault(
-        "a worker is killed while rows are predicted",
-        "its task, of one block, goes to another worker",
-        "nothing",
-        predictions,
-        worker_killed_in_predictions,
-        again=1,
     ),
     Fault(
         "a worker of a program's `DaskEngine(run=)` is killed",
