@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfs_dask.cli.output import answer, json_option, show_line, table
-from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
+from nfs_dask.cli.places import check_output_file, ends_in, output_file, overwrite_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +67,7 @@ def _write(out: str, columns: dict[str, Any]) -> None:
     from nfs_dask.export.table_files import write_csv, write_parquet
 
     with output_file(out) as file:
-        if out.lower().endswith(".parquet"):
+        if ends_in(out, ".parquet"):
             write_parquet(file, [columns])
         else:
             write_csv(file, columns)

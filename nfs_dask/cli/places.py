@@ -26,13 +26,20 @@ def check_output_file(place: str | None, overwrite: bool, *endings: str) -> None
     folder, name = parent_of(place)
     if not folder.remote and Path(folder.path(name)).is_dir():
         raise StoreError(f"{place} is a folder; name a file in it")
-    if not place.lower().endswith(endings):
+    if not ends_in(place, *endings):
         raise click.UsageError(
             f"{place!r} says by its ending what to write; give one that ends in {' or '.join(endings)}"
         )
     if folder.exists(name) and not overwrite:
         raise StoreError(f"{place} exists; name another file, or replace it with --overwrite")
     check_writable(folder)
+
+
+def ends_in(place: str, *endings: str) -> bool:
+    """Whether the name of a file, without the query of a URL, has one of these endings."""
+    from nfs_dask.files.remote import split_query
+
+    return split_query(place)[0].lower().endswith(endings)
 
 
 def check_model(place: str, overwrite: bool) -> None:

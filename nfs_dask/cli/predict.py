@@ -14,7 +14,7 @@ import click
 
 from nfs_dask.cli.options import ClusterOptions, cluster_options
 from nfs_dask.cli.output import answer, json_option, keeps, show_line, table
-from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
+from nfs_dask.cli.places import check_output_file, ends_in, output_file, overwrite_option
 from nfs_dask.cli.texts import Location, align_option, document_options
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import DataWarning, warn
@@ -182,7 +182,7 @@ def _write(place: str, tally: PredictedRows, parts: Iterable[Verdicts]) -> None:
     from nfs_dask.export.table_files import write_parquet
 
     with output_file(place) as file:
-        if place.lower().endswith(".parquet"):
+        if ends_in(place, ".parquet"):
             write_parquet(file, map(tally.columns, parts))
             return
         for line in tally.lines(parts):

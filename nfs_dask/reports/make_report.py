@@ -19,6 +19,7 @@ from nfs_dask.estimators.classifier import parameters_of
 from nfs_dask.estimators.evaluating import check_model, evaluate_closely, explain_hardest
 from nfs_dask.estimators.exporting import gains_of
 from nfs_dask.files.outputs import check_writable, parent_of
+from nfs_dask.files.remote import split_query
 from nfs_dask.markup import escaped, facts_list, html_table, shortened_name
 from nfs_dask.models.certificate_text import certificate_in_words, facts_of_choice, number, verdict_of
 from nfs_dask.plots.drawing_axes import check_matplotlib
@@ -69,7 +70,7 @@ class ModelReport:
             Whether a file that is there is replaced.
         """
         folder, name = parent_of(os.fspath(place))
-        if not name.lower().endswith((".html", ".htm")):
+        if not split_query(os.fspath(place))[0].lower().endswith((".html", ".htm")):
             raise InputError(f"{os.fspath(place)!r} does not end in .html; a report is one page of HTML, name it so")
         if folder.exists(name) and not overwrite:
             raise StoreError(f"{os.fspath(place)} exists; name another file, or replace it with overwrite=True")

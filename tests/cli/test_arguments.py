@@ -112,8 +112,8 @@ def test_parameters_that_data_refuse_are_refused_before_an_engine_is_made(
 OUTPUTS: dict[str, Callable[[Path, Path, Path, Path], list[Any]]] = {
     "ingest": lambda documents, store, model, place: ["ingest", documents, "--label-column", "label", place],
     "fit": lambda documents, store, model, place: ["fit", store, place, "-k", 2],
-    "predict": lambda documents, store, model, place: ["predict", model, documents, "--out", place],
-    "path": lambda documents, store, model, place: ["path", store, "--csv", place],
+    "predict": lambda documents, store, model, place: ["predict", model, documents, "--out", f"{place}.csv"],
+    "path": lambda documents, store, model, place: ["path", store, "--csv", f"{place}.csv"],
     "demo": lambda documents, store, model, place: ["demo", "--documents", 200, "--features", 100, "--keep", place],
 }
 each_output = pytest.mark.parametrize("name", list(OUTPUTS))
@@ -143,7 +143,7 @@ def test_what_is_there_is_replaced_only_when_asked_to(
     assert "--overwrite" in refused or "overwrite=True" in refused
     assert {path: path.read_bytes() for path in files_in(tmp_path)} == before
     run(*command, "--overwrite")
-    left = {path.name for path in tmp_path.iterdir()} - {"new"}
+    left = {path.name for path in tmp_path.iterdir()} - {"new", "new.csv"}
     assert left == {"drinks.csv", "drinks.zarr", "drinks.model"}
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,6 +40,13 @@ Place = Callable[[str], str]
 Words = tuple[Any, ...]
 
 
+def _file_of_labels() -> str:
+    """A file of this machine with a label for each row of the documents."""
+    file = Path(tempfile.gettempdir()) / f"labels-{os.getpid()}.txt"
+    file.write_text("\n".join(row.rpartition(",")[2] for row in ROWS))
+    return str(file)
+
+
 def successes(place: Place) -> dict[str, list[Words]]:
     """What each command does with places that hold secrets, in an order in which each finds what it needs."""
     csv, store, model = place("mail.csv"), place("mail.zarr"), place("spam.model")
@@ -45,7 +54,9 @@ def successes(place: Place) -> dict[str, list[Words]]:
         "ingest": [
             (csv, store, *LABEL),
             (place("bad.csv"), csv, place("bad.zarr"), *LABEL, "--rejects", place("rejects.csv")),
+            (csv, place("bare.zarr")),
         ],
+        "label": [(place("bare.zarr"), _file_of_labels())],
         "info": [(store,), (store, "--verify"), (place("bad.zarr"),)],
         "plan": [(store, "--method", "multinomial")],
         "path": [(store, "--csv", place("path.csv"), "--no-cache")],
@@ -81,6 +92,7 @@ def failures(place: Place) -> dict[str, list[Words]]:
             (taken, nowhere),
             (place("bad.csv"), nowhere, *LABEL),
         ],
+        "label": [(nowhere, _file_of_labels()), (place("mail.zarr"), _file_of_labels())],
         "info": [(nowhere,), (taken,), (f"s3://me:{PASSWORD}@bucket/x",), (f"nonsense://me:{PASSWORD}@x/y",)],
         "plan": [
             (nowhere,),

@@ -184,7 +184,7 @@ def test_signatures_of_urls_are_in_nothing_that_is_left(tmp_path: Path, environm
         run = Commands(work, environment, watch)
         csv, wrong = f"http://{host}/mail.csv?{query}", f"http://{host}/mail.csv?X-Amz-Signature={secret}0"
         bad = ("--label-column", "label", "--on-error", "skip")
-        run("ingest", csv, "mail.zarr", *bad, "--rejects", "rejects.txt")
+        run("ingest", csv, "mail.zarr", *bad, "--rejects", "rejects.csv")
         run("ingest", csv, "none.zarr", "--label-column", "label", code=3)
         run("ingest", wrong, "none.zarr", *bad, code=3)
         run("ingest", csv, "workers.zarr", *bad, "--workers", 2, "--run", "ingesting", "--detach")
@@ -196,7 +196,7 @@ def test_signatures_of_urls_are_in_nothing_that_is_left(tmp_path: Path, environm
         run("info", "workers.zarr")
     assert any("bytes=" in request for request in asked), "it was read in parts"
     assert any("ingest http://" in words and "?***" in words for words in watch.ours), "the detached ingest was seen"
-    assert (work / "rejects.txt").exists() and "mail.csv?***" in run.shown
+    assert (work / "rejects.csv").exists() and "mail.csv?***" in run.shown
     assert_nothing_found(run, tmp_path)
 
 
