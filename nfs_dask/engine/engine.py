@@ -112,7 +112,7 @@ class Engine(PlacesHidden, ABC):
     panels: int | None
     run: str | None
     spool: str | None
-    on_overcommit: Literal["refuse", "warn"]
+    on_overcommit: Literal["refuse", "warn"] = "refuse"
 
     @abstractmethod
     def executor(self) -> AbstractContextManager[Executor]:

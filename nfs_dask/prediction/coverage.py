@@ -291,11 +291,11 @@ def _through(documents: Array, right: Array) -> Curve:
 
 
 def _bins(confidence: Array) -> Array:
-    """Bins of log odds of zero or more, evenly spaced in each octave."""
+    """Bins of log odds, evenly spaced in each octave above zero; the first one is for what is not above."""
     octave = np.float64(2.0 ** OCTAVES[0])
     shift = np.int64(52 - STEPS.bit_length() + 1)  # positive floats ascend as their bits do
     first = (octave.view(np.int64) >> shift) - 1
-    return np.clip((np.abs(np.asarray(confidence, np.float64)).view(np.int64) >> shift) - first, 0, N_BINS - 1)
+    return np.clip((np.asarray(confidence, np.float64).view(np.int64) >> shift) - first, 0, N_BINS - 1)
 
 
 def _some(n: int) -> int:

@@ -73,6 +73,8 @@ def successes(place: Place) -> dict[str, list[Words]]:
         "report": [(model, place("report.html"), "--data", csv, *LABEL, "--path", store)],
         "features": [(model,), (model, "--out", in_user("features.csv"))],
         "sql": [(model,)],
+        "onnx": [(model, "--out", place("mail.onnx"))],
+        "sklearn": [(model, "--out", place("mail.joblib"))],
         "doctor": [("--store", store)],
         "demo": [("--documents", 200, "--features", 100, "--keep", place("demo"))],
     }
@@ -116,6 +118,8 @@ def failures(place: Place) -> dict[str, list[Words]]:
         "report": [(nowhere, place("x.html")), (model, place("report.html"))],
         "features": [(nowhere,), (model, "--out", in_user("features.csv"))],
         "sql": [(nowhere,)],
+        "onnx": [(nowhere, "--out", place("mail.onnx")), (model, "--out", place("mail.csv"))],
+        "sklearn": [(nowhere, "--out", place("mail.joblib")), (model, "--out", place("mail.csv"))],
         "doctor": [
             ("--store", nowhere),
             ("--scheduler", f"tls://127.0.0.1:9?token={TOKEN}"),
