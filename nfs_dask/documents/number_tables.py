@@ -16,6 +16,7 @@ from nfs_dask.documents.dask_documents import TEXT
 from nfs_dask.documents.document_source import Batch, TextColumns
 from nfs_dask.documents.formats import FORMATS, format_of
 from nfs_dask.documents.line_pieces import FileDocuments
+from nfs_dask.documents.open_documents import checked_delimiter
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import expand
@@ -41,7 +42,7 @@ def open_numbers(source: Any, asked: DocumentParameters) -> NumberTable | None:
     if not hasattr(maker, "names_in"):
         return None
     columns = TextColumns((), asked.label_column, asked.weight_column, asked.encoding, where=conditions(asked.where))
-    columns = replace(columns, delimiter=asked.delimiter)
+    columns = replace(columns, delimiter=checked_delimiter(asked.delimiter))
     with suppress(InputError):
         paths = expand(given)
         there = maker.names_in(paths[0], columns)

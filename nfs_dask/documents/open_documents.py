@@ -76,7 +76,7 @@ def open_documents(source: Any, asked: DocumentParameters = DEFAULTS) -> Documen
         _checked_on_error(asked.on_error),
         conditions(asked.where),
         _checked_keep(asked.keep),
-        _checked_delimiter(asked.delimiter),
+        checked_delimiter(asked.delimiter),
     )
     _check_names(label_column=asked.label_column, weight_column=asked.weight_column)
     check_encoding(asked.encoding)
@@ -188,7 +188,7 @@ def _checked_keep(keep: Any) -> tuple[str, ...]:
     return tuple(keep)
 
 
-def _checked_delimiter(delimiter: Any) -> str | None:
+def checked_delimiter(delimiter: Any) -> str | None:
     one = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
     if delimiter is not None and (not one or delimiter in '"\r\n'):
         raise InputError(f'delimiter={delimiter!r}; give one character of ASCII, such as ";" or "\\t", and no quote')
