@@ -5,6 +5,7 @@ Tasks that share a graph share the price of it: made one by one, thousands would
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -84,7 +85,14 @@ def computed(value: Any) -> Any:
 
 
 def reduced(label: str, function: Callable[..., Any], merge: Callable[[list[Any]], Any], columns: Sequence[Any]) -> Any:
-    """What a function makes of the partitions of collections that lie side by side, merged."""
+    """What a function makes of the partitions of collections that lie side by side, merged; cut as the first one is."""
+    heights = getattr(columns[0], "chunks", (None,))[0]
+    columns = [
+        column.rechunk({0: heights})
+        if heights and sum(heights) == sum(getattr(column, "chunks", ((math.nan,),))[0])  # NaN: not known
+        else column
+        for column in columns
+    ]
     parts = [np.ravel(np.array(column.to_delayed(optimize_graph=False), object)).tolist() for column in columns]
     if len({len(part) for part in parts}) > 1:
         raise InputError(

@@ -33,8 +33,9 @@ def test_scores_of_lazy_rows_and_labels_are_those_of_arrays(model: nfs.SparseMul
     ours, theirs = nfs.evaluate(model, LAZY, LABELS).to_json(), nfs.evaluate(model, X, Y).to_json()
     np.testing.assert_array_equal(ours.pop("confusion"), theirs.pop("confusion"))
     np.testing.assert_equal(ours, theirs)
+    assert model.score(LAZY, LABELS.rechunk(200)) == model.score(X, Y)
     with pytest.raises(nfs.InputError, match="6 and 3 partitions"):
-        nfs.evaluate(model, LAZY, LABELS.rechunk(200))
+        nfs.evaluate(model, LAZY, db.from_sequence(Y.tolist(), npartitions=3))
 
 
 def test_labels_of_a_bag_stay_beside_its_texts(tmp_path: Path) -> None:
