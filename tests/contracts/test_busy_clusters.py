@@ -23,6 +23,7 @@ from tests.helpers.commands import as_json
 from tests.helpers.commands import run as run_command
 from tests.helpers.slow_blocks import slow_environment
 
+pytestmark = pytest.mark.timeout(400)  # clusters are started, and workers waited for
 COMMAND = "import sys; from nfs_dask.cli.main import cli; cli(sys.argv[1:], prog_name='nfs-dask')"
 X = np.random.default_rng(0).poisson(0.5, (2000, 30))
 Y = np.arange(2000) % 2
@@ -181,6 +182,7 @@ def test_a_frozen_worker_is_named_and_a_fit_goes_on_without_it(client: Client, s
     assert_right(nfs.load_model(tmp_path / "m"))
 
 
+@pytest.mark.slow  # other jobs of the machine take from its ten seconds
 @pytest.mark.parametrize("own", [False, True])
 def test_sigterm_ends_a_fit_in_ten_seconds_with_a_frozen_worker(
     client: Client, store: str, slow: str, tmp_path: Path, own: bool

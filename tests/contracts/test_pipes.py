@@ -91,6 +91,7 @@ def test_a_pipe_at_any_other_door(tmp_path: Path) -> None:
         assert " refused: " in line, line
 
 
+@pytest.mark.slow  # other jobs of the machine take from its seconds
 @pytest.mark.parametrize("again", [False, True])
 def test_an_interruption_ends_a_process_whose_threads_wait(tmp_path: Path, again: bool) -> None:
     texts = [f"word{i % 7} more{i % 3}" for i in range(600)]

@@ -23,6 +23,8 @@ from scipy import sparse
 import nfs_dask as nfs
 from nfs_dask.errors import InputError
 
+pytestmark = pytest.mark.timeout(400)  # clusters are started, and workers waited for
+
 ROWS = np.random.default_rng(0).poisson(0.4, (240, 600)).astype(float)
 Y = (ROWS[:, :3].sum(1) > 1).astype(int)
 
