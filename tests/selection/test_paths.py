@@ -248,7 +248,6 @@ def test_refusals_say_what_to_do() -> None:
         (lambda: nfs.path(X, "multinomial", [1.0], y=y), '"all"'),
         (lambda: nfs.path(X, "multinomial", y=y, alpha=-1), "alpha"),
         (lambda: nfs.path(X, "multinomial"), "y"),
-        (lambda: nfs.path(X, "bernoulli", y=y), "0 and 1"),
         (lambda: nfs.path(X, "multinomial", [2, 5], y=y).support(4), "near it are 2 and 5"),
         (lambda: nfs.path(X, "multinomial", [2, 5], y=y).names(9), "near it are 5"),
         (lambda: nfs.path(X, "multinomial", y=y, sample_weight=0), "all documents have weight zero"),
