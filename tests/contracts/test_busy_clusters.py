@@ -117,7 +117,7 @@ def in_time(process: subprocess.Popen[str], seconds: float) -> tuple[int, str, s
     return process.returncode, " ".join(out.split()), " ".join(err.split())
 
 
-def wait_for(there: Callable[[], Any], seconds: float = 60) -> Any:
+def wait_for(there: Callable[[], Any], seconds: float = 120) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := there()):
         assert time.monotonic() < deadline
@@ -143,7 +143,7 @@ def test_a_busy_worker_is_not_waited_for_and_gets_work_when_it_is_free(
         assert_right(fit(store, address=client))
         seconds = time.monotonic() - began
         assert theirs.done(), "the fit went on for long enough that this worker was free"
-    assert seconds < 40
+    assert seconds < 90  # alone on the machine 18
     first, second, *_ = [record.message for record in caplog.records if record.name == "nfs_dask"]
     assert "waiting for workers: 2 ready" in first
     assert "2 of 3 workers are ready" in second and busy in second
@@ -174,9 +174,9 @@ def test_a_frozen_worker_is_named_and_a_fit_goes_on_without_it(client: Client, s
     with frozen(pids[silent]):
         doctor = begin("doctor", "--scheduler", address, "--store", store)
         fitted = begin("fit", store, tmp_path / "m", "-k", 30, "--no-cache", "--scheduler", address)
-        code, out, _ = in_time(doctor, 40)
+        code, out, _ = in_time(doctor, 90)
         assert code == 0 and told in out and "Dask gives it up after 5 min (worker-ttl)" in out
-        code, out, err = in_time(fitted, 60)
+        code, out, err = in_time(fitted, 150)
     assert code == 0, err
     assert told in err
     assert_right(nfs.load_model(tmp_path / "m"))
