@@ -261,6 +261,7 @@ def test_data_without_names_are_taken_by_their_places():
     np.testing.assert_array_equal(nfs.SparseMultinomialNB(k=5).fit(CELLS, TISSUE).predict(anndata_of(GENES)), plain)
 
 
+@pytest.mark.filterwarnings("ignore:Variable names are not unique")
 def test_what_cannot_be_aligned_is_refused(stores, tmp_path):
     model, test = models(stores)[1], stores["test"]
     with pytest.raises(InputError, match="no names of columns"):

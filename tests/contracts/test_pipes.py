@@ -61,6 +61,7 @@ def said(folder: Path, program: str, *words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.filterwarnings("ignore:zarr v3 will become the only option")
 @pytest.mark.parametrize("layout", ["csr", "dense"])
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_pipe_in_the_place_of_a_chunk(tmp_path: Path, layout: str, version: int) -> None:
