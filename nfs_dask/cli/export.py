@@ -72,7 +72,7 @@ def sql(
 @overwrite_option
 @json_option
 def onnx(model: str, out: str, dtype: str, overwrite: bool) -> None:
-    """Write MODEL for ONNX Runtime. Its input are the values of the selected features, in the order of `features`.
+    """Write MODEL for ONNX Runtime. Its input is the values of the selected features, in the order of `features`.
 
     \b
     nfs-dask onnx spam.model --out spam.onnx

@@ -143,8 +143,8 @@ def _of_documents(
     if y is not None:
         return _of_given_labels(model, X, y, reading, keep)
     if is_collection(X):
-        of = _of_given_labels if keep else _of_partitions
-        return of(model, *_lazy_columns(model, X, reading), *([keep] if keep else []))
+        columns = _lazy_columns(model, X, reading)
+        return _of_given_labels(model, *columns, keep) if keep else _of_partitions(model, *columns)
     if len(reader.features.regions) > 1 and reading.text_column is None and reading.regions is None:
         reading = replace(reading, regions=list(reader.features.regions))
     documents = open_documents(X, reading)

@@ -147,7 +147,7 @@ def test_a_model_remembers_the_columns_of_its_documents(tmp_path: Path, drinks: 
     other = tmp_path / "other.csv"
     other.write_text("text,label\ntea,yes\n")
     assert as_json("evaluate", model, other, "--text-column", "text", "--label-column", "label")["n"] == 1
-    assert "is not among them" in run("evaluate", model, other, code=3).stderr
+    assert "'folder' is not among them" in run("evaluate", model, other, code=3).stderr
     lines = tmp_path / "lines.txt"
     lines.write_text("tea\ncoffee\n")
     assert as_json("predict", model, lines)["n"] == 2
