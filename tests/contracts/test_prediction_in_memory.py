@@ -56,6 +56,7 @@ def ordinary():
     return counts(30_000, 300, classes=2, share=0.26)
 
 
+@pytest.mark.slow  # other jobs of the machine take from its caches
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(
     ("sparser", "other"),
@@ -73,6 +74,7 @@ def test_predictions_take_no_longer_than_those_of_all_features(ordinary, form, s
     assert ratio(lambda: other.predict(X), lambda: sparser.predict(X)) < 2  # 3 to 11 when they were compressed first
 
 
+@pytest.mark.slow  # as above
 @pytest.mark.parametrize(("form", "most"), [(np.asarray, 6), (sparse.csr_array, 3)])
 def test_a_selection_is_a_slice_of_values_that_were_checked(ordinary, form, most):
     X, y = form(ordinary[0]), ordinary[1]
