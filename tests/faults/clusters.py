@@ -22,6 +22,7 @@ class Cluster:
     scheduler: Running | None = None
     workers: list[Running] = field(default_factory=list)
     address: str = ""
+    ttl: str = "300s"  # as Dask has it
     _n: int = 0
 
     def start(self, of_workers: Sequence[dict[str, str]] = ({}, {})) -> None:
@@ -29,7 +30,7 @@ class Cluster:
         self._n += 1
         file = self.scene.folder / f"scheduler-{self._n}.json"
         (within, host), *others = self.hosts
-        how = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s"}  # what Dask has as five minutes
+        how = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": self.ttl}
         words = ("-m", SCHEDULER, "--host", host, "--port", 0, "--no-dashboard", "--scheduler-file", file)
         self.scheduler = self.scene.begin(words, within=within, **how)
         wait_for(file.exists, what="the scheduler")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
+from tests.faults.clusters import LOOPBACK, Cluster
 from tests.faults.scene import Running, Scene, wait_for
 from tests.faults.table import REFUSED, SAME, TWO_WORKERS, Fault, Place, refused, succeeded
 
@@ -69,8 +71,12 @@ def small_temporary(scene: Scene) -> Iterator[Place]:
     """Workers that spill all results to a disk of 4 MiB."""
     with mounted(scene.folder / "disk") as disk:
         memory = "DASK_DISTRIBUTED__WORKER__MEMORY__"
-        how = {"DASK_TEMPORARY_DIRECTORY": disk, f"{memory}TARGET": 0.0000001, f"{memory}SPILL": False}
-        yield Place(lambda **more: scene.fit("--workers", 2, **how, **more), {"disk": disk})
+        how = {"DASK_TEMPORARY_DIRECTORY": str(disk), f"{memory}TARGET": "1e-9", f"{memory}SPILL": "False"}
+        cluster = Cluster(scene, [LOOPBACK] * 3)
+        cluster.start(of_workers=(how, how))
+        begin = partial(scene.fit, "--scheduler", cluster.address)
+        yield Place(begin, {"disk": disk, "cluster": cluster})
+        cluster.stop()
 
 
 def full_in_checkpoints(scene: Scene, there: Place) -> str:
@@ -110,9 +116,9 @@ def full_in_model(scene: Scene, there: Place) -> str:
 def full_in_spill(scene: Scene, there: Place) -> str:
     fit = there.begin()
     scene.in_mid_pass(fit)
-    wait_for(lambda: [path for path in there.disk.rglob("storage/*") if path.is_file()], what="a spilled result")
     fill(there.disk)
     succeeded(fit)
+    assert any("Spill to disk failed" in worker.said.read_text() for worker in there.cluster.workers)
     return SAME
 
 

@@ -17,7 +17,7 @@ from tests.helpers.fault_hosts import hosts
 def four_hosts(scene: Scene) -> Iterator[Place]:
     """A client, a scheduler and two workers, each on a host of its own."""
     with hosts(4) as (client, *others):
-        cluster = Cluster(scene, [(host.within, host.address) for host in others])
+        cluster = Cluster(scene, [(host.within, host.address) for host in others], ttl="5s")
         cluster.start()
 
         def begin(**how: Any) -> Running:

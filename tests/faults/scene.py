@@ -31,8 +31,8 @@ COMMAND = "import sys; from nfs_dask.cli.main import cli; cli(sys.argv[1:], prog
 PROGRAM = """
 import sys
 import nfs_dask as nfs
-store, model, run, address = sys.argv[1:]
-engine = nfs.DaskEngine(address or None, workers=2, run=run)
+store, model, run, panels = sys.argv[1:]
+engine = nfs.DaskEngine(workers=2, run=run, panels=int(panels) or None)
 nfs.SparseMultinomialNB(k=20, engine=engine).fit(nfs.open_dataset(store, reuse=False)).save(model)
 """
 BLOCK_SECONDS = 0.1  # that each block takes, so that faults happen in mid-pass
@@ -170,19 +170,21 @@ class Scene:
         folder = ("--resume" if resume else "--run", self.run)
         return self.command("fit", self.store, self.model, "-k", 20, "--no-cache", *folder, *options, **how)
 
-    def program(self, address: str = "", **how: Any) -> Running:
+    def program(self, panels: int = 0, **how: Any) -> Running:
         """Start the same fit as a program of Python."""
-        return self.begin(["-c", PROGRAM, self.store, self.model, self.run, address], **how)
+        return self.begin(["-c", PROGRAM, self.store, self.model, self.run, panels], **how)
 
     def blocks_done(self) -> int:
-        """Blocks that the run need not read again."""
+        """Blocks that the run need not read again; without a run folder, those that were read."""
         try:
-            return sum(one.blocks_done for one in read_run(self.run, size=False).passes) if is_run(self.run) else 0
+            if not is_run(self.run):
+                return self.blocks_read().total()
+            return sum(one.blocks_done for one in read_run(self.run, size=False).passes)
         except (NfsDaskError, OSError):  # it is being written
             return 0
 
     def in_mid_pass(self, running: Running, blocks: int = 24) -> None:
-        """Wait until so many blocks are in checkpoints, while the process is at work."""
+        """Wait until so many blocks are done, while the process is at work."""
 
         def there() -> bool:
             assert running.process.poll() is None, running.said.read_text()[-3000:]

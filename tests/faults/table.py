@@ -15,11 +15,21 @@ import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
 from tests.faults.scene import BATCH, Done, Ended, Running, Scene, wait_for
 from tests.helpers import fault_hosts
+from tests.helpers.slow_blocks import NO_DEED
 
 CORPUS = GeneratedCorpus(4000, 300, 3, words_per_document=10, block_rows=100)
 SMALL_CORPUS = GeneratedCorpus(400, 300, 3, words_per_document=10, block_rows=100)  # of quick rows
 ONE_WORKER = 2 * BATCH  # blocks that a worker has read since its last checkpoint, which comes with each batch, at most
 TWO_WORKERS = 2 * ONE_WORKER
+SLOW_PREDICTIONS = """
+import nfs_dask.prediction.model_rows as model_rows
+read = model_rows.ModelTask.read
+def read_slowly(self):
+    for block, batch in read(self):
+        slowly_read(block)
+        yield block, batch
+model_rows.ModelTask.read = read_slowly
+"""
 SAME = "done; the same"
 REFUSED = "ended, went on; the same"
 
@@ -167,6 +177,33 @@ def own_workers(scene: Scene) -> Iterator[Place]:
 def in_a_program(scene: Scene) -> Iterator[Place]:
     """Two workers that a program of Python starts by its engine."""
     yield Place(lambda resume=False, **how: scene.program(**how))
+
+
+@contextmanager
+def in_panels(scene: Scene) -> Iterator[Place]:
+    """The same, in a pass that sorts by column in files of its run folder."""
+    yield Place(lambda resume=False, **how: scene.program(panels=4, **how))
+
+
+def _writing(scene: Scene, out: str, *words: object) -> Place:
+    """A command on two workers without a run folder, which writes one file."""
+    scene.made = lambda: {out: (scene.folder / out).read_bytes()}
+    return Place(lambda **how: scene.command(*words, scene.folder / out, "--workers", 2, **how))
+
+
+@contextmanager
+def in_cross_validation(scene: Scene) -> Iterator[Place]:
+    """A path with cross-validation."""
+    words = ("path", scene.store, "--ks", "5,20", "--choose", "cv", "--folds", 3, "--no-cache", "--csv")
+    yield _writing(scene, "path.csv", *words)
+
+
+@contextmanager
+def in_predictions(scene: Scene) -> Iterator[Place]:
+    """The predictions of a model for the rows it was fitted to."""
+    scene.deed = NO_DEED + SLOW_PREDICTIONS
+    nfs.SparseMultinomialNB(20).fit(nfs.open_dataset(scene.store, reuse=False)).save(scene.folder / "fitted")
+    yield _writing(scene, "classes.csv", "predict", scene.folder / "fitted", scene.store, "--out")
 
 
 def rows_of(page: str) -> list[list[str]]:

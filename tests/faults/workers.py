@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,9 @@ from tests.faults.table import (
     Fault,
     Place,
     in_a_program,
+    in_cross_validation,
+    in_panels,
+    in_predictions,
     own_workers,
     refused,
     succeeded,
@@ -48,6 +52,18 @@ def worker_of_a_program_killed(scene: Scene, there: Place) -> str:
     return worker_killed(scene, there)
 
 
+def worker_killed_in_panels(scene: Scene, there: Place) -> str:
+    return worker_killed(scene, there)
+
+
+def worker_killed_in_cross_validation(scene: Scene, there: Place) -> str:
+    return worker_killed(scene, there)
+
+
+def worker_killed_in_predictions(scene: Scene, there: Place) -> str:
+    return worker_killed(scene, there)
+
+
 def worker_frozen_for_a_moment(scene: Scene, there: Place) -> str:
     fit = there.begin(**TTL)
     scene.in_mid_pass(fit)
@@ -65,6 +81,30 @@ def worker_frozen(scene: Scene, there: Place) -> str:
     freeze(fit.workers()[0])
     succeeded(fit)
     return SAME
+
+
+def worker_frozen_from_the_start(scene: Scene, there: Place) -> str:
+    frozen, other = there.cluster.workers
+    wait_for(lambda: all("Registered to" in worker.said.read_text() for worker in (frozen, other)))
+    (process,) = frozen.workers()
+    freeze(process)
+    fit = there.begin()
+    said = " ".join(succeeded(fit).said.split())
+    thaw(process)
+    assert re.search(r"1 of 2 workers are ready.* worker \S+ has been silent for", said), said
+    return SAME
+
+
+def worker_frozen_at_sigterm(scene: Scene, there: Place) -> str:
+    fit = there.begin()
+    scene.in_mid_pass(fit)
+    process = fit.workers()[0]
+    freeze(process)
+    fit.process.terminate()
+    refused(fit, 143, "--resume", seconds=10)
+    thaw(process)
+    succeeded(there.begin(resume=True))
+    return REFUSED
 
 
 def eating(scene: Scene, times: int) -> Path:
@@ -173,6 +213,30 @@ ROWS = [
         again=ONE_WORKER,
     ),
     Fault(
+        "a worker is killed in a pass that sorts by column",
+        "its task goes to another worker, which reads no batch again that is in a file",
+        "nothing",
+        in_panels,
+        worker_killed_in_panels,
+        again=BATCH,
+    ),
+    Fault(
+        "a worker is killed in a cross-validation",
+        "its task goes to another worker, and begins anew: there are no checkpoints without a run folder",
+        "nothing",
+        in_cross_validation,
+        worker_killed_in_cross_validation,
+        again=20,  # of the 24 that were read by two
+    ),
+    Fault(
+        "a worker is killed while rows are predicted",
+        "its task, of one block, goes to another worker",
+        "nothing",
+        in_predictions,
+        worker_killed_in_predictions,
+        again=3,  # this, and results that had not been fetched
+    ),
+    Fault(
         "a worker is frozen for 2 s",
         "the others go on, and then it does too",
         "nothing",
@@ -186,6 +250,21 @@ ROWS = [
         own_workers,
         worker_frozen,
         again=ONE_WORKER,
+    ),
+    Fault(
+        "a worker is frozen before a fit begins",
+        "after 8 s the fit begins without it, and names it",
+        "nothing",
+        own_cluster,
+        worker_frozen_from_the_start,
+    ),
+    Fault(
+        "a worker is frozen, and then the command is ended by SIGTERM",
+        "it ends within 10 s with exit code 143",
+        "`--resume`",
+        own_workers,
+        worker_frozen_at_sigterm,
+        again=TWO_WORKERS,
     ),
     Fault(
         "a task takes more memory than its worker may, once",

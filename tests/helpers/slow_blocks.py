@@ -14,14 +14,16 @@ if hours:
     time.time = lambda: right() + 3600 * hours
 import nfs_dask.engine.folding as folding, nfs_dask.engine.plan as plan, nfs_dask.engine.tasks as tasks
 prepare, log = folding.prepare, {log!r}
-{deed}
-def slowly(block, *args):
+def slowly_read(block):
     time.sleep({seconds})
     deed(block.number)
     if log:
         with open(log, "a") as file:
             file.write(f"{{block.number}}\\n")
+def slowly(block, *args):
+    slowly_read(block)
     return prepare(block, *args)
+{deed}
 folding.prepare = tasks.prepare = slowly
 plan.BATCH_NBYTES = {batch_nbytes}
 tasks.CHECKPOINT_SECONDS = {checkpoint_seconds}
