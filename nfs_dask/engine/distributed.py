@@ -441,6 +441,7 @@ class ClusterExecutor:
                 if isinstance(_checked(result), CancelledError):  # which Dask hands over as if it were a result
                     raise result
                 results[future.key] = result
+                future.release()  # or it would be made again if its worker died
                 for following in islice(later, 1):
                     futures.append(following)
                     completed.add(following)

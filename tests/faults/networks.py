@@ -72,7 +72,8 @@ def network_lossy(scene: Scene, there: Place) -> str:
 
 
 def row(name: str, happens: str, todo: str, disturb: Any, again: int = 0) -> Fault:
-    return Fault(name, happens, todo, four_hosts, disturb, needs="network", again=again)
+    needs = "lossy network" if disturb is network_lossy else "network"  # of what is dropped iptables keeps count
+    return Fault(name, happens, todo, four_hosts, disturb, needs=needs, again=again)
 
 
 ROWS = [

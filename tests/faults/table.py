@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,7 @@ _MISSING: dict[str, Callable[[], str]] = {
     "": lambda: "",
     "root": _root,
     "network": fault_hosts.missing,
+    "lossy network": partial(fault_hosts.missing, "iptables"),
     "elsewhere": _elsewhere,
 }
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import IO
 
 
-def missing() -> str:
-    """What stands in the way of network namespaces here; empty where nothing does."""
+def missing(*tools: str) -> str:
+    """What stands in the way of network namespaces here, and of tools; empty where nothing does."""
     if os.geteuid() != 0:
         return "root"
-    absent = [name for name in ("ip", "tc", "iptables") if shutil.which(name) is None]
+    absent = [name for name in ("ip", "tc", *tools) if shutil.which(name) is None]
     if absent:
         return ", ".join(absent)
     probe = f"nfs-probe-{uuid.uuid4().hex[:6]}"
