@@ -98,11 +98,9 @@ def worker_frozen_from_the_start(scene: Scene, there: Place) -> str:
 def worker_frozen_at_sigterm(scene: Scene, there: Place) -> str:
     fit = there.begin()
     scene.in_mid_pass(fit)
-    process = fit.workers()[0]
-    freeze(process)
+    freeze(fit.workers()[0])
     fit.process.terminate()
     refused(fit, 143, "--resume", seconds=10)
-    thaw(process)
     succeeded(there.begin(resume=True))
     return REFUSED
 
