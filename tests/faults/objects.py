@@ -103,7 +103,7 @@ def row(name: str, happens: str, disturb: Any) -> Fault:
 ROWS = [
     row(
         "an object store fails every third request, by 500, 503 or a reset connection, before or after it is done",
-        "requests are repeated; whether an earlier try was carried out is found out",
+        "requests are repeated",
         every_third_request_fails,
     ),
     row(
