@@ -85,23 +85,36 @@ def computed(value: Any) -> Any:
 
 
 def reduced(label: str, function: Callable[..., Any], merge: Callable[[list[Any]], Any], columns: Sequence[Any]) -> Any:
-    """What a function makes of the partitions of collections that lie side by side, merged; cut as the first one is."""
+    """What a function makes of the partitions of collections that lie side by side, merged; cut as the first one is.
+
+    A list has what belongs to each partition.
+    """
     heights = getattr(columns[0], "chunks", (None,))[0]
-    columns = [
-        column.rechunk({0: heights})
-        if heights and sum(heights) == sum(getattr(column, "chunks", ((math.nan,),))[0])  # NaN: not known
-        else column
-        for column in columns
-    ]
-    parts = [np.ravel(np.array(column.to_delayed(optimize_graph=False), object)).tolist() for column in columns]
+    parts = []
+    for given in columns:
+        column = given
+        if heights and sum(heights) == sum(getattr(column, "chunks", ((math.nan,),))[0]):  # NaN: not known
+            column = column.rechunk((heights, *((n,) for n in column.shape[1:])))
+        whole = column if isinstance(column, list) else column.to_delayed(optimize_graph=False)
+        parts.append(np.ravel(np.array(whole, object)).tolist())
     if len({len(part) for part in parts}) > 1:
         raise InputError(
             f"the data lie in {' and '.join(str(len(part)) for part in parts)} partitions; cut labels and weights as "
             "the rows are, such as by rechunk or repartition"
         )
-    rows = zip(*parts, strict=True)
-    made = lazy_tasks(label, [(function, *row) for row in rows], [part[0] for part in parts])
-    return computed(lazy_tree(f"{label}-merge", made, merge, FAN_IN))
+    shared = lazy_value(f"{label}-shared", function)
+    tasks = [(_called, shared, *row) for row in zip(*parts, strict=True)]
+    parents = [shared, *(one for one in tasks[0][2:] if hasattr(one, "__dask_graph__"))]
+    return computed(lazy_tree(f"{label}-merge", lazy_tasks(label, tasks, parents), merge, FAN_IN))
+
+
+def added(parts: list[Any]) -> Any:
+    """The sum of some parts, in their order."""
+    return sum(parts[1:], parts[0])
+
+
+def _called(function: Callable[..., Any], *given: Any) -> Any:
+    return function(*given)
 
 
 def _name(label: str, tasks: Sequence[tuple[Any, ...]]) -> str:

@@ -57,6 +57,7 @@ class Block:
     first_row: int = 0
     number: int = 0  # which block of the source, for messages
     full: bool = False
+    folds: Array | None = None  # (n_rows,) for cross-validation, where they came with the data
 
     @property
     def n_rows(self) -> int:
@@ -249,8 +250,9 @@ def some_rows(block: Block, mask: Array) -> Block:
     data = block.data[entries]
     indptr = np.concatenate(([0], np.cumsum(lengths[mask]))).astype(np.int64)
     indices = all_columns(int(mask.sum()), block.n_features) if block.full else block.indices[entries]
-    weights = None if block.weights is None else block.weights[mask]
-    return replace(block, indptr=indptr, indices=indices, data=data, codes=block.codes[mask], weights=weights)
+    weights, folds = (None if values is None else values[mask] for values in (block.weights, block.folds))
+    codes = block.codes[mask]
+    return replace(block, indptr=indptr, indices=indices, data=data, codes=codes, weights=weights, folds=folds)
 
 
 def row_range(block: Block, first: int, last: int) -> Block:
@@ -265,6 +267,7 @@ def row_range(block: Block, first: int, last: int) -> Block:
         codes=block.codes[first:last],
         weights=None if block.weights is None else block.weights[first:last],
         first_row=block.first_row + first,
+        folds=None if block.folds is None else block.folds[first:last],
     )
 
 

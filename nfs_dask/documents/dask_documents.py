@@ -7,18 +7,22 @@ is computed when the bag is opened (and those before it, if they are empty).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, pairwise
 from typing import Any, Literal, TypeAlias
 
-from nfs_dask.containers import a_type, is_bag, is_frame
+import numpy as np
+
+from nfs_dask.arrays.block import UNLABELLED, Array
+from nfs_dask.containers import a_type, is_bag, is_frame, listed
 from nfs_dask.documents.checking import MISSING_TEXT, Bad, Builder, check_columns, is_missing
 from nfs_dask.documents.document_source import Batch, TextColumns
 from nfs_dask.documents.texts_in_memory import MemoryRows, text_or_none
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks
 from nfs_dask.sources.dask_matrices import PANDAS_NBYTES, futures_in
+from nfs_dask.sources.labels import encode, sample_weights
 
 TEXT = "text"  # the column that is meant when none is named
 LABEL = "label"  # stands for the column of labels, where these come in pairs
@@ -32,28 +36,13 @@ def as_bag(array: Any) -> Any:
     """A dask array of one dimension as a bag, with a partition for each chunk."""
     import dask.bag as bag
 
-    return bag.from_delayed(array.to_delayed(optimize_graph=not futures_in(array)).tolist())
+    return bag.from_delayed(delayed_parts(array))
 
 
-def labelled_bag(texts: Any, labels: Any) -> Any:
-    """A bag of (text, label) pairs, of a bag of texts and a collection of labels that is cut as it is."""
-    import dask.bag as bag
-
-    parts, beside = (list(one.to_delayed(optimize_graph=False)) for one in (texts, labels))
-    if len(parts) != len(beside):
-        raise InputError(
-            f"the texts lie in {len(parts)} partitions and labels= in {len(beside)}; cut both alike, by repartition"
-        )
-    return bag.from_delayed(
-        lazy_tasks("pairs", [(_pairs, *both) for both in zip(parts, beside, strict=True)], [parts[0], beside[0]])
-    )
-
-
-def _pairs(texts: Iterable[Any], labels: Iterable[Any]) -> list[tuple[Any, Any]]:
-    texts, labels = list(texts), list(labels)
-    if len(texts) != len(labels):
-        raise InputError(f"there are {len(texts):,} documents but {len(labels):,} labels; give one for each")
-    return list(zip(texts, labels, strict=True))
+def delayed_parts(collection: Any) -> list[Any]:
+    """A Delayed for each partition, or chunk of one dimension; persisted ones keep their futures."""
+    # Dask's optimisation would drop the futures of persisted collections.
+    return list(collection.to_delayed(optimize_graph=not futures_in(collection)))
 
 
 @dataclass(frozen=True)
@@ -62,6 +51,23 @@ class Partition:
 
     number: int
     content: Any  # list, iterator, Series or DataFrame
+    beside: dict[str, Array] = field(default_factory=dict)  # labels and weights that do not come with the documents
+
+
+def _beside(what: str, piece: Partition, values: Any) -> Partition:
+    """The partition with labels or weights beside it."""
+    content, values = listed(piece.content), listed(values)
+    try:
+        if what == "weights":
+            column = sample_weights(values, len(content))
+        else:
+            classes, codes = encode(values, len(content))
+            if (missing := codes == UNLABELLED).any():
+                raise InputError(f"labels= has none for document {np.argmax(missing)}; leave it out beforehand")
+            column = classes[codes]
+    except InputError as error:
+        raise InputError(f"partition {piece.number}: {error}") from None
+    return replace(piece, content=content, beside={**piece.beside, what: column})
 
 
 class DaskDocuments:
@@ -81,8 +87,7 @@ class DaskDocuments:
 
     def __init__(self, collection: Any, columns: TextColumns) -> None:
         futures = futures_in(collection)
-        # Dask's optimisation would drop the futures of persisted collections.
-        parts = list(collection.to_delayed(optimize_graph=not futures))
+        parts = delayed_parts(collection)
         if not parts:
             raise InputError(f"the {type(collection).__name__} has no partitions; give at least one document")
         self._kind, self.columns = _look(collection, columns, parts, futures)
@@ -93,9 +98,26 @@ class DaskDocuments:
         tasks = [(Partition, number, part) for number, part in enumerate(parts)]
         self.delayed: Sequence[Any] | None = lazy_tasks("documents", tasks, parts[:1])
 
+    def put_beside(self, **given: Any) -> None:
+        """Take labels or weights of Dask, cut as the documents are, in place of those that documents bring."""
+        assert self.delayed is not None
+        self.labelled, self.weighted = self.labelled or "labels" in given, self.weighted or "weights" in given
+        for what, column in given.items():
+            values = delayed_parts(column)
+            if len(values) != self.n_pieces:
+                raise InputError(
+                    f"the documents lie in {self.n_pieces} partitions and {what}= in {len(values)}; cut both alike, by "
+                    "repartition"
+                )
+            tasks = [(_beside, what, *both) for both in zip(self.delayed, values, strict=True)]
+            self.delayed = lazy_tasks(what, tasks, [self.delayed[0], values[0]])
+
     def batches(self, piece: Partition) -> Iterator[Batch]:
         """The documents of one computed partition."""
-        return self._rows(piece) if self._kind == "rows" else self._items(piece)
+        first = 0
+        for batch in self._rows(piece) if self._kind == "rows" else self._items(piece):
+            yield replace(batch, **{what: values[batch.rows + first] for what, values in piece.beside.items()})
+            first += batch.seen
 
     def _rows(self, partition: Partition) -> Iterator[Batch]:
         rows = MemoryRows.of(partition.content, self.columns)

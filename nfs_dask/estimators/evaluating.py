@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, is_collection, is_column, is_frame, listed, split_off, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
+from nfs_dask.documents.at_hand import holds_texts
 from nfs_dask.documents.dask_documents import TEXT
 from nfs_dask.documents.open_documents import is_documents, open_documents
 from nfs_dask.documents.parameters import DocumentParameters, OnError
@@ -20,14 +20,15 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier
 from nfs_dask.estimators.inputs import check_features, check_fitted, numeric, one_column, reader_of, rows_of
-from nfs_dask.graphs import computed, reduced
-from nfs_dask.models.model import Model
+from nfs_dask.graphs import added, computed, reduced
 from nfs_dask.prediction import evaluation
 from nfs_dask.prediction.evaluation import Evaluation, judged
 from nfs_dask.prediction.explained_rows import Choice, chosen_rows
 from nfs_dask.prediction.explaining import explain_lots
 from nfs_dask.prediction.explanation import Explanation
+from nfs_dask.prediction.lazy_chunks import partitions
 from nfs_dask.prediction.model_rows import ReadDocuments
+from nfs_dask.prediction.reader import Reader, TextSource, partition_source
 from nfs_dask.prediction.scoring import score
 from nfs_dask.sources.labels import encode
 from nfs_dask.sources.open_source import open_source
@@ -92,13 +93,12 @@ def evaluate_closely(
     engine = model.engine if engine is None else engine
     if y is not None and reading.label_column is not None:
         raise InputError("y= and label_column= both say what the labels are; give one of them")
-    if is_collection(X) and is_collection(y) and not keep:
-        return _of_partitions(model, X, y, reading)
     if isinstance(X, Dataset):
         _refuse_reading(reading, X)
         return _of_rows(model, X, y, reading.label_column, engine, keep)
     X = listed(unwrapped(X))
-    if is_documents(X, reading):
+    regions = model.model_.text.regions if model.model_.text is not None else ()
+    if is_documents(X, reading) or (is_frame(X) and holds_texts(X, regions)):
         return _of_documents(model, X, y, reading, engine, keep)
     _refuse_reading(reading, X)
     return _of_rows(model, numeric(X), y, reading.label_column, engine, keep)
@@ -127,10 +127,11 @@ def check_model(model: Any) -> None:
 def _of_rows(model: Any, X: Any, y: Any, label_column: str | None, engine: Engine | None, keep: int) -> Evaluation:
     """Of a dataset, or a matrix wherever it lies."""
     if not isinstance(X, Dataset):
-        X = open_dataset(X, labels=label_column)
+        asked = open_dataset(X, labels=label_column if y is None else one_column(y))
     elif label_column is not None:
         raise InputError(f"label_column={label_column!r} was given with a Dataset; name it where that is opened")
-    asked = X if y is None else Dataset(open_source(X.source, one_column(y)), X.location)
+    else:
+        asked = X if y is None else Dataset(open_source(X.source, one_column(y)), X.location)
     check_features(model, asked)
     return evaluation.evaluate(model.model_, asked, engine, keep)
 
@@ -143,48 +144,41 @@ def _of_documents(
     if y is not None:
         return _of_given_labels(model, X, y, reading, keep)
     if is_collection(X):
-        columns = _lazy_columns(model, X, reading)
-        return _of_given_labels(model, *columns, keep) if keep else _of_partitions(model, *columns)
+        return _of_given_labels(model, *_lazy_columns(model, X, reading), keep)
     if len(reader.features.regions) > 1 and reading.text_column is None and reading.regions is None:
         reading = replace(reading, regions=list(reader.features.regions))
     documents = open_documents(X, reading)
     return evaluation.evaluate(model.model_, ReadDocuments(documents, reader), engine, keep)
 
 
-def _of_partitions(model: Any, X: Any, y: Any, reading: DocumentParameters) -> Evaluation:
-    """Of rows or texts of Dask with labels of Dask, which stay where they are."""
-    X = X if reading.text_column is None else split_off(X, reading.text_column)[0]
-    _refuse_reading(replace(reading, text_column=None, label_column=None), X)
-    scores = score(rows_of(model, X), model.model_, "scores", model.engine)
-    found: Evaluation = reduced("evaluation", partial(_of_part, model.model_), _sum_of, [scores, unwrapped(y, "y")])
-    if not len(found.labels):
-        raise InputError("there are no labels to compare with; give at least one")
-    return found
-
-
-def _of_part(model: Model, scores: Array, y: Any) -> Evaluation:
-    labels, codes = encode(one_column(y), len(scores))
-    return judged(model, np.asarray(scores), labels, codes) if len(labels) else Evaluation.nothing(model)
-
-
-def _sum_of(parts: list[Evaluation]) -> Evaluation:
-    return sum(parts[1:], parts[0])
-
-
 def _of_given_labels(model: Any, X: Any, y: Any, reading: DocumentParameters, keep: int) -> Evaluation:
-    """Of texts at hand, with labels beside them."""
+    """Of texts at hand, with labels beside them; of Dask on both sides, partition by partition where these are."""
     if isinstance(X, (str, os.PathLike)) or any(isinstance(one, os.PathLike) for one in _members(X)):
         raise InputError("y= was given, and X is files, whose labels are in them; name their column as label_column=")
     texts = X if reading.text_column is None else split_off(X, reading.text_column)[0]
     _refuse_reading(replace(reading, text_column=None), X)
-    scores = score(rows_of(model, texts), model.model_, "scores", model.engine)
-    scores, y = computed(scores), computed(unwrapped(y, "y"))
-    labels, codes = encode(one_column(y), len(scores))
-    found = judged(model.model_, np.asarray(scores), labels, codes, keep)
-    if found.hardest is None or is_collection(texts):
+    rows, y = rows_of(model, texts), unwrapped(y, "y")
+    if is_collection(texts) and is_collection(y):
+        parts = partitions(texts)
+        judge = partial(_judge_texts, rows.reader.for_tasks(), keep)
+        found: Evaluation = reduced("evaluation", judge, added, [texts, y, list(range(len(parts)))])
+    else:
+        found = _judge_rows(rows, y, keep)
+    evaluation.check_known(found)
+    return found
+
+
+def _judge_texts(reader: Reader, keep: int, texts: Any, y: Any, number: int) -> Evaluation:
+    return _judge_rows(partition_source(reader, texts, number), y, keep)
+
+
+def _judge_rows(rows: TextSource, y: Any, keep: int) -> Evaluation:
+    """Of texts, also of Dask, of which none are kept then."""
+    scores, y = computed(score(rows, rows.reader.model, "scores")), computed(y)
+    found = judged(rows.reader.model, np.asarray(scores), *encode(one_column(y), len(scores)), keep)
+    if found.hardest is None or is_collection(rows.given):
         return found
-    rows = chosen_rows(rows_of(model, texts), Choice.of(found.hardest.numbers), model.engine)
-    return replace(found, hardest=found.hardest.beside(rows))
+    return replace(found, hardest=found.hardest.beside(chosen_rows(rows, Choice.of(found.hardest.numbers), None)))
 
 
 def _lazy_columns(model: Any, X: Any, reading: DocumentParameters) -> tuple[Any, Any, DocumentParameters]:

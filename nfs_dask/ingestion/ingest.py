@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from nfs_dask.containers import column_names, is_bag, is_collection, is_frame, listed, of_columns, split_off, unwrapped
+from nfs_dask.containers import column_names, is_collection, is_frame, listed, of_columns, split_off, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
 from nfs_dask.documents.archives import SUFFIXES
 from nfs_dask.documents.at_hand import text_columns
 from nfs_dask.documents.compression import OPENERS
-from nfs_dask.documents.dask_documents import TEXT, labelled_bag
+from nfs_dask.documents.dask_documents import TEXT, DaskDocuments
 from nfs_dask.documents.formats import FORMATS
 from nfs_dask.documents.locations import MATRICES
 from nfs_dask.documents.number_tables import open_numbers
@@ -302,9 +302,11 @@ def _of_texts(
     made = make_terms(terms)
     if append:  # which terms have columns was decided when the store was made
         made = replace(made, filters=Filters())
-    if is_bag(source) and is_collection(labels):
-        source, labels = labelled_bag(source, labels), None
-    return TextIngest(open_documents(source, columns), target, made, labels, weights, append)
+    documents = open_documents(source, columns)
+    values = {"labels": unwrapped(labels, "labels"), "weights": unwrapped(weights, "weights")}
+    if isinstance(documents, DaskDocuments):  # what is lazy, too, stays beside its partitions
+        documents.put_beside(**{what: values.pop(what) for what in list(values) if is_collection(values[what])})
+    return TextIngest(documents, target, made, **values, append=append)
 
 
 def _of_matrix(

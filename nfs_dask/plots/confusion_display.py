@@ -6,18 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from nfs_dask.arrays.block import UNLABELLED, Array
-from nfs_dask.containers import a_type, unwrapped
+from nfs_dask.arrays.block import Array
+from nfs_dask.containers import a_type
 from nfs_dask.errors import InputError
-from nfs_dask.graphs import computed
 from nfs_dask.plots.asked_of_models import checked_evaluation, evaluation_of
 from nfs_dask.plots.display import Display, numbers
 from nfs_dask.plots.drawing_axes import check_matplotlib, panels, points_of
 from nfs_dask.plots.shown_text import as_text, shown
 from nfs_dask.plots.styles import SHARES, font_that_fits, put_title, width_of
-from nfs_dask.prediction.evaluation import Evaluation
+from nfs_dask.prediction.evaluation import Evaluation, confusion_of
 from nfs_dask.selection.validation_table import CrossValidation
-from nfs_dask.sources.labels import encode, merge_classes
 
 ROOM_FOR_BOTH = 30.0  # points of a cell that has the count and the share
 ROOM_FOR_ONE = 9.0  # points of one that has the count
@@ -107,13 +105,7 @@ class ConfusionDisplay(Display):
             As of `plot`.
         """
         check_matplotlib()
-        sides = [_encoded(what, y) for what, y in (("y_true", y_true), ("y_pred", y_pred))]
-        if len(sides[0][1]) != len(sides[1][1]):
-            raise InputError(f"{len(sides[0][1])} true labels but {len(sides[1][1])} predicted ones; give one of each")
-        labels = merge_classes([known for known, _ in sides])
-        rows, columns = (np.searchsorted(labels, known)[codes] for known, codes in sides)
-        confusion = np.zeros((len(labels), len(labels)), np.int64)
-        np.add.at(confusion, (rows, columns), 1)
+        labels, confusion = confusion_of(y_true, y_pred)
         return cls(confusion=confusion, labels=labels).plot(ax, **kwargs)
 
     @classmethod
@@ -202,12 +194,3 @@ def in_hundredths(colorbar: Any) -> None:
 
     colorbar.formatter = PercentFormatter(xmax=1)
     colorbar.update_ticks()
-
-
-def _encoded(what: str, y: Any) -> tuple[Array, Array]:
-    """The labels there are, and the number of that of each row; refused where one has none."""
-    known, codes = encode(computed(unwrapped(y, what)))
-    if not len(codes) or (codes == UNLABELLED).any():
-        where = f"row {np.argmax(codes == UNLABELLED)} has none" if len(codes) else "there are none"
-        raise InputError(f"{what} are the labels of documents, and {where}; leave out rows without one")
-    return known, codes

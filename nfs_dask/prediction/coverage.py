@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.containers import is_collection, unwrapped
 from nfs_dask.errors import InputError
+from nfs_dask.graphs import added, computed, reduced
+from nfs_dask.sources.labels import merge_classes
 
 OCTAVES = (-16, 24)  # log odds between 2**-16 and 2**24 are told apart by histograms
 STEPS = 512  # bins of an octave: log odds in a bin differ by less than 0.2 %
@@ -79,7 +83,8 @@ def accuracy_coverage(scores: Any, y: Any, *, classes: Sequence[Any] | Array | N
     Returns
     -------
     Curve
-        With ``coverage``, ``accuracy``, `at_accuracy` and `at_coverage`.
+        With ``coverage``, ``accuracy``, `at_accuracy` and `at_coverage`. Where scores and labels are Dask collections,
+        they stay where they are, and documents whose log odds differ by less than 0.2 % count as equally confident.
 
     Examples
     --------
@@ -88,9 +93,31 @@ def accuracy_coverage(scores: Any, y: Any, *, classes: Sequence[Any] | Array | N
     >>> curve.accuracy.round(3).tolist(), curve.at_accuracy(0.9)
     ([1.0, 1.0, 0.667, 0.75], 0.5)
     """
+    scores, y = unwrapped(scores, "scores"), unwrapped(y, "y")
+    if is_collection(scores) and is_collection(y):
+        counts: CoverageCounts = _counted(partial(_coverage_counts, at_zero=at_zero), scores, y, classes)
+        return counts.curve()
+    return _exact_curve(*_judged(computed(scores), computed(y), classes, at_zero))
+
+
+def _judged(scores: Any, y: Any, classes: Any, at_zero: int) -> tuple[Array, Array]:
     scores = np.asarray(scores, np.float64)
-    confidence, right = judge(scores, class_numbers(y, _n_classes(scores), classes), at_zero)
-    return _exact_curve(confidence, right)
+    return judge(scores, class_numbers(y, _n_classes(scores), classes), at_zero)
+
+
+def _coverage_counts(scores: Any, y: Any, classes: Any, at_zero: int) -> CoverageCounts:
+    return CoverageCounts.of(*_judged(scores, y, classes, at_zero))
+
+
+def _counted(function: Any, scores: Any, y: Any, classes: Any) -> Any:
+    """What a function counts in the partitions of scores and labels of Dask, added up."""
+    if classes is None:
+        classes = _classes_of(reduced("labels", _distinct, merge_classes, [y]), _n_classes(scores))
+    return reduced("coverage", partial(function, classes=classes), added, [scores, y])
+
+
+def _distinct(y: Any) -> Array:
+    return np.unique(np.asarray(y))
 
 
 def judge(scores: Array, codes: Array, at_zero: int = 1) -> tuple[Array, Array]:
@@ -121,19 +148,9 @@ def judge(scores: Array, codes: Array, at_zero: int = 1) -> tuple[Array, Array]:
 def class_numbers(y: Any, n_classes: int, classes: Sequence[Any] | Array | None = None) -> Array:
     """The number of each label among the classes, (n,) int64; -1 for labels that are no class."""
     y = np.asarray(y)
-    if classes is None:
-        labels = np.unique(y)
-        if len(labels) != n_classes:
-            if y.dtype.kind in "biu" and len(labels) and labels[0] >= 0 and labels[-1] < n_classes:
-                return y.astype(np.int64)
-            raise InputError(
-                f"y has {len(labels)} labels, the scores are of {n_classes} classes; say which with "
-                "classes=model.classes_"
-            )
-    else:
-        labels = np.asarray(classes)
-        if len(labels) != n_classes:
-            raise InputError(f"{len(labels)} classes, but scores of {n_classes}; give one label for each")
+    labels = _classes_of(_distinct(y), n_classes) if classes is None else np.asarray(classes)
+    if len(labels) != n_classes:
+        raise InputError(f"{len(labels)} classes, but scores of {n_classes}; give one label for each")
     if (labels.dtype.kind in "biuf") != (y.dtype.kind in "biuf"):
         raise InputError(
             f"the true classes are of type {y.dtype}, the classes of the scores of type {labels.dtype}; no label would "
@@ -143,6 +160,17 @@ def class_numbers(y: Any, n_classes: int, classes: Sequence[Any] | Array | None 
     at = np.minimum(np.searchsorted(labels, y, sorter=order), n_classes - 1)
     numbers: Array = np.where(labels[order[at]] == y, order[at], -1)
     return numbers
+
+
+def _classes_of(labels: Array, n_classes: int) -> Array:
+    """The classes that scores are of, by the labels there are, or by their numbers."""
+    if len(labels) == n_classes:
+        return labels
+    if labels.dtype.kind in "biu" and len(labels) and labels[0] >= 0 and labels[-1] < n_classes:
+        return np.arange(n_classes)
+    raise InputError(
+        f"y has {len(labels)} labels, the scores are of {n_classes} classes; say which with classes=model.classes_"
+    )
 
 
 @dataclass(frozen=True)
@@ -202,9 +230,7 @@ class Reliability:
     confidence: Array  # (bins,) int64, sum of the posteriors in units of 2**-30
 
     @classmethod
-    def of(
-        cls, posteriors: Any, y: Any, *, classes: Sequence[Any] | Array | None = None, bins: int = 10
-    ) -> Reliability:
+    def of(cls, posteriors: Any, y: Any, *, classes: Sequence[Any] | Array | None = None, bins: int = 10) -> Self:
         """Of some documents.
 
         Parameters
@@ -218,7 +244,11 @@ class Reliability:
         """
         if bins < 1:
             raise InputError(f"{bins} bins; give at least one, such as 10")
-        posteriors = np.asarray(posteriors, np.float64)
+        posteriors, y = unwrapped(posteriors, "posteriors"), unwrapped(y, "y")
+        if is_collection(posteriors) and is_collection(y):
+            counted: Self = _counted(partial(cls.of, bins=bins), posteriors, y, classes)
+            return counted
+        posteriors, y = np.asarray(computed(posteriors), np.float64), computed(y)
         codes = class_numbers(y, _n_classes(posteriors), classes)
         if posteriors.ndim == 1:
             posteriors = np.stack([1 - posteriors, posteriors], axis=1)

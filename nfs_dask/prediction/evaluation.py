@@ -6,15 +6,20 @@ References: Wilson (1927), score interval; docs/mathematics.md 9.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.block import UNLABELLED, Array, Block
+from nfs_dask.containers import is_collection, unwrapped
 from nfs_dask.dataset import Dataset
+from nfs_dask.documents.document_source import Batch
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import DataWarning, InputError, warn
+from nfs_dask.graphs import added, computed, reduced
 from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.markup import fragment, html_table, shortened_name
 from nfs_dask.models.model import Model
@@ -226,13 +231,16 @@ def evaluate(model: Model, asked: Asked, engine: Engine | None = None, keep: int
         So many documents that were hardest are kept with their entries and texts.
     """
     _check_labelled(asked, model)
-    tasks = asked_in_turn(judge, asked, model, engine, together=TOGETHER, keep=keep)
-    found = sum(tasks, Evaluation.nothing(model, keep))
+    if isinstance(asked, Dataset) and asked.source.delayed is not None:
+        trusted = asked.source.trusted_for("real")
+        judge_one = partial(_judge_block, model.for_tasks(), asked.classes, keep, trusted)
+        found = reduced("evaluation", judge_one, added, [asked.source.delayed])
+    else:
+        tasks = asked_in_turn(judge, asked, model, engine, together=TOGETHER, keep=keep)
+        found = sum(tasks, Evaluation.nothing(model, keep))
     if isinstance(asked, ReadDocuments):
         found.seen.check(asked.documents.columns.where)
-    if not len(found.labels):
-        raise InputError("there are no documents to compare with; give at least one")
-    _check_known(found, model.classes)
+    check_known(found)
     if found.left_out:
         warn(str(found.seen), DataWarning)
     if found.hardest is not None and isinstance(asked, Dataset) and isinstance(asked.source, ChosenRows):
@@ -262,14 +270,16 @@ def _positions(labels: Array, classes: Array) -> Array:
     return np.array([known.get(label, -1) for label in labels.tolist()], np.int64)
 
 
-def _check_known(found: Evaluation, classes: Array) -> None:
+def check_known(found: Evaluation) -> None:
     """Refuse documents none of whose labels the model knows, and warn of labels that it does not know."""
+    if not len(found.labels):
+        raise InputError("there are no documents with labels to compare with; give at least one")
     counts = found.confusion.sum(axis=1)
-    unknown = (_positions(found.labels, classes) < 0) & (counts > 0)
+    unknown = (_positions(found.labels, found.classes) < 0) & (counts > 0)
     if not unknown.any():
         return
     others = ", ".join(map(repr, found.labels[unknown].tolist()[:MOST_NAMED]))
-    known = ", ".join(map(repr, classes.tolist()[:MOST_NAMED]))
+    known = ", ".join(map(repr, found.classes.tolist()[:MOST_NAMED]))
     if unknown.sum() == (counts > 0).sum():
         raise InputError(
             f"the model knows none of the labels of the documents: they are {others}, and it was fitted to {known}; "
@@ -284,48 +294,50 @@ def _check_known(found: Evaluation, classes: Array) -> None:
 
 def judge(task: ModelTask) -> Evaluation:
     """One task: what the model says of some rows, beside their labels. Rows without a label do not count."""
-    model, keep, found = task.model, task.keep, Evaluation.nothing(task.model, task.keep)
+    found = Evaluation.nothing(task.model, task.keep)
     for block, batch in task.read():
-        labels, codes, seen = task.rows.classes, block.codes, Seen()
-        if batch is not None:
-            labels, codes = encode(batch.labels, batch.n_documents)
-            seen.note(batch)
-        assert labels is not None, "what is compared has labels"
-        labels, codes = match_labels(labels, codes, model.classes)
-        scores = model.scores(block, task.trusted)
-        found += _judged(model, scores, labels, codes, seen)
-        if keep:
-            true = _positions(labels, model.classes)
-            found += replace(
-                Evaluation.nothing(model),
-                hardest=hardest_of(scores, codes, true, labels, keep, block, batch, task.trusted),
-            )
+        if batch is None:
+            found += _judge_block(task.model, task.rows.classes, task.keep, task.trusted, block)
+            continue
+        labels, codes = encode(batch.labels, batch.n_documents)
+        scores = task.model.scores(block, task.trusted)
+        judged_batch = judged(task.model, scores, labels, codes, task.keep, block, batch, task.trusted)
+        judged_batch.seen.note(batch)
+        found += judged_batch
     return found
 
 
-def judged(model: Model, scores: Array, labels: Array, codes: Array, keep: int = 0) -> Evaluation:
-    """The same of scores at hand, (n, C); ``codes`` (n,) number the labels, below 0 for documents without one."""
-    if not len(labels):
-        raise InputError("there are no labels to compare with; give at least one")
+def _judge_block(model: Model, labels: Array | None, keep: int, trusted: bool, block: Block) -> Evaluation:
+    assert labels is not None, "what is compared has labels"
+    return judged(model, model.scores(block, trusted), labels, block.codes, keep, block, trusted=trusted)
+
+
+def judged(
+    model: Model,
+    scores: Array,
+    labels: Array,
+    codes: Array,
+    keep: int = 0,
+    block: Block | None = None,
+    batch: Batch | None = None,
+    trusted: bool = True,
+) -> Evaluation:
+    """What scores (n, C) say beside labels; ``codes`` (n,) number these, below 0 for documents without one.
+
+    The other arguments are those of `hardest_of`.
+    """
     labels, codes = match_labels(labels, codes, model.classes)
-    found = _judged(model, scores, labels, codes, Seen())
-    _check_known(found, model.classes)
-    if not keep:
-        return found
-    return replace(found, hardest=hardest_of(scores, codes, _positions(labels, model.classes), labels, keep))
-
-
-def _judged(model: Model, scores: Array, labels: Array, codes: Array, seen: Seen) -> Evaluation:
+    true = _positions(labels, model.classes)
+    hardest = hardest_of(scores, codes, true, labels, keep, block, batch, trusted) if keep else None
     labelled = codes >= 0
     scores, codes = scores[labelled], codes[labelled]
-    known = _positions(labels, model.classes)[codes]
-    confidence = Confidence.of(model, scores, known)
+    confidence = Confidence.of(model, scores, true[codes])
     ranks = None
     if model.n_classes == 2:
         odds = model.log_odds(scores) if model.has_probabilities else scores
-        ranks = Ranks.of(odds[:, 1] - odds[:, 0], known)
+        ranks = Ranks.of(odds[:, 1] - odds[:, 0], true[codes])
     confusion = _confusion(codes, scores, len(labels))
-    return Evaluation(labels, model.classes, confusion, seen, confidence, ranks=ranks)
+    return Evaluation(labels, model.classes, confusion, Seen(), confidence, hardest, ranks)
 
 
 def _confusion(codes: Array, scores: Array, n_labels: int) -> Array:
@@ -333,6 +345,34 @@ def _confusion(codes: Array, scores: Array, n_labels: int) -> Array:
     counts = np.zeros((n_labels, scores.shape[1]), np.int64)
     np.add.at(counts, (codes, np.argmax(scores, axis=1)), 1)
     return counts
+
+
+def confusion_of(y_true: Any, y_pred: Any) -> tuple[Array, Array]:
+    """The labels (L,) of documents and of predictions, and how many of each were given each, (L, L)."""
+    sides = [unwrapped(y_true, "y_true"), unwrapped(y_pred, "y_pred")]
+    lazy = all(map(is_collection, sides))
+    counts: Counter[Any] = reduced("confusion", _pairs, added, sides) if lazy else _pairs(*map(computed, sides))
+    if not counts:
+        raise InputError("y_true are the labels of documents, and there are none; give at least one")
+    labels, codes = encode([label for pair in counts for label in pair])
+    confusion = np.zeros((len(labels), len(labels)), np.int64)
+    confusion[codes[::2], codes[1::2]] = list(counts.values())
+    return labels, confusion
+
+
+def _pairs(y_true: Any, y_pred: Any) -> Counter[Any]:
+    """How many documents have each pair of a true and a predicted label."""
+    (true, codes), (predicted, given) = encode(y_true), encode(y_pred)
+    if len(codes) != len(given):
+        raise InputError(f"{len(codes)} true labels but {len(given)} predicted ones; give one of each")
+    for what, own in (("y_true", codes), ("y_pred", given)):
+        if (own == UNLABELLED).any():
+            where = f"row {np.argmax(own == UNLABELLED)} has none"
+            raise InputError(f"{what} are the labels of documents, and {where}; leave out rows without one")
+    pairs, n = np.unique(np.stack([codes, given]), axis=1, return_counts=True)
+    return Counter(
+        dict(zip(zip(true[pairs[0]].tolist(), predicted[pairs[1]].tolist(), strict=True), n.tolist(), strict=True))
+    )
 
 
 def _share(part: Array, whole: Array) -> Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nfs_dask.containers import is_frame, split_off, unwrapped
+from nfs_dask.containers import is_collection, is_frame, split_off, unwrapped
+from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier, parameters_of
@@ -15,6 +16,8 @@ from nfs_dask.methods.number_of_features import numbers_to_keep
 from nfs_dask.selection.splitters import folds_of
 from nfs_dask.selection.validation_passes import Grid, cross_validation
 from nfs_dask.selection.validation_table import CrossValidation
+from nfs_dask.sources.dask_matrices import CollectionSource
+from nfs_dask.sources.folds import lazy_folds
 
 
 def cross_validate(
@@ -80,10 +83,15 @@ def cross_validate(
     X, n_matrices = estimator.joined(X)
     dataset = open_labelled(estimator, X, y, sample_weight)
     dataset.known_classes()
+    if is_collection(folds := unwrapped(folds, "folds")) and isinstance(dataset.source, CollectionSource):
+        found, source = lazy_folds(folds, dataset.source)
+        dataset = Dataset(source)
+    else:
+        found = folds_of(folds, dataset, y)
     recipe = estimator.recipe(dataset, n_matrices)
     wanted = numbers_to_keep(ks, estimator.n_choosable(dataset, n_matrices))
     grid = Grid(method, wanted, _alphas(alphas, method), _shown(estimator))
-    return cross_validation(dataset, folds_of(folds, dataset, y), recipe, grid, engine)
+    return cross_validation(dataset, found, recipe, grid, engine)
 
 
 def _without_grid(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,13 @@ def make_block(
         raise InputError(f"block {number} (rows from {first_row}): {error}") from None
     indptr, indices, data, full = rows.rows(0, rows.n_rows)
     return Block(indptr, indices, data, codes, rows.n_features, weights, first_row, number, full)
+
+
+def with_folds(block: Block, folds: Array) -> Block:
+    """The block with the fold of each row beside it."""
+    if len(folds) != block.n_rows:
+        raise InputError(f"block {block.number} has {block.n_rows} rows but {len(folds)} folds; cut both alike")
+    return replace(block, folds=folds)
 
 
 def _side_by_side(parts: list[MatrixRows], widths: list[int]) -> MatrixRows:
@@ -83,12 +90,12 @@ class PartLabels:
     codes: list[Array] | None  # of each part under these classes; None: too many to bring along
 
 
-def part_labels(part: Any, number: int, most: int) -> PartLabels:
-    """Of one part of y, with its codes if they are not more than ``most``."""
+def part_labels(part: Any, where: str, most: int) -> PartLabels:
+    """Of one part of a column, with its codes if they are not more than ``most``."""
     try:
         classes, codes = encode(part)
     except InputError as error:
-        raise InputError(f"chunk {number} of y: {error}") from None
+        raise InputError(f"{where}: {error}") from None
     kept = [smallest_codes(codes, len(classes))] if len(codes) <= most else None
     return PartLabels(classes, [len(codes)], kept)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -21,10 +22,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
-from nfs_dask.containers import a_type, is_collection
+from nfs_dask.containers import a_type, is_bag, is_collection
 from nfs_dask.errors import InputError
 from nfs_dask.graphs import lazy_tasks, lazy_tree
-from nfs_dask.sources.chunks import PartLabels, height, make_block, merged, part_labels, weigh
+from nfs_dask.sources.chunks import PartLabels, height, make_block, merged, part_labels, weigh, with_folds
 from nfs_dask.sources.labels import encode, encode_as, sample_weights, smallest_codes
 from nfs_dask.sources.matrices import check_size
 from nfs_dask.sources.matrix_source import check_names
@@ -35,8 +36,7 @@ from nfs_dask.units import MiB
 if TYPE_CHECKING:
     from nfs_dask.store.row_columns import Annotations
 
-MOST_CODES = 1 << 26  # labels, of a byte or two, that are kept where they were asked for; of more, y is read again
-MOST_KNOWN = 1 << 20  # labels, of persisted ones, whose codes are kept for the next fit
+MOST_CODES = 1 << 20  # labels whose codes come to the client, so that y is read once; of more it is read again
 FAN_IN = 16  # classes of that many parts of y are merged together
 DENSE_ENTRY_NBYTES = 24  # value and column of an entry, and the dense value it came from
 MARGIN = 2.0  # how much fuller than the block that was looked at another one may be
@@ -69,6 +69,7 @@ class CollectionSource(Source):
         names: Sequence[str] | Array | None = None,
         annotations: Annotations | None = None,
     ) -> None:
+        self._given = {"X": X, "y": y, "sample_weight": sample_weight, "names": names, "annotations": annotations}
         self._futures = futures_in(X, y, sample_weight)
         chunks, heights, widths = self._take_apart(X)
         self._chunks = chunks
@@ -77,7 +78,7 @@ class CollectionSource(Source):
         classes: Array | None = None
         codes: Sequence[Any] = [None] * len(chunks)
         if y is not None:
-            classes, codes, heights = self._labels(y, heights)
+            classes, codes, heights = self._labels(y, heights, "y")
         weights: Sequence[Any] = [None] * len(chunks)
         if sample_weight is not None:
             weights = self._weights(sample_weight, heights)
@@ -118,24 +119,37 @@ class CollectionSource(Source):
         """One Delayed for each chunk. Dask's optimisation would drop the futures of persisted collections."""
         return collection.to_delayed(optimize_graph=not self._futures)
 
-    def _labels(self, y: Any, heights: list[int] | None) -> tuple[Array, Sequence[Any], list[int]]:
+    def given(self, **others: Any) -> CollectionSource:
+        """The same rows with other labels, weights or names, where these are not None."""
+        return CollectionSource(**self._given | {name: one for name, one in others.items() if one is not None})
+
+    def codes_beside(self, values: Any, name: str) -> tuple[Array, Sequence[Any]]:
+        """The distinct values of a column, and their codes for each block: arrays of few rows, else lazy ones."""
+        return self._labels(values, self._heights, name)[:2]
+
+    def with_folds(self, folds: Sequence[Any]) -> CollectionSource:
+        """The same with a lazy array for each block, of the folds of its rows."""
+        some = copy(self)
+        tasks = [(with_folds, *both) for both in zip(self.delayed, folds, strict=True)]
+        some.delayed = lazy_tasks("folded", tasks, [self.delayed[0], folds[0]])
+        return some
+
+    def _labels(self, y: Any, heights: list[int] | None, name: str) -> tuple[Array, Sequence[Any], list[int]]:
         """Classes, codes for each block, and the heights of blocks, which are known once y has been read."""
         if not is_collection(y):
             assert heights is not None
             classes, codes = encode(y, sum(heights))
             return classes, _split(smallest_codes(codes, len(classes)), heights), heights
-        parts = self._column(y, "y")
-        tree, held = _tree(parts), futures_in(y)
+        parts = self._column(y, name)
+        tree, held = _tree(parts, name), futures_in(y)
         known = _known.setdefault(held[0], {}) if held else {}
         found = known.get(tree.key) or self._compute([tree])[0]
-        classes, lengths = found.classes, found.lengths
-        if sum(lengths) <= MOST_KNOWN:
-            known[tree.key] = found
+        known[tree.key], classes, lengths = found, found.classes, found.lengths
         if found.codes is not None:
-            self._check_aligned(len(parts), lengths, heights, "y")
+            self._check_aligned(len(parts), lengths, heights, name)
             return classes, _split(np.concatenate(found.codes), heights or lengths), heights or lengths
         lazy_codes = lazy_tasks("codes", [(encode_as, part, classes) for part in parts], parts[:1])
-        return classes, self._aligned(lazy_codes, lengths, heights, "y", np.dtype(np.int32)), heights or lengths
+        return classes, self._aligned(lazy_codes, lengths, heights, name, np.dtype(np.int32)), heights or lengths
 
     def _weights(self, weights: Any, heights: list[int] | None) -> Sequence[Any]:
         if not is_collection(weights):
@@ -148,7 +162,7 @@ class CollectionSource(Source):
         return self._aligned(parts, lengths, heights, "sample_weight", np.dtype(np.float64))
 
     def _column(self, values: Any, name: str) -> list[Any]:
-        if _dimensions(values) != 1:
+        if _dimensions(values) != 1 and not is_bag(values):
             raise InputError(f"{name} is {a_type(values)} without exactly one dimension; give one value per row")
         return list(self._parts(values))
 
@@ -246,10 +260,11 @@ class CollectionSource(Source):
         return int(min(entries * margin, max(cells, n_rows))), int(nbytes * margin)
 
 
-def _tree(parts: list[Any]) -> Any:
-    """The classes and lengths of all parts of y, merged a few at a time."""
+def _tree(parts: list[Any], name: str) -> Any:
+    """The classes and lengths of all parts of a column, merged a few at a time."""
     most = MOST_CODES // len(parts)
-    level = lazy_tasks("classes", [(part_labels, part, number, most) for number, part in enumerate(parts)], parts[:1])
+    tasks = [(part_labels, part, f"chunk {number} of {name}", most) for number, part in enumerate(parts)]
+    level = lazy_tasks("classes", tasks, parts[:1])
     return lazy_tree("classes", level, merged, FAN_IN)
 
 

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block, check_labels, some_rows
 from nfs_dask.arrays.hashes import GOLDEN, mixed
+from nfs_dask.containers import is_collection
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
+from nfs_dask.graphs import added, lazy_tasks, reduced
+from nfs_dask.sources.dask_matrices import CollectionSource
 from nfs_dask.sources.labels import encode, smallest_codes
 from nfs_dask.sources.source import Source
 from nfs_dask.sources.stored_labels import column_labels
 from nfs_dask.sources.views import View
 from nfs_dask.store.hierarchy import Hierarchy
+from nfs_dask.units import several
 
 HASH = 1  # changes when rows come to be in other folds than before
 MOST_FOLDS = 1 << 10  # so that a class of a fold, of as many classes as there may be, has a number of 32 bits
@@ -39,6 +43,7 @@ class Folds:
 
     count: int
     given: Array | None = None  # (n_rows,) the fold of each row; None: by the hash
+    numbers: tuple[int, ...] = ()  # of rows in each fold, where blocks have them beside their rows
 
     def __post_init__(self) -> None:
         if not 2 <= self.count <= MOST_FOLDS:
@@ -54,6 +59,9 @@ class Folds:
 
     def of(self, block: Block) -> Array:
         """The fold of each row of a block, (n,)."""
+        if self.numbers:
+            assert block.folds is not None, "lazy folds are beside the rows"
+            return block.folds
         if self.given is not None:
             return self.given[block.first_row : block.first_row + block.n_rows]
         return _hashed(block.first_row, block.n_rows, self.count)
@@ -62,6 +70,8 @@ class Folds:
         """How many of so many rows are in each fold, (count,)."""
         if self.given is not None:
             return np.bincount(self.given, minlength=self.count)
+        if self.numbers:
+            return np.array(self.numbers)
         return np.array(_hashed_sizes(n_rows, self.count), np.int64)
 
     def check(self, source: Source) -> None:
@@ -73,7 +83,9 @@ class Folds:
             )
 
     def describe(self) -> dict[str, Any]:
-        """Everything that decides which fold a row is in, as JSON values."""
+        """Everything that decides which fold a row is in, as JSON values; of lazy ones their sizes."""
+        if self.numbers:
+            return {"folds": self.count, "given": list(self.numbers)}
         if self.given is None:
             return {"folds": self.count, "hash": HASH}
         return {"folds": self.count, "given": hashlib.blake2b(self.given.tobytes(), digest_size=16).hexdigest()}
@@ -83,6 +95,32 @@ def labelled_folds(labels: Any) -> Folds:
     """Folds from one label for each row: rows with the same label are a fold; these are in the order of the labels."""
     names, codes = encode(labels)
     return _numbered(codes, len(names))
+
+
+def lazy_folds(labels: Any, source: CollectionSource) -> tuple[Folds, Source]:
+    """As `labelled_folds`, of labels of Dask, and the source with the fold of each row beside it."""
+    names, parts = source.codes_beside(labels, "folds")
+    if not is_collection(parts[0]):
+        return _numbered(np.concatenate(parts), len(names)), source
+    sizes = reduced("fold-sizes", partial(_sizes, n=len(names)), added, [list(parts)])
+    if sizes[-1]:
+        raise InputError(f"{several(int(sizes[-1]), 'row has', 'rows have')} no fold; give one for each row")
+    used = _used(sizes[:-1])
+    table = np.searchsorted(used, np.arange(len(names))).astype(np.uint16)
+    folds = Folds(len(used), numbers=tuple(sizes[used].tolist()))
+    return folds, source.with_folds(lazy_tasks("folds", [(np.take, table, part) for part in parts], parts))
+
+
+def _sizes(codes: Array, n: int) -> Array:
+    """How many rows have each code, and, last, how many have none."""
+    return np.bincount(np.where(codes == UNLABELLED, n, codes), minlength=n + 1)
+
+
+def _used(sizes: Array) -> Array:
+    """The folds that have rows; categories may have none."""
+    if len(used := np.flatnonzero(sizes)) < 2:
+        raise InputError(f"all rows are in one of {len(sizes)} folds; give at least two that have rows")
+    return used
 
 
 def column_folds(location: str, name: str, n_rows: int) -> Folds:
@@ -97,10 +135,8 @@ def _numbered(codes: Array, count: int) -> Folds:
     missing = np.flatnonzero(codes == UNLABELLED)
     if len(missing):
         raise InputError(f"row {missing[0]} has no fold; give one for each row")
-    used, codes = np.unique(codes, return_inverse=True)  # categories may have no rows
-    if len(used) < 2:
-        raise InputError(f"all rows are in one of {count} folds; give at least two that have rows")
-    return Folds(len(used), codes)
+    used = _used(np.bincount(codes, minlength=count))
+    return Folds(len(used), np.searchsorted(used, codes))
 
 
 def by_fold(source: Source, folds: Folds, carried: int = 0) -> Source:

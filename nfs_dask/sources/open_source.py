@@ -99,7 +99,10 @@ def _is_source(X: Any) -> bool:
 
 
 def _open_source(X: Source, request: Request) -> Source:
-    return _joined(*_without_columns(X, request))
+    X, request = _without_columns(X, request)
+    if isinstance(X, CollectionSource):
+        return X.given(y=request.y, sample_weight=request.sample_weight, names=request.names)
+    return _joined(X, request)
 
 
 def _open_collection(X: Any, request: Request) -> Source:
