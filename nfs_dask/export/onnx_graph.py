@@ -87,9 +87,7 @@ class _Graph:
         self.constants: list[Any] = []
         self.types: list[Any] = []
 
-    def add(
-        self, kind: str, *inputs: str, out: str | None = None, also: Sequence[str] = (), **attributes: Any
-    ) -> str:
+    def add(self, kind: str, *inputs: str, out: str | None = None, also: Sequence[str] = (), **attributes: Any) -> str:
         """The name of the first output; ``also`` names further ones."""
         from onnx import helper
 
@@ -119,7 +117,9 @@ class _Graph:
 def _of_texts(graph: _Graph, text: TextFeatures, regions: Array, places: Sequence[str]) -> str:
     """The columns of the selected terms; regions without any have none."""
     assert text.terms is not None
-    terms = [[term for term, r in zip(text.terms, regions, strict=True) if r == region] for region in range(len(places))]
+    terms = [
+        [term for term, r in zip(text.terms, regions, strict=True) if r == region] for region in range(len(places))
+    ]
     parts = [
         counts_of_texts(graph, place, text.settings, wanted)
         for place, wanted in zip(places, terms, strict=True)

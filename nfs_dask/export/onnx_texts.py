@@ -112,7 +112,9 @@ def _lowered(graph: Any, words: str, alphabet: set[str], kind: int, size: int) -
     """
     codes = np.flatnonzero(kinds() & kind)
     lower = {chr(code): "".join(c for c in chr(code).lower() if kinds()[ord(c)] & kind) for code in codes.tolist()}
-    keys, values = map(list, zip(("", ""), *((c, to) for c, to in lower.items() if alphabet.issuperset(to)), strict=True))
+    keys, values = map(
+        list, zip(("", ""), *((c, to) for c, to in lower.items() if alphabet.issuperset(to)), strict=True)
+    )
     distinct = graph.add("Unique", words, also=["", f"{words}_places"])
     fits = graph.add("RegexFullMatch", distinct, pattern=f"(?s).{{0,{size}}}")
     short = graph.add("Where", fits, distinct, graph.constant(np.array([""], object)))
