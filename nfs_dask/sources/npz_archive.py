@@ -172,7 +172,7 @@ def _header(member: IO[bytes], where: str) -> tuple[np.dtype[Any], tuple[int, ..
 
 
 def _told(path: str, file: IO[bytes], info: zipfile.ZipInfo) -> str:
-    """The name of a member; refused where its own header has another one, or a comment may hide the next in the list."""
+    """The name of a member; refused where its own header has another, or a comment may hide the next in the list."""
     file.seek(info.header_offset)
     fields = file.read(_LOCAL_HEADER.size)
     name = file.read(_LOCAL_HEADER.unpack(fields)[-2]) if len(fields) == _LOCAL_HEADER.size else b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +19,8 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not inst
 NFS_DASK = Path(sys.executable).with_name("nfs-dask")
 WORDS = [
     "Spam", "ham", "ÄRGER", "ärger", "Ünïcödé", "naïve", "x1", "42", "foo_bar", "İstanbul", "XİY", "xİ", "ELİ", "İİ",
-    "ﬃ", "DŽ", "I", "a", "B", "İ", "😀", "don't", "co-op", "e\u0301te\u0301", "ẞtraße", "日本語", "Привет", "ᏣᎳᎩ", "\u0307",
-    "the", "The", "of", "K", "Å", "𐐀𐐨", "\x1c", "z\0z", "ﷺ", "٣٤", "²³", "Ⅷ", "\u200d", "w\u00a0w", "q\ud7ff",
+    "ﬃ", "DŽ", "I", "a", "B", "İ", "😀", "don't", "co-op", "e\u0301te\u0301", "ẞtraße", "日本語", "Привет", "ᏣᎳᎩ",
+    "\u0307", "the", "The", "of", "K", "Å", "𐐀𐐨", "\x1c", "z\0z", "ﷺ", "٣٤", "²³", "Ⅷ", "\u200d", "w\u00a0w", "q\ud7ff",
 ]  # fmt: skip
 
 
@@ -70,7 +71,7 @@ def test_a_graph_that_reads_texts_says_what_the_model_says(options: dict[str, An
 def test_every_character_is_read_as_python_reads_it() -> None:
     every = [chr(code) for code in range(1, sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
     lines = ["".join(f"{c}{c}b{c} " for c in every[i : i + 300]) for i in range(0, len(every), 300)]
-    lines = [line.replace("Σ", "").replace("σ", "").replace("ς", "") for line in lines]
+    lines = [re.sub("(?i)\\u03c3", "", line) for line in lines]
     y = np.arange(len(lines)) % 2
     vectorizer = nfs.TextVectorizer()
     model = nfs.SparseMultinomialNB(k=60_000).fit(vectorizer.fit_transform(lines), y)
