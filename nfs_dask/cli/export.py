@@ -68,11 +68,12 @@ def sql(
 @click.command()
 @click.argument("model")
 @click.option("--out", required=True, metavar="FILE", help="Write it to this file, such as spam.onnx.")
-@click.option("--dtype", type=OneOf(["float32", "float64"]), default="float32", show_default=True, help="Of the input.")
+@click.option("--dtype", type=OneOf(["float32", "float64"]), default="float32", show_default=True, help="Of --counts.")
+@click.option("--counts", is_flag=True, help="Take values of the selected features also of a model of texts.")
 @overwrite_option
 @json_option
-def onnx(model: str, out: str, dtype: str, overwrite: bool) -> None:
-    """Write MODEL for ONNX Runtime. Its input is the values of the selected features, in the order of `features`.
+def onnx(model: str, out: str, dtype: str, counts: bool, overwrite: bool) -> None:
+    """Write MODEL for ONNX Runtime. Its input is texts, or the values of the selected features, as `features` has them.
 
     \b
     nfs-dask onnx spam.model --out spam.onnx
@@ -80,7 +81,7 @@ def onnx(model: str, out: str, dtype: str, overwrite: bool) -> None:
     check_output_file(out, overwrite, ".onnx")
     from nfs_dask.estimators.loading import load_plain
 
-    _write(model, out, load_plain(model).to_onnx(dtype).SerializeToString())
+    _write(model, out, load_plain(model).to_onnx(dtype, texts=False if counts else None).SerializeToString())
 
 
 @click.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.inputs import check_fitted
 from nfs_dask.models.model import Model
+from nfs_dask.text.features import TextFeatures, terms_of
 from nfs_dask.text.settings import TextSettings
 
 
@@ -158,29 +160,29 @@ class ExportingMixin:
         from nfs_dask.export.scikit_pipeline import pipeline_of, words_of_texts
 
         check_fitted(self)
-        model, text = self.model_, self.model_.text
-        wanted = (vectorizer is not None or text is not None) if texts is None else texts
-        if not wanted:
-            if vectorizer is not None:
-                raise InputError("vectorizer= is for texts, and texts=False asks for rows; leave one of them out")
+        model = self.model_
+        if not self._reads_texts(texts, vectorizer):
             return pipeline_of(model, getattr(self, "feature_names_in_", None))
         settings, terms = self._text_settings(vectorizer), self._terms_by_name()
-        idf = None
-        if settings.tfidf:
-            idf = vectorizer.idf_[model.support] if vectorizer is not None or text is None else text.idf
-        return pipeline_of(model, front=words_of_texts(settings, terms, idf))
+        return pipeline_of(model, front=words_of_texts(settings, terms, self._idf(settings, vectorizer)))
 
-    def to_onnx(self, dtype: str = "float32") -> Any:
+    def to_onnx(self, dtype: str = "float32", *, texts: bool | None = None, vectorizer: Any = None) -> Any:
         """The same classifier as an `onnx.ModelProto`, for ONNX Runtime and others.
 
-        Its input ``features`` is (n, k): the selected columns in the order of `get_feature_names_out`, as `transform`
-        gives them. Also of a model of texts, whose words are counted beforehand. The names are kept in the metadata.
+        Its input is ``text``, (n,) strings, of a model that was fitted to texts; of several regions ``text_subject``
+        and the like. Otherwise it is ``features``, (n, k): the selected columns in the order of
+        `get_feature_names_out`, as `transform` gives them. The names are kept in the metadata.
 
         Parameters
         ----------
         dtype : {"float32", "float64"}
-            Of the input. Counts up to 16 millions are exact in float32; other values may be rounded, and then are not
-            quite those of the model. All within is reckoned in float64.
+            Of ``features``. Counts up to 16 millions are exact in float32; other values may be rounded, and then are
+            not quite those of the model. All within is reckoned in float64.
+        texts : bool, optional
+            Whether it takes texts rather than rows. None: if the model was fitted to ingested texts, or ``vectorizer``
+            is given.
+        vectorizer : TextVectorizer, optional
+            The fitted one that made the columns.
 
         Returns
         -------
@@ -195,11 +197,39 @@ class ExportingMixin:
 
         ``covariance="full"`` and `ErrorRateSelector` depend on columns that were not selected, and features without
         variance are compared before others: these are refused.
+
+        Texts are read by ONNX Runtime, 1.17 or newer, as one of its operators is no part of ONNX. Words are those of
+        the fit to the letter; refused are a tokenizer, patterns unlike the default one, n-grams of characters, stripped
+        accents, stems, hashed columns, tf-idf with a norm, and in lower case words with a Greek sigma.
         """
         from nfs_dask.export.onnx_graph import onnx_model
 
         check_fitted(self)
-        return onnx_model(self.model_, self._selected_names(), dtype)
+        model, names = self.model_, self._selected_names()
+        if not self._reads_texts(texts, vectorizer):
+            return onnx_model(model, names, dtype)
+        if model.text is not None and vectorizer is None:
+            known = model.text
+        else:
+            settings = self._text_settings(vectorizer)
+            known = TextFeatures(settings, model.n_features, 0, None, self._idf(settings, vectorizer))
+        terms = terms_of(names, model.support, known.n_terms, known.regions) if known.settings.hashed is None else names
+        return onnx_model(model, names, dtype, replace(known, terms=tuple(terms)))
+
+    def _reads_texts(self, texts: bool | None, vectorizer: Any) -> bool:
+        """Whether texts are asked for, rather than rows."""
+        if texts is None:
+            return vectorizer is not None or self.model_.text is not None
+        if vectorizer is not None and not texts:
+            raise InputError("vectorizer= is for texts, and texts=False asks for rows; leave one of them out")
+        return texts
+
+    def _idf(self, settings: TextSettings, vectorizer: Any) -> Array | None:
+        """Weights of the selected terms, with tf-idf."""
+        text = self.model_.text
+        if not settings.tfidf:
+            return None
+        return vectorizer.idf_[self.model_.support] if vectorizer is not None or text is None else text.idf
 
     def _selected_names(self) -> list[str]:
         """Names of the selected features; from the data where they are too many for a model."""

@@ -1,4 +1,4 @@
-"""Models as graphs of ONNX: the selected columns of rows come in, labels, scores and probabilities go out."""
+"""Models as graphs of ONNX: selected columns or texts come in, labels, scores and probabilities go out."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from nfs_dask._version import __version__
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.export.additive import AdditiveScores, additive_scores, refuse_exact_features, refuse_unselected
+from nfs_dask.export.onnx_texts import DOMAINS, counts_of_texts, weights_of_counts
 from nfs_dask.models.centers import CentersModel
 from nfs_dask.models.hybrid import HybridModel
 from nfs_dask.models.model import Model
+from nfs_dask.text.features import TextFeatures
 
 OPSET, IR_VERSION = 17, 8  # of 2022: what runs models has them for long
-INPUT = "features"
+INPUT, TEXT = "features", "text"
 
 
-def onnx_model(model: Model, names: Sequence[str], dtype: str) -> Any:
+def onnx_model(model: Model, names: Sequence[str], dtype: str, text: TextFeatures | None = None) -> Any:
     """The graph; all within it is reckoned in double precision.
 
     Parameters
@@ -30,6 +32,8 @@ def onnx_model(model: Model, names: Sequence[str], dtype: str) -> Any:
         Of the selected features, which the file keeps.
     dtype : "float32" or "float64"
         What rows come in.
+    text
+        How texts, which come in instead, become the selected columns.
     """
     refuse_unselected(model, "ONNX")
     refuse_exact_features(model)
@@ -40,7 +44,13 @@ def onnx_model(model: Model, names: Sequence[str], dtype: str) -> Any:
     except ImportError:
         raise InputError("to_onnx needs onnx; install it with: pip install 'nfs-dask[onnx]'") from None
     graph = _Graph()
-    x = graph.add("Cast", INPUT, to=_kind(np.float64))
+    if text is None:
+        inputs = [_value(INPUT, np.dtype(dtype), ["n", len(model.support)])]
+        x = graph.add("Cast", INPUT, to=_kind(np.float64))
+    else:
+        places = [f"{TEXT}_{region}" for region in text.regions] if text.n_regions > 1 else [TEXT]
+        inputs = [_value(place, object, ["n"]) for place in places]
+        x = _of_texts(graph, text, model.support // text.n_terms, places)
     graph.add("Identity", _scores(graph, model, x), out="scores")
     best = graph.add("ArgMax", "scores", axis=1, keepdims=0)  # the first of equal ones
     graph.add("Gather", graph.constant(_labels(model)), best, out="label")
@@ -54,12 +64,13 @@ def onnx_model(model: Model, names: Sequence[str], dtype: str) -> Any:
         helper.make_graph(
             graph.nodes,
             f"nfs_dask_{model.method}",
-            [_value(INPUT, np.dtype(dtype), ["n", len(model.support)])],
+            inputs,
             outputs,
             graph.constants,
+            value_info=graph.types,
         ),
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid(*pair) for pair in ({"": OPSET} if text is None else DOMAINS).items()],
+        ir_version=IR_VERSION if text is None else 9,
         producer_name="nfs-dask",
         producer_version=__version__,
     )
@@ -74,12 +85,16 @@ class _Graph:
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.types: list[Any] = []
 
-    def add(self, kind: str, *inputs: str, out: str | None = None, **attributes: Any) -> str:
+    def add(self, kind: str, *inputs: str, out: str | None = None, also: Sequence[str] = (), **attributes: Any) -> str:
+        """The name of the first output; ``also`` names further ones."""
         from onnx import helper
 
         name = out or f"{kind.lower()}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
+        self.nodes.append(helper.make_node(kind, list(inputs), [name, *also], **attributes))
+        if kind == "Tokenizer":  # of which onnx does not know that it makes strings
+            self.types.append(_value(name, object, None))
         return name
 
     def constant(self, array: Array) -> str:
@@ -97,6 +112,21 @@ class _Graph:
     def product(self, x: str, weights: Array, start: Array) -> str:
         """``x @ weights.T + start``."""
         return self.add("Add", self.add("MatMul", x, self.constant(weights.T)), self.constant(start))
+
+
+def _of_texts(graph: _Graph, text: TextFeatures, regions: Array, places: Sequence[str]) -> str:
+    """The columns of the selected terms; regions without any have none."""
+    assert text.terms is not None
+    terms = [
+        [term for term, r in zip(text.terms, regions, strict=True) if r == region] for region in range(len(places))
+    ]
+    parts = [
+        counts_of_texts(graph, place, text.settings, wanted)
+        for place, wanted in zip(places, terms, strict=True)
+        if wanted
+    ]
+    counts = graph.add("Concat", *parts, axis=1)
+    return counts if text.idf is None else weights_of_counts(graph, counts, text.settings, text.idf)
 
 
 def _scores(graph: _Graph, model: Model, x: str) -> str:
@@ -132,7 +162,8 @@ def _of_additive(graph: _Graph, scores: AdditiveScores, x: str) -> str:
     if scores.otherwise is None:
         return found
     possible = graph.add("Cast", graph.add("Not", out), to=_kind(np.float64))
-    nowhere = graph.add("Equal", graph.add("ReduceMax", possible, axes=[1], keepdims=1), graph.constant(np.array(0.0)))
+    how_many = graph.add("ReduceSum", possible, graph.constant(np.array([1])), keepdims=1)
+    nowhere = graph.add("Equal", how_many, graph.constant(np.array(0.0)))
     return graph.add("Where", nowhere, graph.constant(scores.otherwise), found)
 
 
@@ -181,7 +212,7 @@ def _kind(dtype: Any) -> int:
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
-def _value(name: str, dtype: Any, shape: list[Any]) -> Any:
+def _value(name: str, dtype: Any, shape: list[Any] | None) -> Any:
     from onnx import helper
 
     return helper.make_tensor_value_info(name, _kind(dtype), shape)

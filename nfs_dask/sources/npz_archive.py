@@ -50,7 +50,7 @@ class ArchiveMember:
     def _unpacked(self, file: IO[bytes]) -> IO[bytes]:
         try:
             return zipfile.ZipFile(file).open(f"{self.name}.npy")
-        except (zipfile.BadZipFile, KeyError) as error:
+        except (zipfile.BadZipFile, KeyError, NotImplementedError) as error:
             raise StoreError(f"{self.where} is damaged or has changed ({error}); open the file again") from None
 
     def read(self) -> Array:
@@ -111,9 +111,9 @@ def open_archive(path: str, only: str | None = None) -> dict[str, ArchiveMember]
         try:
             with zipfile.ZipFile(file) as archive:
                 suffix = ".npy" if only is None else f"{only}.npy"
-                infos = [info for info in archive.infolist() if info.filename.endswith(suffix)]
+                infos = [info for info in archive.infolist() if _told(path, file, info).endswith(suffix)]
                 return {info.filename.removesuffix(".npy"): _member(path, file, archive, info) for info in infos}
-        except (zipfile.BadZipFile, OSError) as error:
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
             if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that of a place before the beginning
                 raise
             raise StoreError(
@@ -169,6 +169,16 @@ def _header(member: IO[bytes], where: str) -> tuple[np.dtype[Any], tuple[int, ..
     if dtype.kind not in "biufSU":
         raise StoreError(f"{where} has type {dtype}; numbers or text are read")
     return dtype, shape, fortran and len(shape) > 1
+
+
+def _told(path: str, file: IO[bytes], info: zipfile.ZipInfo) -> str:
+    """The name of a member; refused where its own header has another, or a comment may hide the next in the list."""
+    file.seek(info.header_offset)
+    fields = file.read(_LOCAL_HEADER.size)
+    name = file.read(_LOCAL_HEADER.unpack(fields)[-2]) if len(fields) == _LOCAL_HEADER.size else b""
+    if name != info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437") or info.comment:
+        raise StoreError(f"{path} is damaged: a part of it has two names, or a comment; write the file again")
+    return info.filename
 
 
 def _begin(file: IO[bytes], info: zipfile.ZipInfo) -> int:

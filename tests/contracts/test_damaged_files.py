@@ -44,6 +44,24 @@ def test_no_flipped_bit_of_an_npz_is_read(tmp_path: Path, compressed: bool) -> N
             assert all(map(np.array_equal, found, want)), at
 
 
+def test_no_flipped_bit_in_the_list_of_an_npz_hides_a_part_of_it(tmp_path: Path) -> None:
+    path, X = tmp_path / "counts.npz", counts()
+    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape, "format": b"csr"}
+    np.savez_compressed(path, **parts, y=np.arange(N_ROWS) % 3)
+    want, whole, said = values_of(path), path.read_bytes(), []
+    for at in range(whole.rindex(b"PK\1\2"), len(whole)):  # what the list says of the labels, and its end
+        for bit in range(8):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :])
+            try:
+                found = values_of(path)
+            except NfsDaskError as error:
+                said.append(str(error))
+            else:
+                assert all(map(np.array_equal, found, want)), at
+    assert len(said) > 100
+    assert all(str(path) in one for one in said)
+
+
 @pytest.fixture
 def h5ad(tmp_path: Path) -> Path:
     obs = DataFrame({"kind": ["b", "t"] * (N_ROWS // 2)}, index=[f"cell{i}" for i in range(N_ROWS)])

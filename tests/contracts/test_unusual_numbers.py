@@ -7,6 +7,7 @@ import logging
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import nfs_dask as nfs
 
@@ -67,6 +68,32 @@ def test_features_that_occur_nowhere_are_never_chosen(estimator, alpha):
         assert np.isin(chosen, present).all()
         assert len(chosen) == min(k, len(present))
     assert estimator.set_params(k="all").fit(X, y).get_support().all()
+
+
+@pytest.mark.parametrize("estimator", [nfs.SparseMultinomialNB, nfs.SparseBernoulliNB])
+@pytest.mark.parametrize("weight", [1, 0.3])
+def test_where_one_class_alone_has_counts_only_features_that_occur_are_chosen(estimator, weight):
+    X = np.array([[0, 3, 0, 1, 0, 2], [0, 1, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0]]) * weight
+    for y in ([0, 0, 1, 1], [1, 1, 0, 0], [0, 0, 1, 2]):
+        for k in (2, 3, 5):
+            for data in (X, sparse.csr_array(X)):
+                model = estimator(k=k, alpha=0).fit(data, y)
+                assert np.isin(model.get_support(indices=True), [1, 3, 5]).all()
+                assert model.get_support().sum() == min(k, 3)
+            best = max(log_likelihood(X, np.array(y), s) for s in itertools.combinations(range(6), k))
+            if estimator is nfs.SparseMultinomialNB:
+                assert model.objective_ == pytest.approx(best, abs=1e-9)
+        method = "multinomial" if estimator is nfs.SparseMultinomialNB else "bernoulli"
+        assert np.isin(nfs.path(X, method, [2, 3], y=y, alpha=0).support(2), [1, 3, 5]).all()
+
+
+def log_likelihood(X, y, support):
+    """Of counts without smoothing: mathematics.md 3.1."""
+    inside = np.isin(np.arange(X.shape[1]), support)
+    totals = np.array([X[y == c].sum(axis=0) for c in np.unique(y)], float)
+    shared, f = totals.sum(axis=0), totals[:, inside]
+    free = xlogx(f) - xlogx(f.sum(axis=1)) + xlogx(np.array([f.sum()]))
+    return free + xlogx(shared[~inside]) - xlogx(np.array([shared.sum()]))
 
 
 WEIGHTS = np.random.default_rng(0).random(60)

@@ -103,9 +103,8 @@ def report(counted: GroupedCounts, problem: Problem, found: Found, certificate: 
 
 
 def _worthless(counted: GroupedCounts, problem: Problem, k: int) -> Solution:
-    """Nothing to gain: the lowest features will do."""
-    free = np.setdiff1d(np.arange(min(k, counted.n_features)), problem.forced)[: k - len(problem.forced)]
-    support = np.sort(np.concatenate((free, problem.forced))).astype(np.int64)
+    """Nothing to gain: any features that occur will do."""
+    support = problem.features(problem.top(np.zeros(len(problem.sizes)), k), counted.where)
     return nothing(all_classes(counted, problem, problem.start), support)
 
 

@@ -165,8 +165,8 @@ def _distinct(choices: Iterable[TopFeatures]) -> list[TopFeatures]:
 
 
 def _worthless(stream: Stream, n_classes: int) -> Solution:
-    """Nothing to gain: the lowest features will do."""
-    lowest = np.setdiff1d(np.arange(stream.k), stream.forced)[: stream.n_free]
+    """Nothing to gain: the lowest features that occur will do."""
+    lowest, _ = stream.best(lambda columns: np.zeros(columns.shape[1]), stream.n_free)
     return nothing(_all_classes(stream, stream.start, n_classes), stream.features(lowest))
 
 
