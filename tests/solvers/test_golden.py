@@ -37,9 +37,9 @@ def test_bernoulli(golden):
 
 
 def chosen(F, k):
-    """How many features are chosen: none that occurs nowhere, unless all are asked for or no feature gains."""
-    if k >= F.shape[1] or np.count_nonzero(F.any(axis=1)) < 2:
-        return min(k, F.shape[1])
+    """How many features are chosen: none that occurs nowhere, unless all are asked for."""
+    if k >= F.shape[1]:
+        return F.shape[1]
     return min(k, np.count_nonzero(F.any(axis=0)))
 
 
