@@ -212,6 +212,12 @@ def memory_of_workers(client: Any, seconds: float) -> dict[str, tuple[int, int]]
     }
 
 
+def own_nbytes(metrics: Mapping[str, Any]) -> int:
+    """Memory that a worker takes beside the data that Dask holds in it, by what it last told the scheduler."""
+    spilled = (metrics.get("spilled_bytes") or {}).get("memory", 0)
+    return int(metrics.get("memory", 0) - metrics.get("managed_bytes", 0) + spilled)
+
+
 def silent_workers(client: Any, least: float = SILENT_SECONDS) -> list[Silent]:
     """The workers without a heartbeat in the last ``least`` seconds; none where the scheduler does not say."""
 
@@ -296,7 +302,7 @@ def measure(
     resources = resources_of(
         workers,
         planned=max(1, planned_workers(client, asked)),
-        warm=max(report["rss"] for report in reports),
+        warm=max(report["own"] for report in reports),
         spool=reached[0].location if reached else None,
     )
     logger.debug("%d worker(s), %s each, spool %s", len(workers), format_bytes(resources.memory_limit), resources.spool)
