@@ -11,7 +11,7 @@ import dask.array as da
 import dask.bag as db
 import numpy as np
 import pytest
-from dask.distributed import Client
+from dask.distributed import Client, get_client
 from scipy import sparse
 
 import nfs_dask as nfs
@@ -37,7 +37,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "lazy labels": lambda store: nfs.SparseMultinomialNB(4).fit(lazy(), da.from_array(Y, chunks=40)),
     "a bag": lambda store: nfs.ingest(db.from_sequence(["a b", "b c"] * 4), store.parent / "bag.zarr", min_df=1),
     "labels of a score": lambda store: nfs.SparseMultinomialNB(4).fit(ROWS, Y).score(ROWS, da.from_array(Y)),
-    "persisted": lambda store: nfs.SparseMultinomialNB(4).fit(lazy().persist(), Y),
+    "persisted": lambda store: nfs.SparseMultinomialNB(4).fit(get_client().persist(lazy()), Y),
     "a store": lambda store: nfs.SparseMultinomialNB(4).fit(nfs.open_dataset(store, reuse=False)),
     "an engine": lambda store: nfs.SparseMultinomialNB(4, engine=nfs.DaskEngine()).fit(ROWS, Y),
     "score": lambda store: nfs.SparseMultinomialNB(4).fit(ROWS, Y).score(nfs.open_dataset(store)),

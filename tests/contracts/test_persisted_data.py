@@ -12,11 +12,13 @@ from dask.distributed import Client, LocalCluster, wait
 
 import nfs_dask as nfs
 
+LIMIT = 640 << 20
+
 
 @pytest.fixture(scope="module")
 def one_worker() -> Iterator[Client]:
     """A client of one worker of 640 MiB, of which Dask keeps 384 MiB in memory before it writes to disk."""
-    local = LocalCluster(n_workers=1, threads_per_worker=1, memory_limit="640MiB", dashboard_address=None)
+    local = LocalCluster(n_workers=1, threads_per_worker=1, memory_limit=LIMIT, dashboard_address=None)
     with local, Client(local) as client:
         yield client
 
@@ -36,7 +38,7 @@ def test_persisted_data_beyond_half_of_a_worker_are_fitted(one_worker: Client) -
     y = np.arange(len(X)) % 7 % 2
     held = one_worker.persist(X)
     wait(held)
-    assert held.nbytes > one_worker.cluster.workers[0].memory_limit / 2
+    assert held.nbytes > LIMIT / 2
     found = nfs.SparseMultinomialNB(5).fit(held, y)
     there = nfs.SparseMultinomialNB(5).fit(X.compute(scheduler="threads"), y)
     assert np.array_equal(found.get_support(), there.get_support())
