@@ -63,6 +63,7 @@ def test_memory_that_workers_keep_for_themselves_is_freed_as_the_message_says(on
     X = counts(4 * 32_768)
     y = np.arange(len(X)) % 7 % 2
     one_worker.run(keep)
+    time.sleep(2)  # until its heart has beaten
     began = time.monotonic()
     with pytest.raises(nfs.PlanError, match=r"client\.restart\(\), which drops what is persisted"):
         nfs.SparseMultinomialNB(5).fit(X, y)
