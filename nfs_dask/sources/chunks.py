@@ -71,13 +71,16 @@ def _side_by_side(parts: list[MatrixRows], widths: list[int]) -> MatrixRows:
 
 
 def weigh(chunks: list[Any], block: Block) -> tuple[int, int, int, bool]:
-    """Rows, most entries and bytes of a block, and whether it came dense; a chunk that was copied stays beside it."""
+    """Rows, most entries and bytes of a block, and whether it came dense; a chunk that was copied stays beside it.
+
+    Plans take these bytes twice: with half of a chunk that was not, for the one that Dask makes meanwhile.
+    """
     parts = [as_rows(chunk) for chunk in chunks]
     if all(isinstance(part, CsrRows) for part in parts):
         return block.n_rows, block.nnz, block.nbytes, False
     cells = block.n_rows * block.n_features
     entry_nbytes = max(part.entry_nbytes for part in parts)
-    held = 0 if _is_shared(*parts) else sum(part.nbytes for part in parts)
+    held = sum(part.nbytes for part in parts) // (2 if _is_shared(*parts) else 1)
     return block.n_rows, cells, held + cells * entry_nbytes + (block.n_rows + 1) * 20, True
 
 

@@ -53,7 +53,9 @@ def test_peaks_are_as_planned(cluster: Client, tmp_path: Path, panels: int) -> N
 def test_peaks_of_dense_chunks_are_as_planned(cluster: Client, tmp_path: Path, panels: int) -> None:
     def make(block_info: Any = None) -> Any:
         (first, last), _ = block_info[None]["array-location"]
-        return (np.arange(first, last)[:, None] * np.arange(1, 401) % 7).astype(float)
+        made = np.multiply.outer(np.arange(first, last, dtype=float), np.arange(1, 401))
+        made %= 7  # what a chunk is made from would be memory of the user's
+        return made
 
     X = da.map_blocks(make, chunks=((40_000,) * 6, (400,)), dtype=float)
     dataset = open_dataset(X, labels=np.arange(len(X)) % 2)
