@@ -35,9 +35,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 CALLS: dict[str, Callable[[Any], Any]] = {
     "a collection": lambda store: nfs.SparseMultinomialNB(4).fit(lazy(), Y),
     "lazy labels": lambda store: nfs.SparseMultinomialNB(4).fit(lazy(), da.from_array(Y, chunks=40)),
-    "a bag": lambda store: nfs.ingest(
-        db.from_sequence(["one two", "two three"] * 4), store.parent / "bag.zarr", min_df=1
-    ),
+    "a bag": lambda store: nfs.ingest(db.from_sequence(["one two"] * 4), store.parent / "bag.zarr", min_df=1),
     "labels of a score": lambda store: nfs.SparseMultinomialNB(4).fit(ROWS, Y).score(ROWS, da.from_array(Y)),
     "persisted": lambda store: nfs.SparseMultinomialNB(4).fit(get_client().persist(lazy()), Y),
     "a store": lambda store: nfs.SparseMultinomialNB(4).fit(nfs.open_dataset(store, reuse=False)),
