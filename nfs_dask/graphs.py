@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from nfs_dask.errors import InputError
 
 FAN_IN = 16  # parts that are merged together
+IN_A_THREAD = "call it in a thread, without an engine: await asyncio.to_thread(model.fit, X, y)"
 
 
 def lazy_tasks(
@@ -81,7 +83,19 @@ def computed(value: Any) -> Any:
         return value
     from dask.base import get_scheduler
 
-    return value.compute(scheduler=None if get_scheduler() else "threads")
+    with refusing_to_block():
+        return value.compute(scheduler=None if get_scheduler() else "threads")
+
+
+@contextmanager
+def refusing_to_block() -> Iterator[None]:
+    """Say in words of ours that a client in an event loop cannot be waited for."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "asynchronous Client" not in str(error):
+            raise
+        raise InputError(f"the client is asynchronous, and what it computes is waited for; {IN_A_THREAD}") from error
 
 
 def reduced(label: str, function: Callable[..., Any], merge: Callable[[list[Any]], Any], columns: Sequence[Any]) -> Any:

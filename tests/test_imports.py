@@ -38,6 +38,7 @@ DASK = {
     "cluster/given_address.py",
     "cluster/local_cluster.py",
     "cluster/loopback_worker.py",
+    "cluster/warming.py",
     "cluster/worker_settings.py",
     "documents/dask_documents.py",
     "engine/distributed.py",

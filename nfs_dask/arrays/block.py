@@ -121,7 +121,7 @@ def full_rows(values: Array) -> Csr:
 
 def all_columns(n_rows: int, n_features: int) -> Array:
     """The numbers of all columns, once for each row: made once for all blocks of that width, and read-only."""
-    longest = _longest(n_features)
+    longest = longest_columns(n_features)
     columns = longest[0]
     if len(columns) < n_rows * n_features:
         columns = np.tile(np.arange(n_features, dtype=column_type(n_features)), n_rows)
@@ -131,7 +131,7 @@ def all_columns(n_rows: int, n_features: int) -> Array:
 
 
 @lru_cache(maxsize=2)  # of the data, and of a choice of their columns
-def _longest(n_features: int) -> list[Array]:
+def longest_columns(n_features: int) -> list[Array]:
     """A place for the longest such array."""
     return [np.zeros(0, column_type(n_features))]
 

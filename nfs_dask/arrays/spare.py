@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.arrays.block import Array
+from nfs_dask.arrays.block import Array, longest_columns
 from nfs_dask.units import MiB
 
 LEAST = MiB // 8  # smaller arrays are in memory that the allocator has at hand
@@ -38,6 +38,7 @@ def spare(shape: tuple[int, ...], dtype: Any) -> Array:
 def give_back() -> None:
     """Leave to the system what is waiting: what comes next takes other sizes, or nothing."""
     _kept.clear()
+    longest_columns.cache_clear()
 
 
 def _fitting(nbytes: int) -> Array:

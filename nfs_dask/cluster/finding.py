@@ -14,7 +14,7 @@ from typing import Any
 from nfs_dask.cluster.addresses import check_encryption, is_encrypted, is_loopback, warn_unless_encrypted
 from nfs_dask.cluster.certificate_files import troubles_of
 from nfs_dask.cluster.gateway import connect_to_gateway, gateway_maximum, is_gateway, is_gateway_here, is_of_gateway
-from nfs_dask.cluster.given_address import IN_A_THREAD, GivenAddress, is_client
+from nfs_dask.cluster.given_address import GivenAddress, is_client
 from nfs_dask.cluster.local_cluster import start_cluster
 from nfs_dask.cluster.resources import Resources, Silent, some_names
 from nfs_dask.cluster.warming import COUNTING, Warming, warm_up
@@ -22,6 +22,7 @@ from nfs_dask.cluster.worker_sizes import resources_of
 from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.files.claims import sign, sweep
 from nfs_dask.files.folder import PROBE, Folder
+from nfs_dask.graphs import IN_A_THREAD
 from nfs_dask.progress import Progress
 from nfs_dask.redaction import redacted
 from nfs_dask.units import format_bytes
@@ -212,6 +213,12 @@ def memory_of_workers(client: Any, seconds: float) -> dict[str, tuple[int, int]]
     }
 
 
+def own_nbytes(metrics: Mapping[str, Any]) -> int:
+    """Memory that a worker takes beside the data that Dask holds in it, by what it last told the scheduler."""
+    spilled = (metrics.get("spilled_bytes") or {}).get("memory", 0)
+    return int(metrics.get("memory", 0) - metrics.get("managed_bytes", 0) + spilled)
+
+
 def silent_workers(client: Any, least: float = SILENT_SECONDS) -> list[Silent]:
     """The workers without a heartbeat in the last ``least`` seconds; none where the scheduler does not say."""
 
@@ -296,7 +303,7 @@ def measure(
     resources = resources_of(
         workers,
         planned=max(1, planned_workers(client, asked)),
-        warm=max(report["rss"] for report in reports),
+        warm=max(report["own"] for report in reports),
         spool=reached[0].location if reached else None,
     )
     logger.debug("%d worker(s), %s each, spool %s", len(workers), format_bytes(resources.memory_limit), resources.spool)

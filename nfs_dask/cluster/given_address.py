@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from nfs_dask.errors import ClusterError, InputError
+from nfs_dask.graphs import IN_A_THREAD
 
 ACCEPTED = (
     "the address of a scheduler, such as 'tcp://10.0.0.1:8786', a distributed.Client, a cluster such as "
     "distributed.LocalCluster, or None for the current client"
 )
-IN_A_THREAD = "call it in a thread, without an engine: await asyncio.to_thread(model.fit, X, y)"
 
 
 class GivenAddress(str):

@@ -17,7 +17,7 @@ from nfs_dask.units import MiB, format_bytes, format_seconds
 USABLE = 0.6  # of a worker's memory limit; beyond it Dask writes to disk
 SLACK = 16 * MiB  # of each thread: what the allocator keeps, messages, small objects
 
-NEW_WORKER = 350 * MiB  # that hardly any worker takes which has done nothing yet
+NEW_WORKER = 250 * MiB  # that hardly any worker takes which has done nothing yet
 
 
 def budget_of_task(memory_limit: int, threads: int, warm: int) -> float:
@@ -58,7 +58,10 @@ class Resources(PlacesHidden):
     def restarting(self) -> str:
         """Advice for workers that take more than new ones do, as they have kept memory of earlier work."""
         kept = self.remote and self.warm > NEW_WORKER
-        return f", or restart workers, which take {format_bytes(self.warm)} now (client.restart())" if kept else ""
+        if not kept:
+            return ""
+        taken = format_bytes(self.warm)
+        return f", or restart workers, which take {taken} now (client.restart(), which drops what is persisted)"
 
     def choices(self) -> Iterator[Resources]:
         """All workers first; then each time those like the weakest of the rest are left out."""

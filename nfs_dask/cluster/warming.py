@@ -19,6 +19,9 @@ from nfs_dask.files.spool import SpoolWriter
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import EntrywiseStatistic, Statistic
 from nfs_dask.store import states  # noqa: F401  (loads zarr)
+from nfs_dask.units import MiB
+
+LEAST_OWN = 100 * MiB  # of a warm worker, whatever Dask takes the sizes of its data for
 
 
 class _Nowhere:
@@ -64,7 +67,20 @@ def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[
     give_back()
     give_back_freed()
     give_up_compiler_code()
-    return {"rss": psutil.Process().memory_info().rss, "reaches": [_reaches(Folder(place), token) for place in places]}
+    return {"own": _own_nbytes(), "reaches": [_reaches(Folder(place), token) for place in places]}
+
+
+def _own_nbytes() -> int:
+    """Memory of this process without the data that Dask holds in it, which Dask counts and spills."""
+    from distributed import get_worker
+
+    nbytes = int(psutil.Process().memory_info().rss)
+    try:
+        worker = get_worker()
+    except ValueError:  # no task runs this
+        return nbytes
+    spilled, _ = getattr(worker.data, "spilled_total", (0, 0))
+    return max(nbytes - (worker.state.nbytes - spilled), min(nbytes, LEAST_OWN))
 
 
 def compile_all() -> None:

@@ -20,7 +20,7 @@ from nfs_dask.documents.checking import MISSING_TEXT, Bad, Builder, check_column
 from nfs_dask.documents.document_source import Batch, TextColumns
 from nfs_dask.documents.texts_in_memory import MemoryRows, text_or_none
 from nfs_dask.errors import InputError
-from nfs_dask.graphs import lazy_tasks
+from nfs_dask.graphs import lazy_tasks, refusing_to_block
 from nfs_dask.sources.dask_matrices import PANDAS_NBYTES, futures_in
 from nfs_dask.sources.labels import encode, sample_weights
 
@@ -175,7 +175,9 @@ def _first(parts: Sequence[Any], futures: Sequence[Any]) -> Any:
 
     for part in parts:
         (head,) = lazy_tasks("head", [(_head, part)], [part])
-        if found := dask.compute(head, scheduler=futures[0].client if futures else None)[0]:
+        with refusing_to_block():
+            (found,) = dask.compute(head, scheduler=futures[0].client if futures else None)
+        if found:
             return found[0]
     raise InputError("the bag has no items; give at least one document")
 

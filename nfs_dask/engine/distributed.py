@@ -31,6 +31,7 @@ from nfs_dask.cluster.finding import (
     find_client,
     measure,
     memory_of_workers,
+    own_nbytes,
     silent_workers,
     workers_of,
 )
@@ -232,7 +233,7 @@ class ClusterExecutor:
         told = workers_of(self._client)
         there = [(address, *(one[name] for name in _LASTING)) for address, one in sorted(told.items())]
         asked = (*there, *where, self._workers, adaptive_maximum(self._client), kind)
-        memory = max(((one.get("metrics") or {}).get("memory", 0) for one in told.values()), default=0)
+        memory = max((own_nbytes(one.get("metrics") or {}) for one in told.values()), default=0)
         known, then = _known.setdefault(self._client, {}).get(asked, (None, 0))
         if known is not None and memory <= then + GROWTH and there and rehearsal is None and self._are_free(told):
             self._subscribe()

@@ -10,7 +10,7 @@ import numpy as np
 from nfs_dask.arrays.block import UNLABELLED, Array, Block
 from nfs_dask.errors import InputError
 from nfs_dask.sources.labels import encode, merge_classes, recode, sample_weights, smallest_codes
-from nfs_dask.sources.matrices import CsrRows, DenseRows, MatrixRows, as_rows
+from nfs_dask.sources.matrices import CsrRows, DenseRows, MatrixRows, as_rows, countable
 
 
 def make_block(
@@ -71,14 +71,24 @@ def _side_by_side(parts: list[MatrixRows], widths: list[int]) -> MatrixRows:
 
 
 def weigh(chunks: list[Any], block: Block) -> tuple[int, int, int, bool]:
-    """Rows, most entries and bytes of a block, and whether it came dense; a dense chunk stays beside its block."""
+    """Rows, most entries and bytes of a block, and whether it came dense; a chunk that was copied stays beside it.
+
+    Plans take these bytes twice: with half of a chunk that was not, for the one that Dask makes meanwhile.
+    """
     parts = [as_rows(chunk) for chunk in chunks]
     if all(isinstance(part, CsrRows) for part in parts):
         return block.n_rows, block.nnz, block.nbytes, False
     cells = block.n_rows * block.n_features
     entry_nbytes = max(part.entry_nbytes for part in parts)
-    held = sum(part.nbytes for part in parts)
+    held = sum(part.nbytes for part in parts) // (2 if _is_shared(*parts) else 1)
     return block.n_rows, cells, held + cells * entry_nbytes + (block.n_rows + 1) * 20, True
+
+
+def _is_shared(first: MatrixRows, *others: MatrixRows) -> bool:
+    """Whether a block of these has the values of a dense array where they are."""
+    if others or not isinstance(first, DenseRows):
+        return False
+    return bool(first.values.flags.c_contiguous) and countable(first.values[:0]).dtype == first.dtype
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array, Block
 from nfs_dask.containers import a_type, is_bag, is_collection
 from nfs_dask.errors import InputError
-from nfs_dask.graphs import lazy_tasks, lazy_tree
+from nfs_dask.graphs import lazy_tasks, lazy_tree, refusing_to_block
 from nfs_dask.sources.chunks import PartLabels, height, make_block, merged, part_labels, weigh, with_folds
 from nfs_dask.sources.labels import encode, encode_as, sample_weights, smallest_codes
 from nfs_dask.sources.matrices import check_size
@@ -216,7 +216,8 @@ class CollectionSource(Source):
         """Results of lazy tasks, where the futures among their inputs live."""
         import dask
 
-        return list(dask.compute(*tasks, scheduler=self._futures[0].client if self._futures else scheduler))
+        with refusing_to_block():
+            return list(dask.compute(*tasks, scheduler=self._futures[0].client if self._futures else scheduler))
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Compute blocks one at a time, in this process, whatever cluster is around; persisted ones where they lie."""

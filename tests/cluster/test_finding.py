@@ -225,7 +225,7 @@ def test_warming_up_reports_in_order(tmp_path: Path) -> None:
     report = warm_up([first.location, second.location, "/dev/null/x"], "abc", Warming())
     assert report["reaches"] == [False, True, False]
     assert second.names() == [".nfs-probe-abc"]
-    assert report["rss"] > 20 * MiB
+    assert report["own"] > 20 * MiB
 
 
 # Which client

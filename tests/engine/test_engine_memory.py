@@ -6,11 +6,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import dask.array as da
+import numpy as np
 import pytest
 from distributed import Client
 
 from nfs_dask.cli.corpus import GeneratedCorpus
+from nfs_dask.dataset import open_dataset
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.ingestion.ingest import ingest
 
@@ -41,6 +45,25 @@ def test_peaks_are_as_planned(cluster: Client, tmp_path: Path, panels: int) -> N
         peaks[repeat] = max(cluster.run(peak_nbytes).values()), plan.peak_nbytes
     for measured, planned in peaks.values():
         assert planned / 1.5 <= measured <= planned, peaks
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not STATUS.exists(), reason="peaks are read from /proc")
+@pytest.mark.parametrize("panels", [1, 4])
+def test_peaks_of_dense_chunks_are_as_planned(cluster: Client, tmp_path: Path, panels: int) -> None:
+    def make(block_info: Any = None) -> Any:
+        (first, last), _ = block_info[None]["array-location"]
+        made = np.multiply.outer(np.arange(first, last, dtype=float), np.arange(1, 401))
+        made %= 7  # what a chunk is made from would be memory of the user's
+        return made
+
+    X = da.map_blocks(make, chunks=((40_000,) * 6, (400,)), dtype=float)
+    dataset = open_dataset(X, labels=np.arange(len(X)) % 2)
+    plan = dataset.reduce(dataset.class_counts(), DaskEngine(panels=panels, spool=str(tmp_path))).plan
+    cluster.run(reset_peak)
+    dataset.reduce(dataset.class_counts(), DaskEngine(panels=panels, spool=str(tmp_path)))
+    measured = max(cluster.run(peak_nbytes).values())
+    assert plan.peak_nbytes / 1.5 <= measured <= plan.peak_nbytes, (measured, plan.peak_nbytes)
 
 
 CLIENT = """
