@@ -31,8 +31,7 @@ from hosts import PORT, cluster
 from scaling_tables import COMMAND, Row, fastest, measured_of, rewrite
 from watched import STORES
 
-from nfs_dask.engine.costs import Costs, fit, least_squares
-from nfs_dask.engine.work_units import TERMS
+from nfs_dask.engine.cost_model import TERMS, Costs, fit, least_squares
 from nfs_dask.units import format_seconds
 
 ROOT = Path(__file__).parent.parent

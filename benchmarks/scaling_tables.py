@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from nfs_dask.dataset import Dataset, open_dataset
-from nfs_dask.engine.costs import Costs, Measured
-from nfs_dask.engine.forecast import forecast
-from nfs_dask.engine.work_units import TERMS, Hosts, PassWork
+from nfs_dask.engine.cost_model import TERMS, Costs, Hosts, Measured, PassWork, forecast
 from nfs_dask.units import format_bytes, format_seconds
 
 COMMAND = "python benchmarks/scaling.py"
@@ -159,14 +157,14 @@ def costs_table(found: Row, costs: Costs) -> str:
 def forecast_table(found: Row, costs: Costs) -> str:
     """Ten billion documents and 10^8 features, on 100 and 1,000 nodes."""
     from nfs_dask.cluster.resources import Resources
-    from nfs_dask.engine.foretell import Foreteller, Foretold
+    from nfs_dask.engine.dry_run import DryRunEngine, HypotheticalSource
 
     dataset = open_dataset(found["store"])
-    grown = Dataset(Foretold(dataset.source, 10**10, 10**8), dataset.location)
+    grown = Dataset(HypotheticalSource(dataset.source, 10**10, 10**8), dataset.location)
 
     def line(nodes: int, gbit: float, latency: float) -> list[Any]:
         resources = Resources(nodes, 1, 4 << 30, 350 << 20, "/shared", True)
-        work = grown.plan(grown.class_counts(), Foreteller(resources)).work
+        work = grown.plan(grown.class_counts(), DryRunEngine(resources)).work
         told = forecast([work], Hosts(nodes, 1, None, gbit * 1e9, True, None, latency), costs, solved=True)
         limit = f"{told.bottleneck}, {format_seconds(told.terms[told.bottleneck])}"
         where = "a shared disk" if latency == 0 else f"an object store, {1000 * latency:.0f} ms"

@@ -18,7 +18,7 @@ from cases import Case, store_of
 
 from nfs_dask import DaskEngine, SparseMultinomialNB, open_dataset
 from nfs_dask.engine.calibrate import watched_pass
-from nfs_dask.engine.work_units import Hosts
+from nfs_dask.engine.cost_model import Hosts
 from nfs_dask.files.folder import Folder
 
 WIDE = 100_000_000

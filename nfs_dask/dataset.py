@@ -12,10 +12,8 @@ from nfs_dask.documents.number_tables import open_numbers
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
-from nfs_dask.engine.folding import fold_in_place, folds_in_place
-from nfs_dask.engine.plan import Plan
-from nfs_dask.engine.reduction import Reduction
-from nfs_dask.engine.schedule import Schedule
+from nfs_dask.engine.folding import Reduction, fold_in_place, folds_in_place
+from nfs_dask.engine.plan import Plan, Schedule
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.files.folder import Folder
 from nfs_dask.markup import facts_list, fragment, shortened_name

@@ -46,7 +46,7 @@ RETURNED = {  # what calls return, and users hold
     "nfs_dask.prediction.coverage.Curve": "of `accuracy_coverage`",
     "nfs_dask.solvers.predicted_error.estimate.ErrorEstimate": "of `predict_error`",
     "nfs_dask.engine.plan.Plan": "of `plan`",
-    "nfs_dask.engine.schedule.Schedule": "of `plan`, where there are several passes",
+    "nfs_dask.engine.plan.Schedule": "of `plan`, where there are several passes",
 }
 FIELD = re.compile(r"    (?P<name>[a-z]\w*): [^#=]+(?:= [^#]+)?  # (?P<said>.+)$")
 INNER = {  # public because parts of the package ask for them; they are for methods of your own, not for users

@@ -19,12 +19,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nfs_dask.dataset import Dataset
-    from nfs_dask.engine.costs import Costs
+    from nfs_dask.engine.cost_model import Costs, Forecast, Hosts
     from nfs_dask.engine.engine import Engine
-    from nfs_dask.engine.forecast import Forecast
-    from nfs_dask.engine.plan import Plan
-    from nfs_dask.engine.schedule import Schedule
-    from nfs_dask.engine.work_units import Hosts
+    from nfs_dask.engine.plan import Plan, Schedule
     from nfs_dask.sources.source import Source
 
 REQUEST_SECONDS = 0.02  # until an object store answers, unless it is said; a disk answers at once
@@ -92,13 +89,13 @@ class Foretelling:
     def engine(self, cluster: ClusterOptions, data: Source) -> Iterator[Engine]:
         """Where a fit would run. For a forecast no worker is started: they are as described."""
         from nfs_dask.cluster.resources import Resources
-        from nfs_dask.engine.foretell import Foreteller
+        from nfs_dask.engine.dry_run import DryRunEngine
 
         if not self.wanted or cluster.scheduler is not None:
             with cluster.engine(data) as engine:
                 yield engine
             return
-        yield Foreteller(
+        yield DryRunEngine(
             Resources(
                 workers=cluster.workers or 1,
                 threads=cluster.threads or 1,
@@ -113,7 +110,7 @@ class Foretelling:
         """Costs of the cluster, written to the file that was named."""
         from nfs_dask.cluster.finding import current_client
         from nfs_dask.engine.calibrate import calibrate
-        from nfs_dask.engine.work_units import Hosts
+        from nfs_dask.engine.cost_model import Hosts
 
         assert self.calibrate is not None
         statistic = dataset.class_counts()
@@ -130,15 +127,17 @@ class Foretelling:
     def data(self, dataset: Dataset) -> Dataset:
         """The data with as many rows and features as were asked for."""
         from nfs_dask.dataset import Dataset
-        from nfs_dask.engine.foretell import Foretold
+        from nfs_dask.engine.dry_run import HypotheticalSource
 
         if self.rows is None and self.features is None:
             return dataset
-        return Dataset(Foretold(dataset.source, self.rows, self.features), dataset.location, reuse=dataset.reuse)
+        return Dataset(
+            HypotheticalSource(dataset.source, self.rows, self.features), dataset.location, reuse=dataset.reuse
+        )
 
     def forecast(self, plan: Plan | Schedule, there: Dataset, solved: bool) -> Forecast:
         """Of all passes of a plan, and of choosing features in the end; ``there`` are the data as they are."""
-        from nfs_dask.engine.forecast import forecast
+        from nfs_dask.engine.cost_model import forecast
         from nfs_dask.engine.plan import Plan
         from nfs_dask.files.folder import Folder
 
@@ -148,7 +147,7 @@ class Foretelling:
         return forecast([one.work for one in passes], hosts, self._costs(), solved=solved)
 
     def _hosts(self, plan: Plan, remote: bool) -> Hosts:
-        from nfs_dask.engine.work_units import Hosts
+        from nfs_dask.engine.cost_model import Hosts
 
         latency = self.latency if self.latency is not None else REQUEST_SECONDS if remote else 0.0
         far = remote or self.network is not None or self.store_rate is not None or self.latency is not None
@@ -156,7 +155,7 @@ class Foretelling:
         return Hosts(r.workers, r.slots / r.workers, None, self.network, far, self.store_rate, latency)
 
     def _costs(self) -> Costs:
-        from nfs_dask.engine.costs import Costs, usual_costs
+        from nfs_dask.engine.cost_model import Costs, usual_costs
 
         return usual_costs() if self.costs is None else Costs.load(self.costs)
 
@@ -220,7 +219,7 @@ def values_of(found: Forecast, wanted: Foretelling) -> dict[str, Any]:
 
 def show_costs(costs: Costs, path: str | None, console: Console) -> None:
     """What a calibration has found."""
-    from nfs_dask.engine.work_units import TERMS
+    from nfs_dask.engine.cost_model import TERMS
 
     for name, cost in costs.seconds.items():
         show_line(f"{name:<9} {cost:9.3g} s   of {TERMS[name].counts}", console, indent=10)
@@ -233,7 +232,7 @@ def show_forecast(found: Forecast, wanted: Foretelling, dataset: Dataset, consol
 
 
 def _lines(found: Forecast, wanted: Foretelling, dataset: Dataset) -> Iterator[tuple[str, str]]:
-    from nfs_dask.engine.work_units import PHASES, TERMS
+    from nfs_dask.engine.cost_model import PHASES, TERMS
 
     hosts = found.hosts
     yield "Foretold", "not measured: " + _data(wanted, dataset)

@@ -50,7 +50,7 @@ def info(place: str, label_column: str | None, verify: bool, all_features: bool)
     nfs-dask info s3://bucket/mail.zarr --verify
     nfs-dask info spam.model --json
     """
-    from nfs_dask.engine.run_folder import is_run
+    from nfs_dask.engine.run_status import is_run
     from nfs_dask.store.model_files import is_model
 
     if all_features and not is_model(place):
@@ -93,7 +93,7 @@ def _tell_model(place: str, all_features: bool) -> None:
 
 
 def _tell_run(place: str) -> None:
-    from nfs_dask.engine.run_folder import read_run
+    from nfs_dask.engine.run_status import read_run
 
     run = read_run(place)
     answer({"type": "run", **run.to_json()}, lambda console: show_run(run, console))

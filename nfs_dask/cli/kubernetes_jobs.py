@@ -16,8 +16,7 @@ from nfs_dask.registry import K, options_of_all
 if TYPE_CHECKING:
     from nfs_dask.cluster.manifests import FitJob
     from nfs_dask.dataset import Dataset
-    from nfs_dask.engine.plan import Plan
-    from nfs_dask.engine.schedule import Schedule
+    from nfs_dask.engine.plan import Plan, Schedule
 
 WORKERS = 4
 THREADS = 2
@@ -98,7 +97,7 @@ def plan_of_job(dataset: Dataset, estimator: Any, cluster: ClusterOptions) -> Pl
     """
     from nfs_dask import dataset as data
     from nfs_dask.cluster.finding import start_cluster
-    from nfs_dask.engine.elsewhere import ElsewhereEngine
+    from nfs_dask.engine.dry_run import ElsewhereEngine
 
     threads = cluster.threads or THREADS
     say("starting a worker, to see how much memory it takes; no document is read")

@@ -25,8 +25,7 @@ import click
 from nfs_dask.cli.detached import COMMAND_OF, announced_process, new_log
 from nfs_dask.engine.driver import DRIVER, STOP, Command, leave_to_others, refuse_second_driver
 from nfs_dask.engine.run_events import EventLog
-from nfs_dask.engine.run_folder import is_run
-from nfs_dask.engine.run_status import has_status, read_status
+from nfs_dask.engine.run_status import has_status, is_run, read_status
 from nfs_dask.errors import ClusterError, InputError, NfsDaskError, ResumeError
 from nfs_dask.files.folder import Folder
 from nfs_dask.redaction import redacted

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from nfs_dask.cluster.manifests import FitJob
     from nfs_dask.dataset import Dataset
-    from nfs_dask.engine.plan import Plan
-    from nfs_dask.engine.schedule import Schedule
+    from nfs_dask.engine.plan import Plan, Schedule
 
 
 @click.command()

@@ -14,8 +14,7 @@ from nfs_dask.units import format_bytes, format_seconds
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nfs_dask.engine.run_folder import Run
-    from nfs_dask.engine.run_status import RunStatus
+    from nfs_dask.engine.run_status import Run, RunStatus
 
 _MOST_EVENTS = 10
 _STATES = {

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nfs_dask.engine.costs import Costs, Measured, fit, usual_costs
+from nfs_dask.engine.cost_model import Costs, Hosts, Measured, fit, usual_costs
 from nfs_dask.engine.distributed import DaskEngine
-from nfs_dask.engine.work_units import Hosts
 from nfs_dask.errors import ClusterError, PlanError
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.source import Source

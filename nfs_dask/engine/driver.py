@@ -25,8 +25,8 @@ from typing import Any
 
 from nfs_dask.cluster.resources import Silent
 from nfs_dask.engine.plan import Plan
+from nfs_dask.engine.run_directory import kept_blocks
 from nfs_dask.engine.run_events import EventLog
-from nfs_dask.engine.run_folder import kept_blocks
 from nfs_dask.errors import NfsDaskError, ResumeError
 from nfs_dask.files import claims
 from nfs_dask.files.folder import Folder

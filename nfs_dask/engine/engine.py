@@ -18,13 +18,11 @@ import numpy as np
 
 from nfs_dask.cluster.resources import Resources, Silent
 from nfs_dask.engine.driver import driving
-from nfs_dask.engine.fold_groups import folded_together
-from nfs_dask.engine.folding import Fold
-from nfs_dask.engine.panel_bounds import even_bounds
+from nfs_dask.engine.folding import Fold, Reduction
+from nfs_dask.engine.panel_cuts import even_bounds, folded_together
 from nfs_dask.engine.plan import Plan, make_plan
-from nfs_dask.engine.reduction import Reduction
+from nfs_dask.engine.run_directory import RunDirectory, open_run_directory
 from nfs_dask.engine.tasks import Job, fold_panels
-from nfs_dask.engine.workplace import Workplace, open_workplace
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.redaction import PlacesHidden
@@ -138,7 +136,7 @@ class Engine(PlacesHidden, ABC):
     def plan(self, statistic: Statistic, source: Source, *, beside: Folder | None = None) -> Plan:
         """What `reduce` would do, without reading the data."""
         with (
-            open_workplace(None, self.spool, beside, statistic, source) as place,
+            open_run_directory(None, self.spool, beside, statistic, source) as place,
             self.executor() as executor,
         ):
             return self._made(statistic, source, executor.resources(place.candidates, statistic=statistic))
@@ -161,7 +159,7 @@ class Engine(PlacesHidden, ABC):
         if kept is not None and (found := kept.find(statistic)) is not None:
             logger.info("reusing the statistics kept in %s", found.folder.location)
             return Reduction(found, None, time.perf_counter() - started, reused=True)
-        with open_workplace(self.run, self.spool, beside, statistic, source) as place, driving(self.run) as driver:
+        with open_run_directory(self.run, self.spool, beside, statistic, source) as place, driving(self.run) as driver:
             begun = place.plan()
             if (finished := place.finished()) is not None:
                 return Reduction(finished, None, time.perf_counter() - started, reused=True)
@@ -184,7 +182,7 @@ class Engine(PlacesHidden, ABC):
         return Reduction(panels, plan, time.perf_counter() - started)
 
 
-def _dense(job: Job, source: Source, executor: Executor, place: Workplace, kept: Kept | None) -> Panels:
+def _dense(job: Job, source: Source, executor: Executor, place: RunDirectory, kept: Kept | None) -> Panels:
     """Fold whole states; the client holds the last one."""
     fold = executor.fold(job, source, _label(job))
     fold.check(job.plan.n_blocks)
@@ -194,7 +192,7 @@ def _dense(job: Job, source: Source, executor: Executor, place: Workplace, kept:
     return MemoryPanels(fold.state, job.plan.n_features)
 
 
-def _keep(state: State, job: Job, place: Workplace, kept: Kept | None) -> None:
+def _keep(state: State, job: Job, place: RunDirectory, kept: Kept | None) -> None:
     """Store the state beside the data; that it cannot be is no reason to lose it."""
     target = _reserve(job, place, kept)
     if target is None:
@@ -206,7 +204,7 @@ def _keep(state: State, job: Job, place: Workplace, kept: Kept | None) -> None:
         logger.warning("statistics are not kept beside the data: %s", error)
 
 
-def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kept: Kept | None) -> Panels:
+def _scatter(job: Job, source: Source, executor: Executor, place: RunDirectory, kept: Kept | None) -> Panels:
     """Spool the entries by column, then fold panel by panel; the client holds none of them."""
     target = _reserve(job, place, kept)
     out = target or place.output(job.plan)
@@ -227,7 +225,7 @@ def _scatter(job: Job, source: Source, executor: Executor, place: Workplace, kep
     return panels
 
 
-def _reserve(job: Job, place: Workplace, kept: Kept | None) -> Folder | None:
+def _reserve(job: Job, place: RunDirectory, kept: Kept | None) -> Folder | None:
     """A folder beside the data for the result; it goes with the other temporary ones unless it is committed."""
     target = None if kept is None else kept.reserve(job.statistic)
     if target is not None:
@@ -235,7 +233,7 @@ def _reserve(job: Job, place: Workplace, kept: Kept | None) -> Folder | None:
     return target
 
 
-def _commit(job: Job, place: Workplace, kept: Kept | None, target: Folder | None) -> None:
+def _commit(job: Job, place: RunDirectory, kept: Kept | None, target: Folder | None) -> None:
     if kept is not None and target is not None:
         if kept.commit(job.statistic, target):
             place.temporary.remove(target)

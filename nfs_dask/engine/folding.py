@@ -17,11 +17,10 @@ from nfs_dask.arrays.block import (
     distinct,
     integers_as_integers,
 )
-from nfs_dask.engine.plan import CHEAP_STATE
-from nfs_dask.engine.reduction import Reduction
+from nfs_dask.engine.plan import CHEAP_STATE, Plan
 from nfs_dask.errors import DataWarning, NfsDaskError, warn
 from nfs_dask.sources.source import Source
-from nfs_dask.statistics.panels import MemoryPanels
+from nfs_dask.statistics.panels import MemoryPanels, Panels
 from nfs_dask.statistics.statistic import Coverage, State, Statistic
 
 SERIAL_ENTRIES = 20_000_000  # fewer are counted before a second thread has paid for itself
@@ -54,6 +53,21 @@ class Fold:
                 "added up in passing. Ingest the data once to save that work in each pass",
                 DataWarning,
             )
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The result of a pass, and how it came about."""
+
+    panels: Panels
+    plan: Plan | None  # None: nothing was read, or what was read is small and in memory
+    seconds: float
+    reused: bool = False  # the statistic had been kept, or finished by an earlier process; nothing was read
+
+    @property
+    def state(self) -> State:
+        """The whole state, in memory."""
+        return self.panels.state()
 
 
 def prepare(block: Block, statistic: Statistic, trusted: bool) -> tuple[Block, bool]:

@@ -27,11 +27,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.tiles import GATHERED, PACKED, packs
 from nfs_dask.cluster.resources import SLACK, USABLE, Resources, budget_of_task, some_names
-from nfs_dask.engine.forecast import forecast
-from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, balanced, run_bounds
-from nfs_dask.engine.work_units import Hosts, PassWork
+from nfs_dask.engine.cost_model import Hosts, PassWork, forecast
 from nfs_dask.errors import InputError, PlanError, warn
 from nfs_dask.redaction import redacted
 from nfs_dask.sources.source import Source
@@ -49,6 +48,8 @@ PIECE_ENTRIES = 1 << 16  # of each block, that it reads at once where there is r
 FOLDS_PER_SLOT = 4  # tasks that fold panels, at least, so that all slots are busy to the end
 BATCH_NBYTES = 256 * MiB  # spooled bytes between two checkpoints
 BUCKET_NBYTES = 32  # sizes and borders of one bucket of entries, while they are sorted or put together
+SLOWER = 4  # times that a worker may be slower than the others and not hold a pass
+RUNS_PER_SLOT = 12  # runs beyond these gain little: the shortest ones are some 4 % of what a slot does
 RUN_SECONDS = 2.0  # shorter runs would cost more to schedule than they balance
 MERGED_PER_SECOND = 1e9  # bytes of states
 MERGING = 0.05  # of the time of a pass, that states of more runs than one for each slot may take to merge
@@ -251,6 +252,67 @@ class Plan:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """Several passes over the data, one after another, for one result."""
+
+    passes: tuple[Plan, ...]
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are, in all passes."""
+        return sum(plan.tasks for plan in self.passes)
+
+    @property
+    def read_nbytes(self) -> int:
+        """Bytes that are read, by all passes."""
+        return sum(plan.read_nbytes for plan in self.passes)
+
+    @property
+    def seconds(self) -> float:
+        """A rough forecast for all passes."""
+        return sum(plan.seconds for plan in self.passes)
+
+    @property
+    def peak_nbytes(self) -> int:
+        """Most memory a worker takes, in any of the passes."""
+        return max(plan.peak_nbytes for plan in self.passes)
+
+    @property
+    def client_nbytes(self) -> int:
+        """Most memory the client takes beside what it has now, in any of the passes."""
+        return max(plan.client_nbytes for plan in self.passes)
+
+    @property
+    def fits(self) -> bool:
+        """Whether all passes fit."""
+        return all(plan.fits for plan in self.passes)
+
+    def check(self) -> None:
+        """Refuse passes that do not fit, with the number that would."""
+        for plan in self.passes:
+            plan.check()
+
+    def to_json(self) -> dict[str, Any]:
+        """All passes, as JSON values, with what they come to."""
+        return {
+            "passes": [plan.to_json() for plan in self.passes],
+            "tasks": self.tasks,
+            "read_nbytes": self.read_nbytes,
+            "peak_nbytes": self.peak_nbytes,
+            "client_nbytes": self.client_nbytes,
+            "fits": self.fits,
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        total = (
+            f"Together  {len(self.passes)} passes, {self.tasks} tasks, reads {format_bytes(self.read_nbytes)}, at most "
+            f"{format_bytes(self.peak_nbytes)} a worker, about {format_seconds(self.seconds)}"
+        )
+        return "\n\n".join([*map(str, self.passes), total])
+
+
 def make_plan(statistic: Statistic, source: Source, resources: Resources, panels: int | None = None) -> Plan:
     """The plan of one pass, on all workers, or without the small ones if these would prevent it or slow it down."""
     _check_asked(source, panels)
@@ -339,6 +401,43 @@ def _runs(source: Source, resources: Resources, per_slot: float) -> tuple[tuple[
     runs = run_bounds(source.n_blocks, resources.slots, per_slot, least)
     rows = source.rows_of_blocks() if len(runs) > 1 else None
     return runs if rows is None else balanced(runs, rows)
+
+
+def run_bounds(n_blocks: int, slots: int, per_slot: float, least: float) -> tuple[tuple[int, int], ...]:
+    """Ranges of blocks in their order: about ``per_slot`` for each slot, none of many fewer than ``least`` blocks.
+
+    One for each slot where there is not enough for more; equal ones where they are few.
+    """
+    least = max(1.0, least, n_blocks / (slots * _finest(per_slot)))
+    lengths, left = [], n_blocks
+    while left > SLOWER * slots * least:
+        lengths.append(left // (SLOWER * slots))
+        left -= lengths[-1]
+    count = min(left, slots * max(1, round(left / (least * slots))))
+    length, longer = divmod(left, count)
+    lengths += [length + 1] * longer + [length] * (count - longer)
+    lengths.sort(reverse=True)  # they are, but for rounding
+    return tuple(itertools.pairwise(itertools.accumulate(lengths, initial=0)))
+
+
+def balanced(runs: tuple[tuple[int, int], ...], sizes: Array) -> tuple[tuple[int, int], ...]:
+    """As many runs, each with the share of the rows that it had of the blocks, as near as blocks can be cut.
+
+    Blocks end where files do, too, so that some are much smaller than others. Among many that evens out.
+    """
+    n_blocks, n_runs = len(sizes), len(runs)
+    ends = np.concatenate(([0], np.cumsum(sizes)))
+    wanted = np.array([start for start, _ in runs]) / n_blocks * ends[-1]
+    after = np.searchsorted(ends, wanted)
+    nearest = after - (2 * wanted < ends[after] + ends[np.maximum(after - 1, 0)])
+    order = np.arange(n_runs)  # a run has a block at least, and those after it, too
+    starts = np.minimum(np.maximum.accumulate(nearest - order) + order, n_blocks - n_runs + order)
+    return tuple(itertools.pairwise([*np.maximum(starts, order).tolist(), n_blocks]))
+
+
+def _finest(per_slot: float) -> float:
+    """How many times the shortest of so many runs goes into what a slot does."""
+    return per_slot if per_slot <= SLOWER else SLOWER * math.exp(per_slot / SLOWER - 1)
 
 
 def _batch(source: Source, runs: tuple[tuple[int, int], ...]) -> int:

@@ -9,14 +9,88 @@ from dataclasses import dataclass
 from typing import Any
 
 from nfs_dask.engine.driver import DRIVER, LOG, read_driver
+from nfs_dask.engine.plan import Plan
+from nfs_dask.engine.run_directory import FINISHED, PLAN, RUN, kept_blocks, read_identity, reading
 from nfs_dask.engine.run_events import EVENTS, read_events
-from nfs_dask.engine.run_folder import Run, is_run, read_run
 from nfs_dask.errors import StoreError
 from nfs_dask.files.claims import GONE_SECONDS, Holder
 from nfs_dask.files.folder import Folder
 
 LIVE = ("starting", "running")
 ENDED = ("finished", "failed", "interrupted")
+
+
+@dataclass(frozen=True)
+class RunPass:
+    """One pass of a run."""
+
+    name: str  # of the statistic
+    plan: Plan
+    blocks_done: int  # blocks that need not be read again
+    finished: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "statistic": self.name,
+            "blocks": self.plan.n_blocks,
+            "blocks_done": self.blocks_done,
+            "finished": self.finished,
+            "plan": self.plan.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder, and the data it belongs to."""
+
+    location: str
+    rows: int
+    features: int
+    fingerprint: str
+    passes: tuple[RunPass, ...]
+    nbytes: int | None  # None: not looked at, as behind a URL that takes long where there are many files
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing that was begun is left to do."""
+        return bool(self.passes) and all(one.finished for one in self.passes)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "location": self.location,
+            "rows": self.rows,
+            "features": self.features,
+            "fingerprint": self.fingerprint,
+            "finished": self.finished,
+            "nbytes": self.nbytes,
+            "passes": [one.to_json() for one in self.passes],
+        }
+
+
+def is_run(location: str | os.PathLike[str]) -> bool:
+    """Whether a run folder, of any version, lies there."""
+    return Folder.of(location).exists(RUN)
+
+
+def read_run(location: str | os.PathLike[str], *, size: bool = True) -> Run:
+    """What was begun in a run folder, and how far it has got; with ``size``, also how large it is."""
+    folder = Folder.of(location)
+    identity = read_identity(folder)
+    try:
+        rows, features, fingerprint = int(identity["rows"]), int(identity["features"]), str(identity["fingerprint"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{folder.path(RUN)} is damaged ({error}); start a new run in another folder") from error
+    begun = [name for name in folder.names() if (folder / name).exists(PLAN)]
+    passes = tuple(_pass(folder / name) for name in begun)
+    return Run(folder.location, rows, features, fingerprint, passes, folder.nbytes() if size else None)
+
+
+def _pass(folder: Folder) -> RunPass:
+    with reading(folder, PLAN) as content:
+        plan = Plan.from_json(content)
+        finished = folder.exists(FINISHED)
+        done = plan.n_blocks if finished else kept_blocks(folder)
+        return RunPass(str(plan.statistic["statistic"]), plan, min(int(done), int(plan.n_blocks)), finished)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
+from nfs_dask.engine.folding import Reduction
 from nfs_dask.engine.plan import Plan
-from nfs_dask.engine.reduction import Reduction
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.available import available_if
 from nfs_dask.estimators.classifier import (

@@ -16,8 +16,8 @@ from nfs_dask._version import __version__
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.engine import Engine
+from nfs_dask.engine.folding import Reduction
 from nfs_dask.engine.plan import Plan
-from nfs_dask.engine.reduction import Reduction
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.estimators.exporting import ExportingMixin
 from nfs_dask.estimators.inputs import check_fitted, numeric

@@ -9,7 +9,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
-from nfs_dask.engine.reduction import Reduction
+from nfs_dask.engine.folding import Reduction
 from nfs_dask.errors import InputError
 from nfs_dask.estimators.classifier import SparseClassifier, refuse_too_many
 from nfs_dask.estimators.inputs import check_fitted, note_features, numeric, open_labelled

@@ -29,7 +29,7 @@ IDENTITY = "ingest.json"
 
 
 @contextmanager
-def open_workplace(store: Folder, identity: dict[str, Any], *, resumable: bool) -> Iterator[Folder]:
+def open_run_directory(store: Folder, identity: dict[str, Any], *, resumable: bool) -> Iterator[Folder]:
     """The folder of one ingest. It is removed at the end, unless something went wrong that another try can mend."""
     folder = ingest_folder(store)
     if not resumable:

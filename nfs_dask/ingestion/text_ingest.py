@@ -31,7 +31,7 @@ from nfs_dask.ingestion.appending import stored_facts, stored_frequencies, store
 from nfs_dask.ingestion.count_tasks import CountedPieces, CountTask, count_partition, count_texts
 from nfs_dask.ingestion.counted_source import CountedTexts
 from nfs_dask.ingestion.given_vocabulary import Fixed, write_fixed
-from nfs_dask.ingestion.ingest_folder import open_workplace
+from nfs_dask.ingestion.ingest_folder import open_run_directory
 from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.ingestion.kept_columns import check_keepable
 from nfs_dask.ingestion.merging import MergedRange, MergeTask, choose_bounds, choose_cuts, merge_range
@@ -110,7 +110,7 @@ class TextIngest:
         """Write the store."""
         with ExitStack() as stack:
             resumable = self.data.fingerprint is not None
-            folder = stack.enter_context(open_workplace(self.store, self.identity, resumable=resumable))
+            folder = stack.enter_context(open_run_directory(self.store, self.identity, resumable=resumable))
             executor = stack.enter_context(engine.executor())
             rehearsal = functools.partial(rehearse, getattr(self.data, "format", None))
             plan = make_text_plan(self.data, executor.resources([folder], rehearsal=rehearsal))

@@ -19,9 +19,9 @@ from nfs_dask.cluster.resources import Resources
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
+from nfs_dask.engine.folding import Reduction
 from nfs_dask.engine.plan import Plan
-from nfs_dask.engine.reduction import Reduction
-from nfs_dask.engine.workplace import resources_of_run
+from nfs_dask.engine.run_directory import resources_of_run
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.row_files import write_row_files
 from nfs_dask.sources.source import Source

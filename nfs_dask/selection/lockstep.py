@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from nfs_dask.cluster.resources import SLACK, USABLE, Resources
-from nfs_dask.engine.reduction import Reduction
+from nfs_dask.engine.folding import Reduction
 from nfs_dask.methods.procedure import Measure, Passes, Procedure, Sum, Write
 from nfs_dask.selection.joint import Joint, JointMember, carrying
 from nfs_dask.selection.training import TrainingPanels, dataset_by_fold

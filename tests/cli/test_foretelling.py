@@ -12,8 +12,7 @@ from click.testing import CliRunner
 import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.cli.main import cli
-from nfs_dask.engine.costs import Costs, usual_costs
-from nfs_dask.engine.work_units import TERMS
+from nfs_dask.engine.cost_model import TERMS, Costs, usual_costs
 from nfs_dask.store.layout import Layout
 from nfs_dask.store.writer import write_store
 from tests.helpers.commands import as_json, run

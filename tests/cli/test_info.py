@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
-from nfs_dask.engine.run_folder import is_run, read_run
+from nfs_dask.engine.run_status import is_run, read_run
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import StoreError
 from nfs_dask.files.arrayfile import write_arrays

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.cluster.resources import Resources
-from nfs_dask.engine.fold_groups import folded_together
-from nfs_dask.engine.panel_bounds import COLUMN_WORK
+from nfs_dask.engine.panel_cuts import COLUMN_WORK, folded_together
 from nfs_dask.engine.plan import FOLDS_PER_SLOT, make_plan
 from nfs_dask.statistics.counts import ClassCounts
 

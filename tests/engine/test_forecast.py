@@ -19,13 +19,24 @@ from hypothesis import strategies as st
 import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.cluster.resources import Resources
-from nfs_dask.engine.costs import Costs, Measured, fit, usual_costs
-from nfs_dask.engine.forecast import forecast
-from nfs_dask.engine.foretell import Foreteller, Foretold
+from nfs_dask.engine.cost_model import (
+    BLOCK_REQUESTS,
+    PHASES,
+    TERMS,
+    Costs,
+    Hosts,
+    Measured,
+    PassWork,
+    fit,
+    forecast,
+    merge_levels,
+    units,
+    usual_costs,
+)
+from nfs_dask.engine.dry_run import DryRunEngine, HypotheticalSource
 from nfs_dask.engine.plan import make_plan, merge_tree
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.engine.tasks import fold_panels
-from nfs_dask.engine.work_units import BLOCK_REQUESTS, PHASES, TERMS, Hosts, PassWork, merge_levels, units
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.statistics.counts import ClassCounts
@@ -247,8 +258,8 @@ def test_costs_are_kept_in_a_file_and_checked(tmp_path: Path) -> None:
 def test_ten_billion_rows_are_planned_at_once_and_the_plan_is_small() -> None:
     small = GeneratedCorpus(100_000, 10**6)
     started = time.thread_time()
-    grown = Foretold(small, 10**10, 10**8)
-    plan = Foreteller(Resources(1000, 1, 4 * GiB, 300 * MiB, "/shared", True)).plan(COUNTS, grown)
+    grown = HypotheticalSource(small, 10**10, 10**8)
+    plan = DryRunEngine(Resources(1000, 1, 4 * GiB, 300 * MiB, "/shared", True)).plan(COUNTS, grown)
     told = forecast([plan.work], Hosts(1000, network=1e10, far=True))
     assert time.thread_time() - started < 0.5  # it takes some milliseconds
     assert plan.fits and plan.n_rows == 10**10 and plan.n_features == 10**8
@@ -259,21 +270,21 @@ def test_ten_billion_rows_are_planned_at_once_and_the_plan_is_small() -> None:
 
 def test_what_is_foretold_grows_with_rows_alone_and_is_never_read() -> None:
     small = GeneratedCorpus(10_000, 5000)
-    twice = Foretold(small, 20_000)
+    twice = HypotheticalSource(small, 20_000)
     assert (twice.n_rows, twice.n_features, twice.read_nbytes) == (20_000, 5000, 2 * small.read_nbytes)
     assert twice.about_entries == 2 * small.about_entries
     assert twice.fingerprint is None and (twice.classes == small.classes).all()
-    assert Foretold(small).about_entries == small.about_entries
+    assert HypotheticalSource(small).about_entries == small.about_entries
     with pytest.raises(InputError, match="cannot be read"):
         twice.blocks(0, 1)
     unknown = GeneratedCorpus(10, 500)
     unknown._facts = dataclasses.replace(unknown.facts, n_rows=-1)
     with pytest.raises(InputError, match="ingest them into a store first"):
-        Foretold(unknown, 100)
+        HypotheticalSource(unknown, 100)
 
 
 @pytest.mark.parametrize("rows", [10**5, 10**7, 10**9])
 def test_more_rows_take_longer_in_the_plans_that_are_made_for_them(rows: int) -> None:
-    small, there = GeneratedCorpus(10**5, 10**7), Foreteller(Resources(50, 2, 4 * GiB, 300 * MiB, "/shared", True))
-    less, more = (there.plan(COUNTS, Foretold(small, n)).seconds for n in (rows, 10 * rows))
+    small, there = GeneratedCorpus(10**5, 10**7), DryRunEngine(Resources(50, 2, 4 * GiB, 300 * MiB, "/shared", True))
+    less, more = (there.plan(COUNTS, HypotheticalSource(small, n)).seconds for n in (rows, 10 * rows))
     assert less < more < 20 * less

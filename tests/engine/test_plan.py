@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 import nfs_dask as nfs
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.distributed import SMALL_JOB
-from nfs_dask.engine.fold_groups import folded_together
-from nfs_dask.engine.panel_bounds import COLUMN_WORK, PANEL_WORK, even_bounds
+from nfs_dask.engine.panel_cuts import COLUMN_WORK, PANEL_WORK, even_bounds, folded_together
 from nfs_dask.engine.plan import CHEAP_STATE, Plan, make_plan, tile_shift
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.files.spool import Tiling

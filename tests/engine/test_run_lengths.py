@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfs_dask.engine.run_lengths import RUNS_PER_SLOT, SLOWER, balanced, run_bounds
+from nfs_dask.engine.plan import RUNS_PER_SLOT, SLOWER, balanced, run_bounds
 
 
 @given(st.integers(1, 10**7), st.integers(1, 300), st.floats(1, RUNS_PER_SLOT), st.floats(0, 10**6))

@@ -11,7 +11,7 @@ import pytest
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.plan import make_plan
-from nfs_dask.engine.run_folder import kept_blocks
+from nfs_dask.engine.run_directory import kept_blocks
 from nfs_dask.engine.tasks import Job, fold_run
 from nfs_dask.errors import ClusterError
 from nfs_dask.files.folder import Folder

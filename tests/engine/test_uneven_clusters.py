@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster
 import nfs_dask.engine.plan as plans
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.engine.distributed import DaskEngine
-from nfs_dask.engine.run_lengths import SLOWER
+from nfs_dask.engine.plan import SLOWER
 from nfs_dask.errors import PlanError
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.statistic import State
@@ -122,7 +122,7 @@ def test_a_plan_for_larger_workers_is_refused_at_once(tmp_path: Path) -> None:
             PlanError, match=r"larger workers than there are: tiny \(.*250.0 MiB\)\. Start .* with 1[78].* GiB"
         ),
     ):
-        patch.setattr("nfs_dask.engine.workplace.Workplace.plan", lambda self: large)
+        patch.setattr("nfs_dask.engine.run_directory.RunDirectory.plan", lambda self: large)
         engine.reduce(COUNTS, source)
 
 

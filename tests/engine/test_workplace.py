@@ -14,9 +14,9 @@ import pytest
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.plan import make_plan
-from nfs_dask.engine.run_folder import read_run
+from nfs_dask.engine.run_directory import RunDirectory, open_run_directory, pass_name
+from nfs_dask.engine.run_status import read_run
 from nfs_dask.engine.serial import SerialEngine
-from nfs_dask.engine.workplace import Workplace, open_workplace, pass_name
 from nfs_dask.errors import InputError, ResumeError, StoreError
 from nfs_dask.files.arrayfile import ArrayFile, write_arrays
 from nfs_dask.files.folder import Folder
@@ -37,7 +37,7 @@ def plan_for(spool: str | None) -> Any:
 
 def opened(run: Path | None = None, spool: Path | None = None, beside: Path | None = None) -> Any:
     texts = [None if path is None else str(path) for path in (run, spool)]
-    return open_workplace(*texts, None if beside is None else Folder(str(beside)), COUNTS, CORPUS)
+    return open_run_directory(*texts, None if beside is None else Folder(str(beside)), COUNTS, CORPUS)
 
 
 # Without a run
@@ -129,7 +129,7 @@ def test_a_run_needs_data_that_can_be_recognised(tmp_path: Path) -> None:
 
     with (
         pytest.raises(InputError, match="can be recognised when the run resumes; ingest them"),
-        open_workplace(str(tmp_path), None, None, COUNTS, Anonymous(600, 300, 3)),
+        open_run_directory(str(tmp_path), None, None, COUNTS, Anonymous(600, 300, 3)),
     ):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -141,12 +141,12 @@ def test_other_data_or_settings_are_refused_with_what_differs(tmp_path: Path) ->
     other = GeneratedCorpus(600, 300, 3, words_per_document=10, block_rows=50, seed=99)
     with (
         pytest.raises(ResumeError, match=r"other data \(fingerprint: .* then, .* now\)"),
-        open_workplace(str(tmp_path), None, None, COUNTS, other),
+        open_run_directory(str(tmp_path), None, None, COUNTS, other),
     ):
         pass
     documents = replace(COUNTS, with_documents=True)
     with (
-        open_workplace(str(tmp_path), None, None, documents, CORPUS) as place,
+        open_run_directory(str(tmp_path), None, None, documents, CORPUS) as place,
         pytest.raises(ResumeError, match=r"other settings \(with_documents: False then, True now\)"),
     ):
         place.plan()
@@ -236,10 +236,10 @@ def test_a_hostile_checkpoint_is_refused(interrupted: Any, change: dict[str, Any
 
 
 def test_the_statistic_names_the_folder_of_its_pass() -> None:
-    place = Workplace([], Folder("/run"), COUNTS.describe(), pass_name(COUNTS, CORPUS))
+    place = RunDirectory([], Folder("/run"), COUNTS.describe(), pass_name(COUNTS, CORPUS))
     assert place.checkpoints == Folder("/run/class_counts/checkpoints")
     assert place.results == Folder("/run/class_counts/results")
-    assert Workplace([], None, COUNTS.describe(), "class_counts").checkpoints is None
+    assert RunDirectory([], None, COUNTS.describe(), "class_counts").checkpoints is None
 
 
 @dataclass(frozen=True)

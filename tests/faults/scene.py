@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from distributed.diskutils import WorkSpace
 
 from nfs_dask.cli.main import cli
-from nfs_dask.engine.run_folder import is_run, read_run
+from nfs_dask.engine.run_status import is_run, read_run
 from nfs_dask.errors import NfsDaskError
 from tests.helpers.slow_blocks import NO_DEED, slow_environment
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 import nfs_dask as nfs
-from nfs_dask.engine.run_folder import read_run
+from nfs_dask.engine.run_status import read_run
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.files.folder import Folder

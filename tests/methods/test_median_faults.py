@@ -15,7 +15,7 @@ from nfs_dask.arrays.block import Block
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.distributed import DaskEngine
-from nfs_dask.engine.run_folder import read_run
+from nfs_dask.engine.run_status import read_run
 from nfs_dask.engine.serial import SerialEngine, SerialExecutor
 from nfs_dask.errors import ResumeError
 from nfs_dask.methods import memory_budget

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.dataset import Dataset
-from nfs_dask.engine.reduction import Reduction
+from nfs_dask.engine.folding import Reduction
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError
 from nfs_dask.methods import slopes

@@ -14,7 +14,7 @@ from scipy import sparse
 from nfs_dask.dataset import Dataset
 from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.engine import Engine
-from nfs_dask.engine.reduction import Reduction
+from nfs_dask.engine.folding import Reduction
 from nfs_dask.engine.serial import SerialEngine
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.methods import memory_budget

@@ -1,18 +1,27 @@
-"""What the time of a pass depends on: its work and its hosts in numbers, and how much there is of each term of a model.
+"""The cost model of a pass: its work in units, what a unit costs, and the seconds that follow.
 
-Units are what the busiest core, or the longest chain of messages, has to do. So it is here that it is known what is
-done side by side, and the costs of units do not depend on how many workers there are.
+Units are what the busiest core, or the longest chain of messages, has to do, so that their costs do not depend on the
+number of workers. Costs are fitted as in Ernest (Venkataraman, Yang, Franklin, Recht and Stoica, "Ernest: Efficient
+Performance Prediction for Large-Scale Advanced Analytics", NSDI 2016): a few terms and a few small runs, by
+non-negative least squares, so that no term is ever a gain.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
 
+from nfs_dask.errors import InputError
 from nfs_dask.files.ahead import BLOCKS_IN_FLIGHT, IN_FLIGHT
 from nfs_dask.files.spool import MOST_PLACES
 
+FORMAT = 1
 CHECKED_NBYTES = 1 << 14  # least that is read of an array of a spool file: what one checksum covers
 OPENED_NBYTES = 1 << 17  # and of a file, to know what is in it
 ARRAYS = 2  # of each block in a spool file, at least: entries, and where those of each bucket end
@@ -206,3 +215,150 @@ def merge_levels(runs: int, fan_in: int) -> Iterator[tuple[int, int]]:
         groups = -(-runs // fan_in)
         yield runs - groups, min(fan_in, runs) - 1
         runs = groups
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the units of each term cost, and how that is known."""
+
+    seconds: Mapping[str, float]  # of a unit of each fitted term
+    scheduler_nbytes: Mapping[str, float] = field(default_factory=dict)  # of its memory: fixed, of a task, of a worker
+    command: str = ""  # that measured them
+    machine: str = ""  # on which
+
+    @classmethod
+    def load(cls, path: str | Path) -> Costs:
+        """Costs that a calibration wrote."""
+        try:
+            content = json.loads(Path(path).read_text())
+            if content["format"] != FORMAT:
+                raise InputError(f"{path} has format {content['format']}; this version reads {FORMAT}; calibrate again")
+            seconds = {name: float(content["seconds"][name]) for name, term in TERMS.items() if term.fitted}
+            nbytes = {name: float(value) for name, value in content["scheduler_nbytes"].items()}
+            costs = cls(seconds, nbytes, str(content["command"]), str(content["machine"]))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{path} holds no costs ({error}); write it with nfs-dask plan --calibrate") from error
+        if not all(math.isfinite(value) and value >= 0 for value in seconds.values()):
+            raise InputError(f"{path} has costs below 0, or none; write it again with nfs-dask plan --calibrate")
+        return costs
+
+    def save(self, path: str | Path) -> None:
+        """Write them for `load`."""
+        Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n")
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as JSON values."""
+        return {
+            "format": FORMAT,
+            "command": self.command,
+            "machine": self.machine,
+            "seconds": {name: float(f"{value:.4g}") for name, value in self.seconds.items()},
+            "scheduler_nbytes": {name: round(value) for name, value in self.scheduler_nbytes.items()},
+        }
+
+
+@cache
+def usual_costs() -> Costs:
+    """What ``python benchmarks/scaling.py`` has measured on one machine; the file says which."""
+    with resources.as_file(resources.files("nfs_dask.engine") / "costs.json") as path:
+        return Costs.load(path)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A pass that was carried out, and the seconds of each of its phases."""
+
+    work: PassWork
+    hosts: Hosts
+    phases: Mapping[str, float]
+
+
+def fit(measured: Sequence[Measured], known: Costs, given: Collection[str] = ()) -> Costs:
+    """Costs of the terms that these passes have, phase by phase; those ``given``, and of no pass, stay as known.
+
+    By non-negative least squares of relative errors, so that short passes count as much as long ones.
+    """
+    seconds = dict(known.seconds)
+    rows = [(one.phases, units(one.work, one.hosts)) for one in measured]
+    for phase in PHASES:
+        fixed = {name: seconds[name] for name, term in TERMS.items() if term.phase == phase and name in given}
+        names = [name for name, term in TERMS.items() if term.phase == phase and term.fitted and name not in given]
+        took = [(phases[phase], counts) for phases, counts in rows if phases.get(phase, 0) > 0]
+        left = [(max(s - sum(counts.get(n, 0) * c for n, c in fixed.items()), 0), s, counts) for s, counts in took]
+        seconds |= least_squares(left, [name for name in names if any(counts.get(name) for _, counts in took)])
+    return replace(known, seconds=seconds)
+
+
+def least_squares(rows: Sequence[tuple[float, float, Mapping[str, float]]], names: Sequence[str]) -> dict[str, float]:
+    """Costs of 0 or more of the named units, from what they came to, on the scale that errors are judged by."""
+    import numpy as np
+    from scipy.optimize import nnls
+
+    if not names:
+        return {}
+    matrix = np.array([[counts.get(name, 0) / scale for name in names] for _, scale, counts in rows])
+    sizes = matrix.max(axis=0)
+    found, _ = nnls(matrix / sizes, np.array([came_to / scale for came_to, scale, _ in rows]))
+    return dict(zip(names, (found / sizes).tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What passes will take, one after another, if the model is right."""
+
+    works: Sequence[PassWork]
+    hosts: Hosts
+    costs: Costs
+    terms: Mapping[str, float]  # seconds
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.terms.values())
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds of the phases that there are, in order."""
+        found = {phase: [s for name, s in self.terms.items() if TERMS[name].phase == phase] for phase in PHASES}
+        return {phase: sum(parts) for phase, parts in found.items() if sum(parts) > 0}
+
+    @property
+    def bottleneck(self) -> str:
+        """The term that takes most."""
+        return max(self.terms, key=self.terms.__getitem__)
+
+    @property
+    def tasks(self) -> int:
+        return sum(work.tasks for work in self.works)
+
+    @property
+    def scheduler_nbytes(self) -> int:
+        """Memory of the scheduler."""
+        held, tasks = self.costs.scheduler_nbytes, max(work.tasks for work in self.works)
+        return round(held.get("fixed", 0) + held.get("task", 0) * tasks + held.get("worker", 0) * self.hosts.workers)
+
+    @property
+    def moved_nbytes(self) -> int:
+        """Bytes that go over links."""
+        far = sum(work.read_nbytes + work.shuffled_nbytes(self.hosts.workers) for work in self.works if self.hosts.far)
+        return far + sum(work.merged_nbytes for work in self.works)
+
+    @property
+    def worker_hours(self) -> float:
+        return self.hosts.workers * self.seconds / 3600
+
+
+def forecast(works: Sequence[PassWork], hosts: Hosts, costs: Costs | None = None, *, solved: bool = False) -> Forecast:
+    """What passes take on these hosts; ``solved``: features are chosen in the end.
+
+    ``costs`` are the usual ones, unless they were measured there.
+    """
+    costs = costs or usual_costs()
+    counts = dict.fromkeys(TERMS, 0.0)
+    for number, work in enumerate(works, 1):
+        for name, count in units(work, hosts, solved and number == len(works)).items():
+            counts[name] += count
+    prices = {name: costs.seconds[name] if term.fitted else 1.0 for name, term in TERMS.items()}
+    terms = {name: count * prices[name] for name, count in counts.items() if count * prices[name] > 0}
+    return Forecast(tuple(works), hosts, costs, terms)

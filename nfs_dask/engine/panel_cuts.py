@@ -1,14 +1,15 @@
-"""Where the columns are cut into panels, so that workers end together."""
+"""Cuts of the columns into panels, and of panels into tasks, so that workers end together."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.engine.plan import Plan
+from nfs_dask.engine.plan import FOLDS_PER_SLOT, Plan
 
 # What a column of a panel costs, and a panel of whatever width, in entries: estimates from the times of tasks on the
 # case of benchmarks/counting.py, whose panels end together by them. Nothing but the balance depends on these.
@@ -26,19 +27,31 @@ def even_bounds(plan: Plan, tiles: Array) -> tuple[int, ...]:
     work = tiles + COLUMN_WORK * (1 << plan.tile_shift)
     widest = max(1, plan.panel_width >> plan.tile_shift)
     slots = plan.resources.slots
-    tried = [_cuts(work, plan.panels + more, widest) for more in _some_more(slots)]
+    more = [0, *(1 << i for i in range((slots - 1).bit_length())), slots]
+    tried = [_cuts(work, plan.panels + extra, widest) for extra in more]
     cuts = min(tried, key=lambda cuts: (_busiest(np.add.reduceat(work, cuts) + PANEL_WORK, slots), len(cuts)))
     return (*(cut << plan.tile_shift for cut in cuts), plan.n_features)
 
 
-def _some_more(slots: int) -> Iterator[int]:
-    """Numbers up to that of the slots, few of them."""
-    yield 0
-    more = 1
-    while more < slots:
-        yield more
-        more *= 2
-    yield slots
+def folded_together(plan: Plan, tiles: Array, bounds: Sequence[int]) -> list[tuple[int, int]]:
+    """Return ranges of neighboring panels, one for each task, those of most work first: the last ones are soon over.
+
+    Of several panels a task holds all entries, and it has not much to do beside what is left to others.
+    ``tiles`` are the entries of each tile of columns.
+    """
+    edges = np.array(bounds)
+    entries = np.add.reduceat(tiles, edges[:-1] >> plan.tile_shift)
+    work = entries + COLUMN_WORK * np.diff(edges)
+    most = work.sum() / (FOLDS_PER_SLOT * plan.resources.slots)
+    starts, held, load = [0], 0, 0.0
+    for panel, (more, longer) in enumerate(zip(entries.tolist(), work.tolist(), strict=True)):
+        if panel > starts[-1] and (held + more > plan.fold_entries or load + longer > most):
+            starts.append(panel)
+            held, load = 0, 0.0
+        held, load = held + more, load + longer
+    ranges = list(itertools.pairwise([*starts, len(entries)]))
+    loads = np.add.reduceat(work, starts)
+    return [ranges[number] for number in np.argsort(-loads, kind="stable").tolist()]
 
 
 def _cuts(work: Array, panels: int, widest: int) -> list[int]:

@@ -20,6 +20,7 @@ import dataclasses
 import hashlib
 import json
 import logging
+import re
 import tempfile
 import threading
 import uuid
@@ -32,6 +33,7 @@ from typing import Any
 from nfs_dask.cluster.resources import Resources
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError, NfsDaskError, ResumeError, StoreError
+from nfs_dask.files.arrayfile import ArrayFile
 from nfs_dask.files.claims import sign, sweep
 from nfs_dask.files.folder import Folder
 from nfs_dask.files.sealed import sealed, unsealed
@@ -44,10 +46,12 @@ logger = logging.getLogger("nfs_dask")
 FORMAT = 1
 MOST_NOTE = 64 << 20  # bytes of a JSON file
 RUN, PLAN, FINISHED = "run.json", "plan.json", "finished.json"
+_BATCH = re.compile(r"blocks-(\d{8})-(\d{8})\.spool")
+_CHECKPOINT = re.compile(r"run-\d{5}\.fold")
 
 
 @dataclass
-class Workplace:
+class RunDirectory:
     """The folders of one pass."""
 
     candidates: list[Folder]  # where temporary files may go, best first
@@ -143,9 +147,9 @@ def _remove(folder: Folder) -> None:
 
 
 @contextmanager
-def open_workplace(
+def open_run_directory(
     run: str | None, spool: str | None, beside: Folder | None, statistic: Statistic, source: Source
-) -> Iterator[Workplace]:
+) -> Iterator[RunDirectory]:
     """The folders of a pass; temporary ones are removed at the end, also on errors and on Ctrl-C."""
     run_folder = None if run is None else Folder.of(run)
     given = [run_folder, None if spool is None else Folder.of(spool), *_usual_places(beside)]
@@ -153,7 +157,7 @@ def open_workplace(
     name, described = statistic.name, statistic.in_short()
     if run_folder is not None:
         name, described = pass_name(statistic, source), statistic.describe()
-    place = Workplace([folder for folder in given if folder is not None], run_folder, described, name)
+    place = RunDirectory([folder for folder in given if folder is not None], run_folder, described, name)
     if run_folder is not None:
         _enter_run(run_folder, source.origin)
     try:
@@ -244,3 +248,27 @@ def _refuse_difference(folder: Folder, then: dict[str, Any], now: dict[str, Any]
             f"{folder.location} was begun with other {what} ({'; '.join(differing)}). "
             "Resume with what it was begun with, or start a new run in another folder"
         )
+
+
+def kept_blocks(folder: Folder) -> int:
+    """Blocks of an unfinished pass that need not be read again."""
+    return _spooled(folder / "spool") + _checkpointed(folder / "checkpoints")
+
+
+def _spooled(folder: Folder) -> int:
+    """Blocks in finished spool files, which are named after them."""
+    found = [match for name in folder.names() if (match := _BATCH.fullmatch(name))]
+    return sum(int(match[2]) - int(match[1]) for match in found)
+
+
+def _checkpointed(folder: Folder) -> int:
+    """Blocks that the checkpoints of a pass cover; of each, only its header is read."""
+    return sum(_covered(folder, name) for name in folder.names() if _CHECKPOINT.fullmatch(name))
+
+
+def _covered(folder: Folder, name: str) -> int:
+    file = ArrayFile.open(folder, name)
+    try:
+        return sum(int(stop) - int(start) for start, stop in file.facts["coverage"])
+    except (LookupError, TypeError, ValueError) as error:
+        raise file.damaged() from error

@@ -1,4 +1,4 @@
-"""Passes over data that are not there yet, on workers that are not there yet: planned, and never carried out."""
+"""Plans for data and workers that are not there yet; nothing is carried out."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Any
 
 from nfs_dask.arrays.block import Block
 from nfs_dask.cluster.resources import Resources
+from nfs_dask.engine.distributed import DaskEngine
 from nfs_dask.engine.engine import Engine
+from nfs_dask.engine.plan import Plan, make_plan
+from nfs_dask.engine.run_directory import open_run_directory
 from nfs_dask.errors import InputError
 from nfs_dask.files.folder import Folder
 from nfs_dask.sources.source import Source
 from nfs_dask.statistics.statistic import Statistic
-from nfs_dask.units import MiB
+from nfs_dask.units import MiB, parse_bytes
 
 USUAL_ENTRIES = 4 * MiB  # of a block of a store: about four chunks
 
 
-class Foretold(Source):
+class HypotheticalSource(Source):
     """A source as if it had other numbers of rows and features; rows have as many entries as they have now.
 
     Where its blocks are small because there is little of it, they grow to what a store cuts.
@@ -60,7 +63,7 @@ class Foretold(Source):
 
 
 @dataclass(frozen=True)
-class Foreteller(Engine):
+class DryRunEngine(Engine):
     """Plans for workers as they are described, and starts none."""
 
     resources: Resources
@@ -87,3 +90,15 @@ class _Described:
         rehearsal: Callable[[], None] | None = None,
     ) -> Resources:
         return self.described
+
+
+@dataclass(frozen=True)
+class ElsewhereEngine(DaskEngine):
+    """Plans as for a cluster like the one at hand, but for ``workers`` of ``memory_limit`` each; None: of any size."""
+
+    def plan(self, statistic: Statistic, source: Source, *, beside: Folder | None = None) -> Plan:
+        with open_run_directory(None, self.spool, beside, statistic, source) as place, self.executor() as executor:
+            here = executor.resources(place.candidates, statistic=statistic)
+            limit = 0 if self.memory_limit is None else parse_bytes(self.memory_limit)
+            there = replace(here, memory_limit=limit, without_smallest=None)
+            return make_plan(statistic, source, there, self.panels)
