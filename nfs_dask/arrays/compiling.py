@@ -111,25 +111,6 @@ def will_be_kept(kernel: Any) -> bool:
     return kernel.dispatcher.stats.cache_path is not None and not _is_kept(kernel.dispatcher)
 
 
-class WorthCompiling:
-    """Whether to use a kernel rather than numpy, which does the same more slowly, but at once.
-
-    It is worth its compiling to a process that has been at it for long; where it is kept from before, it is there.
-    """
-
-    def __init__(self, kernel: Any, patience: int) -> None:
-        self._kernel, self._left = kernel, patience
-        self._kept: bool | None = None
-
-    def __call__(self) -> bool:
-        """Asked once for each piece of work, ``patience`` pieces of which are left to numpy."""
-        if self._kept is None:
-            dispatcher = self._kernel.dispatcher
-            self._kept = dispatcher.stats.cache_path is not None and _is_kept(dispatcher)
-        self._left -= 1
-        return self._kept or self._left < 0
-
-
 def kernel_part(function: Callable[..., Any]) -> Any:
     """A function that kernels alone call, and that makes no arrays.
 

@@ -167,14 +167,14 @@ def _candidates(totals: Totals, k: int, search: Search) -> Array:
             f"{totals.n_features:,} features of values that are not whole numbers are too many to search through; "
             f"take search={RANKED!r}, leave out rare features, or count whole numbers"
         )
-    cells, where = totals.grouped()
-    useful = np.asarray(cells.totals.any(axis=0))
+    distinct, index = totals.grouped()
+    useful = np.asarray(distinct.totals.any(axis=0))
     if k == totals.n_features or not useful.any():
         useful = np.ones(len(useful), bool)
-    wanted = np.where(useful, np.minimum(cells.sizes, search.largest(k, totals.n_features)), 0)
-    _refuse_too_many(int(wanted.sum()), len(cells.totals), search)
+    wanted = np.where(useful, np.minimum(distinct.sizes, search.largest(k, totals.n_features)), 0)
+    _refuse_too_many(int(wanted.sum()), len(distinct.totals), search)
     nothing = np.zeros(0, np.int64)
-    return np.flatnonzero(useful) if where is None else where.members(wanted, nothing).astype(np.int64)
+    return np.flatnonzero(useful) if index is None else index.members(wanted, nothing)[0]
 
 
 def _refuse_too_many(n: int, n_classes: int, search: Search) -> None:

@@ -1,4 +1,4 @@
-"""Rounding outward: what sums of gains may be wrong by, so that bounds are bounds and gaps are gaps.
+"""Rounding outward: error bounds of sums of gains, so that bounds are bounds and gaps are gaps.
 
 A gain is wrong by a share of itself (`gains`). Counts that were rounded, as f + alpha mostly is, add to that: with
 relative errors of u = 2^-53 in the counts, a gain h of g counts changes by at most
@@ -15,7 +15,6 @@ References: docs/mathematics.md 10.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,56 +25,39 @@ from nfs_dask.solvers.solution import Array
 
 
 @dataclass(frozen=True)
-class Rounding:
+class RoundingError:
     """An error of sums of gains: ``share`` H + ``root`` sqrt(B H) + ``floor`` B, for sums H over sets of counts B."""
 
     share: float
     root: float
     floor: float
 
-    def of(self, gain: Any, mass: float) -> Any:
-        """What ``gain`` (numbers or an array) may be wrong by; ``mass`` is the sum of all counts."""
+    def of(self, gain: Any, mass: Any) -> Any:
+        """Return the error of ``gain`` (numbers or an array), a sum over sets of at most ``mass`` counts."""
         return self.share * gain + self.root * np.sqrt(gain) * np.sqrt(mass) + self.floor * mass
 
     def above(self, gain: Any, mass: float) -> Any:
-        """No less than what ``gain`` stands for."""
+        """Return an upper bound of the exact sum."""
         wrong = self.of(gain, mass)
         return np.where(wrong > 0, np.nextafter(gain + wrong, np.inf), gain)[()]
 
     def below(self, gain: Any, mass: float) -> Any:
-        """No more than what ``gain`` stands for."""
+        """Return a lower bound of the exact sum."""
         return np.maximum(np.nextafter(gain - self.of(gain, mass), -np.inf), 0.0)[()]
 
-    def above_one(self, gain: float, mass: float) -> float:
-        """As `above`, for one number."""
-        wrong = self._of_one(gain, mass)
-        return math.nextafter(gain + wrong, math.inf) if wrong > 0 else gain
-
-    def below_one(self, gain: float, mass: float) -> float:
-        """As `below`, for one number."""
-        return max(math.nextafter(gain - self._of_one(gain, mass), -math.inf), 0.0)
-
-    def _of_one(self, gain: float, mass: float) -> float:
-        return self.share * gain + self.root * math.sqrt(gain) * math.sqrt(mass) + self.floor * mass
-
     def near(self, gain: Array, last: float, mass: float) -> Array:
-        """Which gains may be the same number as the last one."""
+        """Return which gains may equal the last one."""
         return np.asarray(np.abs(gain - last) <= self.of(gain, mass) + self.of(last, mass))
 
 
-WHOLE = Rounding(ROUNDING, 0.0, 0.0)  # of two classes, counts and masses as they are
-TWO = Rounding(ROUNDING, 2.0**-52, 2.0**-93)  # of two classes, rounded
-# Of more classes: there D / g is wrong by 5 u (f_c + g a_c), which costs up to 5 u (h + 5 sqrt(g h)), where p_c is
-# below a tenth of a_c up to 300 u h, and (5 u)^2 g for each class, of which there may be a hundred.
-MANY = Rounding(4 * ROUNDING, 2.0**-48, 2.0**-90)
+EXACT_COUNTS = RoundingError(ROUNDING, 0.0, 0.0)  # of two classes, counts and masses without rounding
+TWO_CLASSES = RoundingError(ROUNDING, 2.0**-52, 2.0**-93)  # of two classes, rounded
+# Of more classes D / g is wrong by 5 u (f_c + g a_c), which costs up to 5 u (h + 5 sqrt(g h)), where p_c is below a
+# tenth of a_c up to 300 u h, and (5 u)^2 g for each class, of which there may be a hundred.
+MANY_CLASSES = RoundingError(4 * ROUNDING, 2.0**-48, 2.0**-90)
 _FINEST = 1024  # parts of a count that smoothing may add to whole numbers without rounding
 
 
 def is_exact(whole: bool, alpha: float, mass: float) -> bool:
-    """Whether counts under smoothing, ``mass`` in all, and sums of them are doubles."""
+    """Return whether counts under smoothing, ``mass`` in all, and sums of them are doubles."""
     return whole and (alpha * _FINEST).is_integer() and mass * _FINEST < 2.0**53
-
-
-def of_counts(whole: bool, alpha: float, mass: float) -> Rounding:
-    """What gains of two classes, or Bernoulli gains of a hundred, may be wrong by."""
-    return WHOLE if is_exact(whole, alpha, mass) else TWO
