@@ -119,14 +119,14 @@ def select(counts: Counts, settings: Settings, search: Search, documents: Docume
 
 
 def lone_errors(counts: Counts, alpha: float, documents: Documents) -> Array:
-    """What each feature alone takes off the error of keeping none, (m,); 0 for those absent from all documents."""
-    cells, where = counts.seen_totals.grouped()
+    """Return what each feature alone takes off the error of keeping none, (m,); 0 for those absent from all documents."""
+    distinct, index = counts.seen_totals.grouped()
     problem = _pool(counts, alpha, documents, np.zeros(1, np.int64)).problem
     nothing = KeptSet(problem)
-    mass = (cells.totals * cells.sizes).sum(axis=1) + alpha * counts.totals.n_features
-    points = np.ascontiguousarray(((cells.totals + alpha) / mass[:, None]).T)
-    less = np.where(cells.totals.any(axis=0), nothing.error - nothing.errors_with(points), 0.0)
-    return less if where is None else np.concatenate([part for _, part in where.spread(less)])
+    mass = (distinct.totals * distinct.sizes).sum(axis=1) + alpha * counts.totals.n_features
+    points = np.ascontiguousarray(((distinct.totals + alpha) / mass[:, None]).T)
+    less = np.where(distinct.totals.any(axis=0), nothing.error - nothing.errors_with(points), 0.0)
+    return less if index is None else index.spread(less)
 
 
 def _by_gain(counts: Counts, settings: Settings) -> tuple[Array, Array]:
