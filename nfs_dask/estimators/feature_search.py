@@ -119,7 +119,7 @@ def select(counts: Counts, settings: Settings, search: Search, documents: Docume
 
 
 def lone_errors(counts: Counts, alpha: float, documents: Documents) -> Array:
-    """Return what each feature alone takes off the error of keeping none, (m,); 0 for those absent from all documents."""
+    """Return what each feature alone takes off the error of keeping none, (m,); 0 for absent features."""
     distinct, index = counts.seen_totals.grouped()
     problem = _pool(counts, alpha, documents, np.zeros(1, np.int64)).problem
     nothing = KeptSet(problem)
