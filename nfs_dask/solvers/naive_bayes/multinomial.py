@@ -20,6 +20,7 @@ from nfs_dask.solvers.naive_bayes.dual import minimize_dual
 from nfs_dask.solvers.naive_bayes.primal import everything, recover
 from nfs_dask.solvers.naive_bayes.problem import Problem, build_problem, comfortable, forced_features
 from nfs_dask.solvers.naive_bayes.screening import WORTHWHILE, AllColumns, Columns, ScreenedColumns
+from nfs_dask.solvers.naive_bayes.topk import union
 from nfs_dask.solvers.solution import Array, Solution, nothing
 
 
@@ -75,7 +76,7 @@ def look_up(
     columns, ascending, as many of each as is said, and the place of the column of each feature.
     """
     assert found.chosen is not None and found.mixture is not None
-    columns = np.union1d(found.chosen.columns, found.mixture.columns)
+    columns = union(found.chosen.columns, found.mixture.columns)
     columns = columns[columns < n_free]
     wanted, amounts = np.zeros(len(columns), np.int64), np.zeros(len(columns))
     for out, one in (wanted, found.chosen), (amounts, found.mixture):
@@ -134,6 +135,6 @@ def solve_columns(columns: Columns, k: int, start: Array) -> Solution:
     # no better set has a feature whose gain is farther from the last one than this
     reach = dual.best.height - max(one.value for one in (dual.best, *dual.sets))
     near, n_ties = columns.near(dual.best.point, 1.1 * max(reach, 0.0))
-    held = np.unique(np.concatenate((near, *(one.features.columns for one in (dual.best, *dual.sets)))))
+    held = union(near, *(one.features.columns for one in (dual.best, *dual.sets)))
     found = recover(columns.only(held), k, dual.map(lambda c: np.searchsorted(held, c)), n_ties)
     return found.map(lambda c: held[c])

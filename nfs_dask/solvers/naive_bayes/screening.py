@@ -25,7 +25,7 @@ from nfs_dask.solvers.naive_bayes.topk import kth_largest, top
 from nfs_dask.solvers.solution import Array, FeatureSet
 
 WORTHWHILE = 30_000  # numbers in a table from which on columns are screened
-_STRIDE = 64  # between columns that a first guess of the k-th gain is made of
+_SAMPLE = 64  # about one of so many columns is looked at for a first guess of the k-th gain
 _EXPECTED = 0.8  # times a k-th gain, those of other points are expected to be more
 _FIRST_RADIUS = 0.7  # of the first ball
 _WIDER = 2.0  # times the distance of two points, the next ball
@@ -81,9 +81,11 @@ class ScreenedColumns:
         self._all, self._all_sizes = problem.totals[:, :n], problem.sizes[:n]
         self._counts = np.add.reduce(self._all)
         self._seen: tuple[Array, Array, float] | None = None  # the last point, bounds there, and the k-th gain
-        sample = np.arange(0, n, _STRIDE)
-        size = self.k * int(self._all_sizes[sample].sum()) // int(self._all_sizes.sum())
-        likely = kth_largest(gains(self._all[:, sample], problem.start), self._all_sizes[sample], max(size, 1))
+        # the columns of most counts mostly gain most: of these, the k-th gain is no more than that of all
+        heavy = kth_largest(self._counts, self._all_sizes, min(2 * self.k + n // _SAMPLE, int(self._all_sizes.sum())))
+        heaviest = np.flatnonzero(self._counts >= heavy)
+        gain = gains(self._all.take(heaviest, axis=1), problem.start)
+        likely = max(kth_largest(gain, self._all_sizes[heaviest], self.k), 0.0)
         most = float(-np.log(problem.start.min())) + _FIRST_RADIUS  # that a count gains in the first ball
         self._keep(np.flatnonzero(self._counts * most >= _EXPECTED * likely))
         self._center, self._radius, self._ceiling = problem.start, _FIRST_RADIUS, _EXPECTED * likely

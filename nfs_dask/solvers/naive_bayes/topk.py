@@ -49,6 +49,12 @@ def kth_largest(values: Array, sizes: Array, k: int) -> float:
     return float(values[order[np.searchsorted(np.cumsum(sizes[order]), k)]])
 
 
+def union(*ascending: Array) -> Array:
+    """Return the values of some ascending arrays, ascending, each once."""
+    values = np.sort(np.concatenate(ascending), kind="stable")  # which merges runs; np.unique would hash
+    return values[np.append(True, values[1:] != values[:-1])[: len(values)]]
+
+
 @kernel_part
 def _leading(bits):
     """The leading 16 bits, which are in order where values are not negative; 0 for those that are."""
