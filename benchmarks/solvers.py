@@ -20,7 +20,7 @@ from measure import interleaved
 from nfs_dask.solvers.naive_bayes import bisection
 from nfs_dask.solvers.naive_bayes.gains import gains
 from nfs_dask.solvers.naive_bayes.multinomial import count, solve
-from nfs_dask.solvers.naive_bayes.path import solve_path
+from nfs_dask.solvers.naive_bayes.path_grid import solve_path
 
 HEAD = 200_000
 WORDS = 3.4  # of the corpus, for each feature

@@ -18,7 +18,7 @@ from benchmarks.papers.experiment import Missing, Settings, left_out, there
 from benchmarks.papers.figures import panels, styles
 from benchmarks.papers.tables import markdown
 from nfs_dask.solvers.naive_bayes.multinomial import count
-from nfs_dask.solvers.naive_bayes.path import solve_path
+from nfs_dask.solvers.naive_bayes.path_grid import solve_path
 
 TITLE = "Objective against k on gene expression"
 SETS = ("rna", "chowdary", "nakayama", "alon", "generated, 801 x 20,531")

@@ -16,7 +16,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.methods.class_factors import ClassWeight, Weighing
 from nfs_dask.models.model import NOT_JUDGED, Evidence
 from nfs_dask.models.naive_bayes import NaiveBayesModel
-from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, objectives, panels
+from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, objectives, panel_columns
 from nfs_dask.solvers.naive_bayes.distinct import DistinctColumns, FeatureIndex
 from nfs_dask.solvers.naive_bayes.gains import exact_sum, gains
 from nfs_dask.solvers.naive_bayes.objectives import Objective, log_share
@@ -213,8 +213,8 @@ def _solve_multinomial(counts: Counts, settings: Settings) -> tuple[Solution, Ob
     if settings.solver == "bisection":
         solution = bisection.solve(_to_bisect(totals, len(counts.seen), settings), k, alpha=alpha)
     elif _streams(totals):
-        sums = panels.TotalsSums.of(totals, alpha)
-        solution = panels.solve(totals, sums, k, settings.always)
+        sums = panel_columns.TotalsSums.of(totals, alpha)
+        solution = panel_columns.solve(totals, sums, k, settings.always)
         objective = sums.objective(totals.at(solution.support)) if settings.judged else None
         return solution, objective, exact_sum(sums.masses)
     else:

@@ -11,7 +11,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.methods.naive_bayes import mass_of, null_multinomial
 from nfs_dask.progress import Progress
 from nfs_dask.solvers.naive_bayes import bernoulli, multinomial
-from nfs_dask.solvers.naive_bayes.path import SolvedPath, solve_path
+from nfs_dask.solvers.naive_bayes.path_grid import SolvedPath, solve_path
 from nfs_dask.solvers.solution import ABSOLUTE
 from nfs_dask.statistics.class_totals import Totals
 

@@ -14,7 +14,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.methods.supports import Supports
 from nfs_dask.selection.chosen import Chosen
 from nfs_dask.selection.tabular import Tabular
-from nfs_dask.solvers.naive_bayes.path import TOLERANCE
+from nfs_dask.solvers.naive_bayes.path_grid import TOLERANCE
 from nfs_dask.solvers.solution import RELATIVE
 from nfs_dask.units import several
 

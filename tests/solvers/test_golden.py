@@ -7,7 +7,7 @@ import pytest
 
 from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial
 from nfs_dask.solvers.naive_bayes.gains import gains, set_gain
-from nfs_dask.solvers.naive_bayes.path import guaranteed, solve_path
+from nfs_dask.solvers.naive_bayes.path_grid import guaranteed, solve_path
 
 GAIN = 1e-9  # relative; MATH: counts of 1e12 allow no better
 NOISE = 1e-14  # of the total of all counts

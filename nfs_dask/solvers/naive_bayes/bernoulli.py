@@ -24,7 +24,7 @@ from nfs_dask.arrays.compiling import kernel
 from nfs_dask.solvers.naive_bayes.distinct import DistinctColumns, FeatureIndex, group
 from nfs_dask.solvers.naive_bayes.gains import difference, exact_sum, part
 from nfs_dask.solvers.naive_bayes.objectives import pooled, split
-from nfs_dask.solvers.naive_bayes.panels import PanelColumns, Score, TotalsTable
+from nfs_dask.solvers.naive_bayes.panel_columns import PanelColumns, Score, TotalsTable
 from nfs_dask.solvers.naive_bayes.problem import RowSums, build_problem, comfortable, forced_features, refuse_heavy
 from nfs_dask.solvers.naive_bayes.rounding_error import EXACT_COUNTS, TWO_CLASSES, RoundingError, is_exact
 from nfs_dask.solvers.naive_bayes.topk import kth_largest, sums_of_first

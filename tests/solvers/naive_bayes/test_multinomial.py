@@ -11,7 +11,7 @@ from nfs_dask.errors import InputError
 from nfs_dask.solvers.naive_bayes import bisection
 from nfs_dask.solvers.naive_bayes.gains import set_gain
 from nfs_dask.solvers.naive_bayes.multinomial import count, solve
-from nfs_dask.solvers.naive_bayes.path import guaranteed, solve_path
+from nfs_dask.solvers.naive_bayes.path_grid import guaranteed, solve_path
 from tests.helpers.enumeration import best_gain, dual_height, lowest_height, support_gain, tables
 
 
