@@ -252,7 +252,7 @@ def of_kinds(paths: list[Path]) -> dict[str, list[Path]]:
 def read_and_scored(reader: Any, paths: list[Path]) -> int:
     """How many documents of files got a class, on one core."""
     from nfs_dask.documents.document_source import TextColumns
-    from nfs_dask.documents.formats import open_tables
+    from nfs_dask.documents.locations import open_tables
     from nfs_dask.prediction.model_rows import ModelTask, ReadDocuments
     from nfs_dask.prediction.scoring import classify
     from nfs_dask.sources.source import one_by_one

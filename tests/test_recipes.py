@@ -18,8 +18,8 @@ import nfs_dask as nfs
 from nfs_dask.arrays.block import Block
 from nfs_dask.documents.checking import Checker, TextColumn
 from nfs_dask.documents.document_source import Batch
-from nfs_dask.documents.formats import FORMATS
-from nfs_dask.documents.line_pieces import FileDocuments
+from nfs_dask.documents.lines import FileDocuments
+from nfs_dask.documents.locations import FORMATS
 from nfs_dask.errors import InputError
 from nfs_dask.registry import RULES, Rule
 from nfs_dask.selection.chosen import Chosen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -94,7 +93,6 @@ def ingest(
         columns = replace(columns, on_error="skip")
         _check_rejects(source, columns, rejects, overwrite)
     from nfs_dask.dataset import open_dataset
-    from nfs_dask.ingestion.compiling_ahead import compiling_ahead
     from nfs_dask.ingestion.ingest import open_ingest
     from nfs_dask.ingestion.text_ingest import TextIngest
     from nfs_dask.sources.labels import warn_of_classes
@@ -131,7 +129,6 @@ def ingest(
     from nfs_dask.engine.driver import driving
 
     with (
-        compiling_ahead(asked.terms) if isinstance(asked, TextIngest) and cluster.scheduler is None else nullcontext(),
         driving(run, None if run is None else typed_command(False)),
         cluster.engine(asked.data) as engine,
     ):

@@ -360,7 +360,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(method: str, parameters: dict[str, Any], **arguments: Any) -> Any:
-        from nfs_dask.documents.formats import format_of
+        from nfs_dask.documents.locations import format_of
         from nfs_dask.sources.open_source import check_format
 
         if format_of(arguments["store"]) is None:

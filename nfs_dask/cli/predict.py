@@ -160,8 +160,8 @@ def _documents(model: Model, sources: tuple[str, ...], columns: DocumentParamete
 
 def _as_before(model: Model, place: str, columns: DocumentParameters, labels: bool) -> DocumentParameters:
     """The columns that were named; of tables, in place of those that were not, the ones of the training data."""
-    from nfs_dask.documents.formats import FORMATS, format_of
     from nfs_dask.documents.lines import LineDocuments
+    from nfs_dask.documents.locations import FORMATS, format_of
 
     before = model.provenance.get("columns") or {}
     if FORMATS.get(format_of(place) or "", LineDocuments) is LineDocuments:

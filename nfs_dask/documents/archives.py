@@ -15,33 +15,27 @@ from __future__ import annotations
 
 import logging
 import os
-import tarfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from nfs_dask.documents.archive_members import ZIP, BadMember, Damaged, Member, is_zip, members
 from nfs_dask.documents.checking import Builder, failure
 from nfs_dask.documents.decoding import check_encoding, to_utf8
 from nfs_dask.documents.document_source import Batch, ListedPieces, TextColumns
-from nfs_dask.documents.folders import TABLES
-from nfs_dask.documents.listing import DOCUMENT_NBYTES, FOLDER, printable, too_large
+from nfs_dask.documents.folders import DOCUMENT_NBYTES, FOLDER, TABLES, check_apart, printable, too_large
 from nfs_dask.documents.parameters import OnError
-from nfs_dask.documents.tarstream import Damaged, TarStream
-from nfs_dask.documents.zipstream import BadMember, ZipMember, ZipStream
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import fingerprint, size_of
 from nfs_dask.files.remote import split_query
 
 logger = logging.getLogger("nfs_dask")
 
-ZIP = ".zip"
 SUFFIXES = (ZIP, ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst")
 LOOK_FILES = 1_000
 FOLDERS_NAMED = 10
-
 
 Path: TypeAlias = tuple[str, ...]  # of a member, or of a folder, inside its archive
 
@@ -106,21 +100,15 @@ class ArchiveDocuments(ListedPieces):
         Its encoding and what to do about bad documents.
     """
 
-    in_memory = False
-    weighted = False
-    delayed: Sequence[Any] | None = None
-    import_nbytes = 0
-
     def __init__(self, places: Sequence[tuple[str, Path]], columns: TextColumns) -> None:
         check_encoding(columns.encoding)
+        check_apart(["/".join((split_query(archive)[0], *folder)) for archive, folder in places])
         folders: dict[str, list[Path]] = {}
         for archive, folder in places:
             folders.setdefault(archive, []).append(folder)
-        for archive, inside_it in folders.items():
-            _check_apart(archive, inside_it)
         self.columns = columns
-        self.nbytes: int | None = sum(size_of(archive) for archive in folders)
-        self.fingerprint: str | None = fingerprint(folders, list(folders.values()), columns.to_json())
+        self.nbytes = sum(size_of(archive) for archive in folders)
+        self.fingerprint = fingerprint(folders, list(folders.values()), columns.to_json())
         self.pieces = [(archive, look(archive, wanted, columns.on_error)) for archive, wanted in folders.items()]
         parts = [part for _, found in self.pieces for part in found]
         self.labelled = len(parts) > 1 or not parts[0].own
@@ -129,14 +117,12 @@ class ArchiveDocuments(ListedPieces):
         """The documents of one archive, in its order."""
         archive, parts = self.pieces[piece]
         columns = replace(self.columns, label=FOLDER if self.labelled else None)
-        builder = Builder(columns, partial(_where, archive))
+        builder = Builder(columns, lambda name: archive if name is None else f"{archive}: {printable(name)}")
         left_out: Counter[str] = Counter()
         try:
-            with _members(archive) as members:
-                for member in members:
-                    path = self._document(member, parts, builder, left_out)
-                    if path:
-                        self._add(archive, path, members, member, builder)
+            with closing(members(archive)) as found:
+                for member in found:
+                    self._add(archive, member, parts, builder, left_out)
                     if builder.full:
                         yield builder.take()
         except Damaged as error:
@@ -146,40 +132,31 @@ class ArchiveDocuments(ListedPieces):
             counts = ", ".join(f"{what} ({n:,})" for what, n in left_out.items())
             logger.warning("not taken for documents in %s: %s", archive, counts)
 
-    def _add(self, archive: str, path: Path, members: Any, member: Any, builder: Builder) -> None:
-        try:
-            text = to_utf8(members.read(member), self.columns.encoding)
-        except BadMember as error:
-            builder.bad(member.name, "broken", str(error))
+    def _add(
+        self, archive: str, member: Member, parts: Sequence[ArchivePart], builder: Builder, left_out: Counter[str]
+    ) -> None:
+        """Add the document that a member is, if it is one."""
+        if member.kind == "folder":
             return
-        builder.add(member.name, [text], printable((archive_name(archive), *path)[-2]))
-
-    def _document(
-        self,
-        member: tarfile.TarInfo | ZipMember,
-        parts: Sequence[ArchivePart],
-        builder: Builder,
-        left_out: Counter[str],
-    ) -> Path | None:
-        """Where the document is that a member is; None if it is none."""
-        if member.isdir():
-            return None
         path = inside(member.name)
         if path is None:
             what = "a member whose name leads out of the archive; such names are never followed"
             builder.bad(member.name, "broken", what)
-            return None
-        if is_hidden(path) or not any(part.holds(path) for part in parts):
-            return None
-        if not member.isreg():
+        elif is_hidden(path) or not any(part.holds(path) for part in parts):
+            return
+        elif member.kind == "other":
             left_out["links or devices"] += 1
         elif not any(part.has_document(path) for part in parts):
             left_out["files beside folders of documents"] += 1
         elif member.size > DOCUMENT_NBYTES:
             builder.bad(member.name, "broken", too_large(member.size))
         else:
-            return path
-        return None
+            try:
+                text = to_utf8(member.read(), self.columns.encoding)
+            except BadMember as error:
+                builder.bad(member.name, "broken", str(error))
+            else:
+                builder.add(member.name, [text], printable((archive_name(archive), *path)[-2]))
 
 
 def look(archive: str, folders: Sequence[Path], on_error: OnError) -> tuple[ArchivePart, ...]:
@@ -188,74 +165,43 @@ def look(archive: str, folders: Sequence[Path], on_error: OnError) -> tuple[Arch
     deeper: set[Path] = set()
     seen: dict[str, None] = {}
     try:
-        for path in _files(archive):
-            if len(seen) < FOLDERS_NAMED:
-                seen["/".join(path[:-1])] = None
-            for folder in folders:
-                if ArchivePart(folder, False).has_document(path) and direct[folder] < LOOK_FILES:
-                    deeper.add(folder)
-                elif ArchivePart(folder, True).has_document(path):
-                    direct[folder] += 1
-            if all(folder in deeper or direct[folder] >= LOOK_FILES for folder in folders):
-                break
+        with closing(members(archive)) as found:
+            for member in found:
+                path = inside(member.name)
+                if not path or member.kind != "file" or is_hidden(path):
+                    continue
+                if is_zip(archive) and path[-1].lower().endswith(TABLES):
+                    raise InputError(
+                        f"{archive} holds a table, {printable('/'.join(path))}, while files in an archive are one "
+                        "document each; unpack it, and give the table"
+                    )
+                if len(seen) < FOLDERS_NAMED:
+                    seen["/".join(path[:-1])] = None
+                for folder in folders:
+                    if ArchivePart(folder, False).has_document(path) and direct[folder] < LOOK_FILES:
+                        deeper.add(folder)
+                    elif ArchivePart(folder, True).has_document(path):
+                        direct[folder] += 1
+                if all(folder in deeper or direct[folder] >= LOOK_FILES for folder in folders):
+                    break
     except Damaged as error:
         if on_error == "fail":
             raise failure(archive, str(error)) from None
     else:
         for folder in folders:
             if folder not in deeper and not direct[folder]:
-                raise InputError(_nothing_in(archive, folder, list(seen)))
+                wanted = f" in a folder {printable('/'.join(folder))}" if folder else ""
+                names = ", ".join(printable(name) or "its top" for name in seen)
+                hint = f"; name a folder that has some, such as {names}" if names else ""
+                raise InputError(f"{archive} has no files{wanted}{hint}")
     return tuple(ArchivePart(folder, folder not in deeper) for folder in folders)
 
 
-def _files(archive: str) -> Iterator[Path]:
-    """Where the regular, not hidden files of an archive are."""
-    with _members(archive) as members:
-        for member in members:
-            path = inside(member.name)
-            if path and member.isreg() and not member.isdir() and not is_hidden(path):
-                if is_zip(archive) and path[-1].lower().endswith(TABLES):
-                    raise InputError(
-                        f"{archive} holds a table, {printable('/'.join(path))}, while files in an archive are one "
-                        "document each; unpack it, and give the table"
-                    )
-                yield path
-
-
-def _members(archive: str) -> Any:
-    """Its members one after another, as a context."""
-    return ZipStream(archive) if is_zip(archive) else TarStream(archive)
-
-
-def _nothing_in(archive: str, folder: Path, seen: list[str]) -> str:
-    wanted = f" in a folder {printable('/'.join(folder))}" if folder else ""
-    names = ", ".join(printable(name) or "its top" for name in seen)
-    return f"{archive} has no files{wanted}" + (f"; name a folder that has some, such as {names}" if names else "")
-
-
-def _check_apart(archive: str, folders: Sequence[Path]) -> None:
-    ordered = sorted(folders)
-    for outer, inner in pairwise(ordered):
-        if inner[: len(outer)] == outer:
-            raise InputError(
-                f"{in_archive(archive, inner)} is in {in_archive(archive, outer)}, which was given too, so its "
-                "documents would count twice; give one of them"
-            )
-
-
 def archive_name(archive: str) -> str:
-    """What an archive is called, without what says that it is one."""
+    """The name of an archive without its ending."""
     name = split_query(archive)[0].rstrip("/").rsplit("/", 1)[-1]
     return next((name[: -len(end)] for end in SUFFIXES if name.lower().endswith(end)), name)
 
 
-def is_zip(archive: str) -> bool:
-    return split_query(archive)[0].lower().endswith(ZIP)
-
-
 def is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path)
-
-
-def _where(archive: str, member: str | None) -> str:
-    return archive if member is None else f"{archive}: {printable(member)}"

@@ -9,9 +9,9 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import is_arrow, is_column, library_of, type_of
-from nfs_dask.documents.checking import TextColumn, check_columns
+from nfs_dask.documents.checking import BATCH_DOCUMENTS, Checker, TextColumn, check_columns, later
 from nfs_dask.documents.decoding import is_utf8, to_utf8
-from nfs_dask.documents.document_source import TextColumns
+from nfs_dask.documents.document_source import Batch, TextColumns
 from nfs_dask.errors import InputError
 from nfs_dask.text.strings import Strings
 
@@ -93,6 +93,20 @@ def _holds_labels(kind: Any) -> bool:
     return plain or holds_strings(kind)
 
 
+def batches_of(table: Any, columns: TextColumns, where: Callable[[int], str]) -> Iterator[Batch]:
+    """The good documents of a table of texts, or bytes of such, and plain values; ``where`` names row i."""
+    table = table.combine_chunks()
+    for start in range(0, table.num_rows, BATCH_DOCUMENTS):
+        part = {name: table[name].chunk(0)[start : start + BATCH_DOCUMENTS] for name in table.column_names}
+        labels, weights = (
+            None if name is None else TextColumn(values_of(part[name]).tolist())
+            for name in (columns.label, columns.weight)
+        )
+        texts = [texts_of(part[name], "utf-8") for name in columns.text]
+        others = {name: values_of(part[name]).tolist() for name in columns.others}
+        yield Checker(columns).batch(texts, labels, weights, later(where, start), others=others)
+
+
 def texts_of(array: Any, encoding: str) -> TextColumn:
     """Strings over the buffers of an Arrow array; only strings in another layout or encoding are copied."""
     import pyarrow as pa
@@ -101,12 +115,12 @@ def texts_of(array: Any, encoding: str) -> TextColumn:
     present = _present(values)
     if _holds_bytes(values.type) and not is_utf8(encoding):
         return TextColumn(Strings.of(to_utf8(value or b"", encoding) for value in values.to_pylist()), present)
-    if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+    if not lie_in_a_row(values.type):
         values = values.cast(pa.large_binary())
     _, edges, content = values.buffers()
     if not len(values):
         return TextColumn(Strings.of([]))
-    wide = pa.types.is_large_binary(values.type)
+    wide = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
     offsets = np.frombuffer(edges, np.int64 if wide else np.int32)[values.offset : values.offset + len(values) + 1]
     text = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
     return TextColumn(Strings(offsets.astype(np.int64), text), present)
@@ -119,7 +133,10 @@ def labels_of(array: Any, path: str) -> TextColumn:
     values = _decoded(array)
     present = _present(values)
     if holds_strings(values.type):
-        return TextColumn(_strings(values, path), present)
+        try:
+            return TextColumn(values_of(values.cast(pa.large_string())), present)
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: a label is not valid UTF-8 ({error}); write the labels again") from None
     if pa.types.is_boolean(values.type):
         return TextColumn(_integers(values.cast(pa.int8())) != 0, present)
     if pa.types.is_integer(values.type):
@@ -139,17 +156,21 @@ def _integers(values: Any) -> Array:
     )
 
 
-def _strings(values: Any, path: str) -> Array:
-    """Every distinct label as one object."""
+def values_of(array: Any) -> Array:
+    """Python's values, None where they are missing; each distinct one is made once.
+
+    Bytes are text in UTF-8, in which those that are none come as halves of characters.
+    """
     import pyarrow as pa
 
-    encoded = values.cast(pa.large_string()).dictionary_encode()
-    try:
-        distinct = np.array([*encoded.dictionary.to_pylist(), None], object)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: a label is not valid UTF-8 ({error}); write the labels again") from None
+    encoded = array.dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    if pa.types.is_binary(array.type):
+        distinct = [value.decode("utf-8", "surrogateescape") for value in distinct]
+    made = np.empty(len(distinct) + 1, object)
+    made[:-1], made[-1] = distinct, None
     numbers, present = _integers(encoded.indices), _present(encoded)
-    return distinct[numbers if present is None else np.where(present, numbers, -1)]
+    return made[numbers if present is None else np.where(present, numbers, -1)]
 
 
 def weights_of(array: Any) -> TextColumn:

@@ -15,16 +15,17 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import of_columns
-from nfs_dask.documents.decoding import explain_undecodable, invalid_utf8
+from nfs_dask.documents.decoding import explain_undecodable
 from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, DocumentProblem, ProblemKind, TextColumns
-from nfs_dask.documents.whitespace import blank
 from nfs_dask.errors import InputError, did_you_mean
 from nfs_dask.redaction import redacted
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, invalid_utf8
 
 BATCH_DOCUMENTS = 1 << 16  # most in a batch, so that neither very short documents nor their problems pile up
 MISSING_TEXT = "the text is missing (that of a document without words is '')"
 GOOD_WEIGHTS = "weights are finite numbers of zero or more"
+_SPACES = np.array([*range(9, 14), *range(28, 33)], np.uint8)
+_WIDE_SPACES = np.array([0xC285, 0xC2A0, 0xE19A, 0xE280, 0xE281, 0xE380], np.uint16)  # first two bytes
 UNREAD = object()  # stands for a value of a document that could not be read
 LONGEST_SHOWN = 40  # characters of a value in a message
 
@@ -41,6 +42,9 @@ class Bad(NamedTuple):
 
     kind: ProblemKind
     what: str
+
+
+NO_LABEL = Bad("label", "the document has no label")
 
 
 @dataclass(frozen=True)
@@ -67,64 +71,61 @@ class Checker:
         """
         others = others or {}
         n = len(texts[0].values) if texts else len(next(iter(others.values())))
-        wanted = self._wanted(n, others)
-        cleared = tuple(_cleared(column) for column in texts)
+        wanted = np.ones(n, bool)
+        for one in self.columns.where:  # documents that could not be read are taken for wanted
+            wanted &= one.holds(others[one.column]) | np.fromiter((v is UNREAD for v in others[one.column]), bool, n)
+        strings = tuple(cleared(column) for column in texts)
         bad = dict(known or {})
-        for i, problem in self._found(texts, cleared, labels, weights):
+        label_values = None if labels is None else labels.values
+        weight_values, bad_weights = (None, {}) if weights is None else _numbers(weights)
+        for i, problem in (*self._found(texts, strings, labels), *bad_weights.items()):
             bad.setdefault(i, problem)
         bad = {i: problem for i, problem in bad.items() if wanted[i]}
         if bad and self.columns.on_error == "fail":
             first = min(bad)
             raise failure(where(first), bad[first].what)
-        label_values = None if labels is None else labels.values
-        weight_values = None if weights is None else _numbers(weights)
         found = tuple(one.found(v for v in others[one.column] if v is not UNREAD) for one in self.columns.where)
         kept = {name: others[name] for name in self.columns.kept + self.columns.numbers}
-        if not bad and wanted.all():
-            empty = _n_empty(cleared)
-            return Batch(cleared, label_values, weight_values, seen=n, empty=empty, others=kept, found=found)
-        good = wanted
-        good[list(bad)] = False
-        skipped = np.flatnonzero(~good)
-        texts_left = tuple(_only(strings, good) for strings in cleared)
+        if bad or not wanted.all():
+            wanted[list(bad)] = False
+            strings = tuple(_only(region, wanted) for region in strings)
+            label_values = None if labels is None else _chosen(label_values, wanted)
+            weight_values = None if weight_values is None else weight_values[wanted]
+            kept = {name: _chosen(values, wanted) for name, values in kept.items()}
         return Batch(
-            texts_left,
-            label_values if label_values is None else _chosen(label_values, good),
-            weight_values if weight_values is None else weight_values[good],
+            strings,
+            label_values,
+            weight_values,
             seen=n,
-            skipped=skipped,
+            skipped=np.flatnonzero(~wanted),
             problems=tuple(DocumentProblem(bad[i].kind, redacted(where(i)), bad[i].what) for i in sorted(bad)),
-            empty=_n_empty(texts_left),
-            others={name: _chosen(values, good) for name, values in kept.items()},
+            empty=int(np.count_nonzero(np.logical_and.reduce([*map(blank, strings)]))) if strings else 0,
+            others=kept,
             found=found,
         )
-
-    def _wanted(self, n: int, others: Mapping[str, Sequence[Any]]) -> Array:
-        """Which of n documents meet all conditions; those that could not be read are taken for such."""
-        wanted = np.ones(n, bool)
-        for one in self.columns.where:
-            values = others[one.column]
-            wanted &= one.holds(values) | np.fromiter((value is UNREAD for value in values), bool, n)
-        return wanted
 
     def _found(
         self,
         texts: Sequence[TextColumn],
         cleared: tuple[Strings, ...],
         labels: TextColumn | None,
-        weights: TextColumn | None,
     ) -> Iterator[tuple[int, Bad]]:
         """What is wrong with which document; the first that is said of a document counts."""
         for strings in cleared:
             for i in invalid_utf8(strings):
                 yield i, Bad("undecodable", explain_undecodable(strings[i], self.columns.encoding))
-        for i in _missing_texts(texts):
-            yield i, Bad("missing", MISSING_TEXT)
+        present = [column.present for column in texts if column.present is not None]
+        if texts and len(present) == len(texts):
+            yield from (
+                (i, Bad("missing", MISSING_TEXT)) for i in np.flatnonzero(~np.logical_or.reduce(present)).tolist()
+            )
         if labels is not None:
-            for i in np.flatnonzero(_missing_labels(labels)).tolist():
-                yield i, Bad("label", "the document has no label")
-        if weights is not None:
-            yield from _bad_weights(weights)
+            yield from _bad_labels(labels)
+
+
+def later(where: Callable[[int], str], first: int) -> Callable[[int], str]:
+    """Names documents by their places after the one that is ``first``."""
+    return lambda i: where(first + i)
 
 
 def failure(where: str, what: str) -> InputError:
@@ -174,7 +175,7 @@ class Builder:
     def _clear(self) -> None:
         self._texts: list[list[bytes | None]] = [[] for _ in range(self._columns.n_regions)]
         self._labels: list[Any] = []
-        self._weights: list[float] = []
+        self._weights: list[Any] = []
         self._others: dict[str, list[Any]] = {name: [] for name in self._columns.others}
         self._places: list[Any] = []
         self._known: dict[int, Bad] = {}
@@ -191,19 +192,10 @@ class Builder:
         """A document: the text of each region, None where it is missing; bytes are UTF-8, not checked yet."""
         try:
             encoded = [text.encode() if isinstance(text, str) else text for text in texts]
-            if isinstance(label, str):
-                label.encode()
         except UnicodeEncodeError as error:
             self.bad(place, *half_a_character(error), others)
-            return
-        number = 1.0
-        if self._columns.weight is not None:
-            try:
-                number = float(weight)
-            except (TypeError, ValueError, OverflowError):
-                self.bad(place, *bad_weight(weight), others)
-                return
-        self._append(place, encoded, label, number, others)
+        else:
+            self._append(place, encoded, label, weight, others)
 
     def bad(self, place: Any, kind: ProblemKind, what: str, others: Sequence[Any] | None = None) -> None:
         """A document that could not be read, or of which no more than the further columns could."""
@@ -211,7 +203,7 @@ class Builder:
         self._append(place, [b""] * self._columns.n_regions, None, 1.0, others)
 
     def _append(
-        self, place: Any, encoded: Sequence[bytes | None], label: Any, weight: float, others: Sequence[Any] | None
+        self, place: Any, encoded: Sequence[bytes | None], label: Any, weight: Any, others: Sequence[Any] | None
     ) -> None:
         for values, value in zip(self._others.values(), others or [UNREAD] * len(self._others), strict=True):
             values.append(value)
@@ -250,50 +242,37 @@ def half_a_character(error: UnicodeEncodeError) -> Bad:
     return Bad("undecodable", f"U+{ord(error.object[error.start]):04X}, half of a character, has no UTF-8")
 
 
-def bad_weight(weight: Any) -> Bad:
-    """Of a weight that is no number."""
-    found = "no weight" if weight is None else f"the weight {_shown(weight)}"
-    return Bad("weight", f"the document has {found}; {GOOD_WEIGHTS}")
-
-
 def _column(texts: Sequence[bytes | None]) -> TextColumn:
     strings = Strings.of(text or b"" for text in texts)
     return TextColumn(strings, np.array([text is not None for text in texts], bool) if None in texts else None)
 
 
-def _missing_texts(texts: Sequence[TextColumn]) -> list[int]:
-    """Documents without a text in any region."""
-    present = [column.present for column in texts if column.present is not None]
-    if not texts or len(present) < len(texts):
-        return []
-    return np.flatnonzero(~np.logical_or.reduce(present)).tolist()
-
-
-def _n_empty(texts: Sequence[Strings]) -> int:
-    """How many documents have nothing but white space in all regions."""
-    return int(np.count_nonzero(np.logical_and.reduce([blank(strings) for strings in texts]))) if texts else 0
-
-
-def _missing_labels(labels: TextColumn) -> Array:
+def _bad_labels(labels: TextColumn) -> Iterator[tuple[int, Bad]]:
     values, present = labels
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
-        missing = np.zeros(len(values), bool)
-    elif isinstance(values, np.ndarray) and values.dtype.kind == "f":
-        missing = np.isnan(values)
-    elif isinstance(values, np.ndarray) and values.dtype.kind == "U":
-        missing = values == ""
-    else:
-        missing = np.fromiter(_each(is_missing, values), bool, len(values))
-    return missing if present is None else missing | ~present
-
-
-def _each(function: Callable[[Any], Any], values: Sequence[Any]) -> Iterator[Any]:
-    """What a function says of each value, which it is asked about once where values that repeat can be told."""
+    kind = values.dtype.kind if isinstance(values, np.ndarray) else "O"
+    if kind in "biuf":
+        missing = np.isnan(values) if kind == "f" else np.zeros(len(values), bool)
+        for i in np.flatnonzero(missing if present is None else missing | ~present).tolist():
+            yield i, Bad("label", "the document has no label")
+        return
     try:
-        answers = {value: function(value) for value in set(values)}
+        wrong = {value: bad for value in set(values) if (bad := _wrong_with_label(value))}
+        found = {i: wrong[value] for i, value in enumerate(values) if value in wrong} if wrong else {}
     except TypeError:  # lists and dicts, which are no labels, cannot be looked up
-        return map(function, values)
-    return map(answers.__getitem__, values)
+        found = {i: bad for i, value in enumerate(values) if (bad := _wrong_with_label(value))}
+    absent = [] if present is None else np.flatnonzero(~present).tolist()
+    yield from (found | dict.fromkeys(absent, NO_LABEL)).items()
+
+
+def _wrong_with_label(label: Any) -> Bad | None:
+    if is_missing(label):
+        return NO_LABEL
+    try:
+        if isinstance(label, str):
+            label.encode()
+    except UnicodeEncodeError as error:
+        return half_a_character(error)
+    return None
 
 
 def is_missing(value: Any) -> bool:
@@ -306,22 +285,29 @@ def is_missing(value: Any) -> bool:
     return bool(different) if isinstance(different, (bool, np.bool_)) else type(value).__name__ == "NAType"
 
 
-def _bad_weights(weights: TextColumn) -> Iterator[tuple[int, Bad]]:
-    values = _numbers(weights)
-    absent = np.zeros(len(values), bool) if weights.present is None else ~weights.present
-    for i in np.flatnonzero(absent | ~(np.isfinite(values) & (values >= 0))).tolist():
-        found = "no weight" if absent[i] else f"the weight {values[i]:g}"
-        yield i, Bad("weight", f"the document has {found}; {GOOD_WEIGHTS}")
+def _numbers(weights: TextColumn) -> tuple[Array, dict[int, Bad]]:
+    """Weights as numbers, and what is wrong with some."""
+    (values, present), said = weights, dict[int, str]()
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        numbers = np.asarray(values, np.float64)
+    else:
+        try:
+            numbers = np.fromiter(map(float, values), np.float64, len(values))
+        except (TypeError, ValueError, OverflowError):
+            numbers = np.zeros(len(values))
+            for i, value in enumerate(values):
+                try:
+                    numbers[i] = float(value)
+                except (TypeError, ValueError, OverflowError):
+                    said[i] = "no weight" if value is None else f"the weight {_shown(value)}"
+    for i in [] if present is None else np.flatnonzero(~present).tolist():
+        said[i] = "no weight"
+    for i in np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0))).tolist():
+        said.setdefault(i, f"the weight {numbers[i]:g}")
+    return numbers, {i: Bad("weight", f"the document has {what}; {GOOD_WEIGHTS}") for i, what in said.items()}
 
 
-def _numbers(weights: TextColumn) -> Array:
-    try:
-        return np.asarray(weights.values, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"weights are not all numbers ({error}); give finite numbers of zero or more") from None
-
-
-def _cleared(column: TextColumn) -> Strings:
+def cleared(column: TextColumn) -> Strings:
     """The texts, empty where they are missing."""
     strings, present = column
     if present is None or not np.diff(strings.offsets)[~present].any():
@@ -354,3 +340,17 @@ def _chosen(values: Any, good: Array) -> Any:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
+def blank(strings: Strings) -> Array:
+    """Which strings have nothing but white space, as ``str.isspace`` sees it."""
+    starts, stops = strings.offsets[:-1], strings.offsets[1:]
+    found = starts == stops
+    some = np.flatnonzero(~found)
+    first = strings.text[starts[some]]
+    second = strings.text[np.minimum(starts[some] + 1, stops[some] - 1)]
+    # Only those that begin as white space does are looked at by Python.
+    likely = np.isin(first, _SPACES) | np.isin(first.astype(np.uint16) << 8 | second, _WIDE_SPACES)
+    for i in some[likely].tolist():
+        found[i] = not strings[i].decode("utf-8", "surrogateescape").strip()
+    return found

@@ -6,10 +6,7 @@ import codecs
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-import numpy as np
-
 from nfs_dask.errors import InputError
-from nfs_dask.text.strings import Strings
 
 MARK: Final = "nfs_dask.mark"  # the name of an error handler of codecs
 BOM: Final = b"\xef\xbb\xbf"
@@ -100,28 +97,6 @@ def explain_undecodable(text: bytes, encoding: str) -> str:
 def _is_marked(text: bytes) -> bool:
     try:
         text.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def invalid_utf8(strings: Strings) -> list[int]:
-    """Which strings are not valid UTF-8; looks at them one by one only if together they are not."""
-    content = strings.text[strings.offsets[0] : strings.offsets[-1]]
-    try:
-        codecs.utf_8_decode(content.data, "strict", True)
-    except UnicodeDecodeError:
-        return [i for i in range(len(strings)) if not _is_utf8(strings[i])]
-    # All is valid if no border lies within a character, whose bytes after the first are 0b10xxxxxx.
-    starts = strings.offsets[:-1][np.diff(strings.offsets) > 0]
-    if not np.any(strings.text[starts] & 0xC0 == 0x80):
-        return []
-    return [i for i in range(len(strings)) if not _is_utf8(strings[i])]
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
     except UnicodeDecodeError:
         return False
     return True

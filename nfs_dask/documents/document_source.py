@@ -90,6 +90,12 @@ class TextColumns:
         return tuple(dict.fromkeys([*(one.column for one in self.where), *self.kept, *self.numbers]))
 
     @property
+    def names(self) -> list[str]:
+        """All columns that are read."""
+        beside = [name for name in (self.label, self.weight) if name is not None]
+        return list(dict.fromkeys([*self.text, *beside, *self.others]))
+
+    @property
     def n_regions(self) -> int:
         return len(self.text) if self.numbers else max(1, len(self.text))
 
@@ -135,6 +141,12 @@ class ListedPieces:
     region_names: Sequence[str] = ()
     there: Sequence[str] = ()  # names of all columns, where the documents have any
     pieces: Sequence[Any]
+    in_memory = False
+    weighted = False
+    delayed: Sequence[Any] | None = None
+    import_nbytes = 0
+    nbytes: int | None = None
+    fingerprint: str | None = None
 
     @property
     def n_pieces(self) -> int:

@@ -15,11 +15,10 @@ from contextlib import contextmanager
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
+from nfs_dask.documents.archive_members import BoundedFile
 from nfs_dask.documents.checking import Builder, check_columns
-from nfs_dask.documents.compression import split_compression
 from nfs_dask.documents.document_source import Batch, TextColumns
-from nfs_dask.documents.line_pieces import FileDocuments, FilePart
-from nfs_dask.documents.zipstream import BoundedFile
+from nfs_dask.documents.lines import FileDocuments, FilePart, split_compression
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.files.data_files import open_binary
 from nfs_dask.units import MiB, format_bytes

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from nfs_dask.documents.archives import SUFFIXES, ArchiveDocuments, in_archive, split_archive
-from nfs_dask.documents.compression import OPENERS
-from nfs_dask.documents.dask_documents import TEXT
+from nfs_dask.documents.csv_rows import CsvDocuments
 from nfs_dask.documents.document_source import DocumentSource, TextColumns
-from nfs_dask.documents.folders import FolderDocuments
-from nfs_dask.documents.formats import FORMATS, format_of, open_tables
-from nfs_dask.documents.lines import LineDocuments
-from nfs_dask.documents.listing import LeftOut, documents_in, printable
+from nfs_dask.documents.excel import WorkbookDocuments
+from nfs_dask.documents.folders import FolderDocuments, LeftOut, documents_in, printable
+from nfs_dask.documents.in_memory import TEXT
+from nfs_dask.documents.jsonl import JsonDocuments
+from nfs_dask.documents.lines import OPENERS, LineDocuments, split_compression
+from nfs_dask.documents.parquet import ParquetDocuments
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.data_files import PathLike, expand
 from nfs_dask.files.folder import Folder
@@ -22,11 +23,55 @@ from nfs_dask.files.remote import file_system_of, is_on_the_web, is_url, split_q
 from nfs_dask.sources.open_source import SVMLIGHT
 from nfs_dask.store.header import MODEL
 
+Maker: TypeAlias = Callable[[tuple[str, ...], TextColumns], DocumentSource]
+
+FORMATS: dict[str, Maker] = {
+    ".parquet": ParquetDocuments,
+    ".pq": ParquetDocuments,
+    ".csv": CsvDocuments,
+    ".tsv": CsvDocuments,
+    ".tab": CsvDocuments,
+    ".xlsx": WorkbookDocuments,
+    ".xlsm": WorkbookDocuments,
+    ".jsonl": JsonDocuments,
+    ".ndjson": JsonDocuments,
+    ".json": JsonDocuments,
+    ".txt": LineDocuments,
+    ".text": LineDocuments,
+}
 MATRICES = (".npz", ".npy", ".h5ad", ".zarr", *SVMLIGHT, *(f"{suffix}.gz" for suffix in SVMLIGHT))
 STORE_FILES = ("zarr.json", ".zgroup", ".zattrs")
 LONGEST_SHOWN = 100  # characters of what may be a text in place of a path
 
 Sort = Literal["folders", "archives", "files"]
+
+
+def format_of(path: str) -> str | None:
+    """The suffix that tells how to read a file, compressed or not; None: not one of FORMATS."""
+    plain = split_compression(path)[0].lower()
+    return next((suffix for suffix in FORMATS if plain.endswith(suffix)), None)
+
+
+def open_tables(paths: Sequence[str], columns: TextColumns) -> DocumentSource:
+    """The documents of files of one format, in the order of the files."""
+    makers: dict[Maker, str] = {}
+    for path in paths:
+        suffix = format_of(path)
+        if suffix is None:
+            raise InputError(
+                f"{path} is none of the files that are read as documents; their names end in {', '.join(FORMATS)}, "
+                f"or one of these and {', '.join(OPENERS)}"
+            )
+        makers.setdefault(FORMATS[suffix], path)
+    if not makers:
+        raise InputError("no files were given; name at least one")
+    if len(makers) > 1:
+        one, other, *_ = makers.values()
+        raise InputError(f"{one} and {other} are files of different formats; read those of one format at a time")
+    maker = next(iter(makers))
+    if columns.delimiter is not None and maker is not CsvDocuments:
+        raise InputError(f"delimiter={columns.delimiter!r} is that of CSV, and {paths[0]} is none; leave it out")
+    return maker(tuple(paths), columns)
 
 
 def open_places(given: Iterable[PathLike], columns: TextColumns) -> DocumentSource:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block, full_rows
-from nfs_dask.documents.dask_documents import TEXT
 from nfs_dask.documents.document_source import Batch, TextColumns
-from nfs_dask.documents.formats import FORMATS, format_of
-from nfs_dask.documents.line_pieces import FileDocuments
+from nfs_dask.documents.in_memory import TEXT
+from nfs_dask.documents.lines import FileDocuments
+from nfs_dask.documents.locations import FORMATS, format_of
 from nfs_dask.documents.open_documents import checked_delimiter
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.errors import InputError

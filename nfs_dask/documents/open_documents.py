@@ -27,13 +27,12 @@ from nfs_dask.containers import (
 )
 from nfs_dask.documents.arrow import are_strings
 from nfs_dask.documents.checking import BATCH_DOCUMENTS, is_missing
-from nfs_dask.documents.dask_documents import TEXT, DaskDocuments, as_bag
 from nfs_dask.documents.decoding import check_encoding
 from nfs_dask.documents.document_source import BATCH_NBYTES, Batch, DocumentSource, TextColumns
-from nfs_dask.documents.line_pieces import FileDocuments
+from nfs_dask.documents.in_memory import TEXT, DaskDocuments, MemoryDocuments, as_bag
+from nfs_dask.documents.lines import FileDocuments
 from nfs_dask.documents.locations import looks_like_path, open_places, place_is_matrix
 from nfs_dask.documents.parameters import DocumentParameters, OnError
-from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
 from nfs_dask.sources.conditions import conditions
 

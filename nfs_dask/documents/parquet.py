@@ -15,17 +15,13 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.documents.arrow import check_schema, labels_of, texts_of, weights_of
 from nfs_dask.documents.checking import Checker, TextColumn
-from nfs_dask.documents.compression import split_compression
 from nfs_dask.documents.document_source import BATCH_NBYTES, PIECE_NBYTES, Batch, TextColumns
-from nfs_dask.documents.line_pieces import EXPANSION, FileDocuments
+from nfs_dask.documents.lines import ARROW_NBYTES, EXPANSION, FileDocuments, split_compression
 from nfs_dask.errors import InputError
 from nfs_dask.files.data_files import open_binary
 from nfs_dask.text.strings import Strings
 from nfs_dask.units import MiB
 
-# What reading keeps besides batches: measured as 4 MiB. The libraries, up to 76 MiB by how much of one the system maps
-# at once, are there when a worker is warm.
-PARQUET_NBYTES = 16 * MiB
 MOST_ROWS = 4096  # read together: texts that repeat are small in the file, and nothing tells how long they are
 JOINED_NBYTES = 2 * MiB  # what was read is put together up to here: a batch costs a millisecond, however small it is
 STREAM_NBYTES = MiB  # of a compressed column held while it is read
@@ -50,7 +46,7 @@ class ParquetDocuments(FileDocuments):
     """
 
     format = "parquet"
-    import_nbytes = PARQUET_NBYTES
+    import_nbytes = ARROW_NBYTES
 
     def __init__(self, paths: tuple[str, ...], columns: TextColumns) -> None:
         if named := [path for path in paths if split_compression(path)[1]]:

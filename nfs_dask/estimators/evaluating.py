@@ -12,8 +12,7 @@ import numpy as np
 
 from nfs_dask.containers import a_type, is_collection, is_column, is_frame, listed, split_off, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
-from nfs_dask.documents.at_hand import holds_texts
-from nfs_dask.documents.dask_documents import TEXT
+from nfs_dask.documents.in_memory import TEXT, holds_texts
 from nfs_dask.documents.open_documents import is_documents, open_documents
 from nfs_dask.documents.parameters import DocumentParameters, OnError
 from nfs_dask.engine.engine import Engine

@@ -15,7 +15,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import column_names, is_collection, is_frame, iterated, listed, unwrapped
 from nfs_dask.dataset import Dataset
-from nfs_dask.documents.at_hand import PLAIN, holds_no_text, holds_texts, text_columns
+from nfs_dask.documents.in_memory import PLAIN, holds_no_text, holds_texts, text_columns
 from nfs_dask.errors import DataWarning, InputError, StoreError, warn
 from nfs_dask.estimators.naming import stored_names
 from nfs_dask.models.model import Model, Names

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.containers import a_type, is_collection, is_frame, listed, unwrapped
-from nfs_dask.documents.at_hand import holds_texts, text_columns
+from nfs_dask.documents.in_memory import holds_texts, text_columns
 from nfs_dask.engine.choose import choose_engine
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError

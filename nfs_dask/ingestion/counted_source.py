@@ -23,7 +23,6 @@ from nfs_dask.sources.labels import merge_classes
 from nfs_dask.sources.source import Facts, Sizes, Source
 from nfs_dask.store.names import checked_columns
 from nfs_dask.text.features import check_regions, column_prefix
-from nfs_dask.text.hashed_columns import prefixed
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.strings import Strings
 from nfs_dask.text.tfidf import inverse_document_frequencies, weigh
@@ -175,7 +174,7 @@ class CountedTexts(Source):
             low, high = self._within(region, start, stop)
             if low < high:
                 prefix = column_prefix(self.regions, region).encode()
-                parts.append(prefixed(prefix, self.columns.names(low, high)))
+                parts.append(self.columns.names(low, high).after(prefix))
         return Strings.joined(parts)
 
     def frequencies(self, start: int, stop: int) -> Array:

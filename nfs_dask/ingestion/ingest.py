@@ -10,11 +10,9 @@ from typing import Any
 from nfs_dask.containers import column_names, is_collection, is_frame, listed, of_columns, split_off, unwrapped
 from nfs_dask.dataset import Dataset, open_dataset
 from nfs_dask.documents.archives import SUFFIXES
-from nfs_dask.documents.at_hand import text_columns
-from nfs_dask.documents.compression import OPENERS
-from nfs_dask.documents.dask_documents import TEXT, DaskDocuments
-from nfs_dask.documents.formats import FORMATS
-from nfs_dask.documents.locations import MATRICES
+from nfs_dask.documents.in_memory import TEXT, DaskDocuments, text_columns
+from nfs_dask.documents.lines import OPENERS
+from nfs_dask.documents.locations import FORMATS, MATRICES
 from nfs_dask.documents.number_tables import open_numbers
 from nfs_dask.documents.open_documents import is_documents, open_documents
 from nfs_dask.documents.parameters import DocumentParameters

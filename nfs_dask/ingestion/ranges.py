@@ -10,7 +10,6 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.files.arrayfile import ArrayFile
-from nfs_dask.text.ordering import lower_bound
 from nfs_dask.text.strings import Strings
 
 TERM_NBYTES = 32  # what a term takes in a merge beside its bytes: offset, two counts, and its share of a map
@@ -109,8 +108,8 @@ def read_range(file: ArrayFile, low: bytes, high: bytes | None) -> tuple[int, St
     if not 0 <= start <= stop <= n_terms:
         raise file.damaged()
     terms = read_strings(file, start, stop)
-    first = lower_bound(terms, low)
-    last = len(terms) if high is None else lower_bound(terms, high)
+    first = bisect_left(terms, low)
+    last = len(terms) if high is None else bisect_left(terms, high)
     return start + first, terms.part(first, last)
 
 

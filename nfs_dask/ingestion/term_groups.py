@@ -15,7 +15,7 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion.ranges import read_range
 from nfs_dask.store.layout import Numbers
 from nfs_dask.store.shards import ShardReader
-from nfs_dask.text.hashed_columns import columns_of, without_columns
+from nfs_dask.text.hashed_columns import COLUMN_NBYTES, columns_of
 from nfs_dask.text.ordering import find, take
 from nfs_dask.text.sorted_runs import merge_runs
 from nfs_dask.text.strings import Strings
@@ -136,7 +136,7 @@ def group_columns(terms: SegmentTerms, stored: StoredFrequencies | None = None) 
     _most_frequent(of_name, cf, best)
     return TermGroups(
         of_id,
-        without_columns(take(names, best)),
+        take(names, best).beyond(COLUMN_NBYTES),
         _added(of_name, [cf], n),
         _added(of_id, terms.df, n),
         n_distinct=len(names),

@@ -10,8 +10,8 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, some_rows
 from nfs_dask.containers import is_collection
-from nfs_dask.documents.at_hand import batches
 from nfs_dask.documents.document_source import DocumentProblem, shares
+from nfs_dask.documents.in_memory import batches
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.prediction.model_rows import ReadDocuments, mapping_over

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block
-from nfs_dask.documents.at_hand import counts
+from nfs_dask.documents.in_memory import counts
 from nfs_dask.models.model import Model
 from nfs_dask.prediction.counted_rows import Csr, chosen, documents, renumbered, weighed
 from nfs_dask.prediction.term_columns import Known, TermColumns, terms_for
@@ -60,7 +60,7 @@ class Reader:
         Parameters
         ----------
         given
-            Documents, as `nfs_dask.documents.at_hand.batches` takes them.
+            Documents, as `nfs_dask.documents.in_memory.batches` takes them.
         where
             What to call a document in messages; its number follows.
         """
@@ -105,7 +105,7 @@ class TextSource:
     """
 
     reader: Reader
-    given: Any  # documents, as `nfs_dask.documents.at_hand` knows them; of a Dask collection a partition at a time
+    given: Any  # documents, as `nfs_dask.documents.in_memory` knows them; of a Dask collection a partition at a time
     where: str = "document"  # what one is called in messages
 
     n_blocks: ClassVar[int] = 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.documents.at_hand import PLAIN, batches, counts
+from nfs_dask.documents.in_memory import PLAIN, batches, counts
 from nfs_dask.prediction.counted_rows import Csr, documents, joined, no_rows, renumbered, weighed
 from nfs_dask.prediction.document_frequencies import ColumnTotals, TermTotals
 from nfs_dask.text.counting import TermCounter

@@ -190,30 +190,13 @@ class _Sizes:
         )
 
 
-def with_prefix(strings: Strings, prefix: bytes) -> Strings:
-    """The strings, each with something before it."""
-    offsets = strings.offsets - strings.offsets[0] + len(prefix) * np.arange(len(strings) + 1)
-    text = np.empty(int(offsets[-1]), np.uint8)
-    before = np.zeros(len(text), bool)
-    for i, byte in enumerate(prefix):
-        before[offsets[:-1] + i] = True
-        text[offsets[:-1] + i] = byte
-    text[~before] = strings.text[strings.offsets[0] : strings.offsets[-1]]
-    return Strings(offsets, text)
-
-
 def without_prefix(strings: Strings, nbytes: int) -> Strings:
     """The strings without their first bytes."""
     if not nbytes:
         return strings
-    offsets = strings.offsets - strings.offsets[0]
-    if np.any(np.diff(offsets) < nbytes):
+    if np.any(np.diff(strings.offsets) < nbytes):
         raise StoreError("a column of a region has a name without that of the region; the store is damaged")
-    before = np.zeros(int(offsets[-1]), bool)
-    for i in range(nbytes):
-        before[offsets[:-1] + i] = True
-    text = strings.text[strings.offsets[0] : strings.offsets[-1]]
-    return Strings(offsets - nbytes * np.arange(len(offsets)), text[~before])
+    return strings.beyond(nbytes)
 
 
 def _copy_numbers(reader: ShardReader, folder: Folder, target: Numbers) -> list[int]:

@@ -18,7 +18,7 @@ from nfs_dask.files.folder import Folder
 from nfs_dask.store.header import Header
 from nfs_dask.store.shards import ShardReader
 from nfs_dask.store.stored_strings import StringsReader
-from nfs_dask.store.stored_terms import PIECE, StoredTerms, checked_numbers, with_prefix
+from nfs_dask.store.stored_terms import PIECE, StoredTerms, checked_numbers
 from nfs_dask.text.hashed_columns import hash_columns
 from nfs_dask.text.ordering import find, take
 from nfs_dask.text.strings import Strings
@@ -82,7 +82,7 @@ class TermTable:
     def _positions(self, wanted: Strings) -> Array:
         """Where each term is among the sorted ones; -1 where it is not."""
         if self.terms.prefix:
-            wanted = with_prefix(wanted, self.terms.prefix.encode())
+            wanted = wanted.after(self.terms.prefix.encode())
         positions = np.full(len(wanted), -1, np.int64)
         for start, stop, group in self._groups(self._chunks_of(wanted)):
             found = find(self._read_names(start, stop), take(wanted, group))

@@ -16,7 +16,7 @@ from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.backtracking import may_take_for_ever
 from nfs_dask.text.settings import MOST_NGRAM, TextSettings, Tokenizer
 from nfs_dask.text.stemming import Stems
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, grown
 from nfs_dask.text.unicode import SOLID, WORD, fold_text, folding, kinds
 
 N_POWERS = 4 * MOST_NGRAM + 1  # of the base of the hash: enough for any n-gram of characters
@@ -43,15 +43,6 @@ def frozen(array: Array, kind: Any = np.uint8) -> Array:
     """A view that cannot be written, so that each kernel is compiled for one type of its input only."""
     view: Array = read_only(np.ascontiguousarray(array, kind))
     return view
-
-
-def grown(array: Array, size: int) -> Array:
-    """The same content with room for ``size`` and more."""
-    if size <= len(array):
-        return array
-    larger = np.empty(max(size, 2 * len(array)), array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 def spared(text: Array) -> Array:
@@ -102,11 +93,11 @@ class Analysis:
 
     # Folding
 
-    def fold(self, text: Array, offsets: Array, verdicts: Array) -> Strings:
+    def fold(self, text: Array, offsets: Array) -> Strings:
         """Lower-case and without accents, if the settings say so."""
         settings = self._settings
         nbytes = int(offsets[-1] - offsets[0])
-        foreign = bool(verdicts.any())
+        foreign = nbytes > 0 and bool(text[offsets[0] : offsets[-1]].max() >= 0x80)
         if not (settings.lowercase or (settings.strip_accents and foreign)):
             return Strings(offsets, text)
         table = folding(settings.lowercase, settings.strip_accents)

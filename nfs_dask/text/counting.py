@@ -13,9 +13,7 @@ from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.analysis import Analysis, Slices, frozen, runs_of, spared
 from nfs_dask.text.ordering import order
 from nfs_dask.text.settings import TextSettings, Tokenizer
-from nfs_dask.text.strings import Strings, TermCounts
-from nfs_dask.text.tally import Tally
-from nfs_dask.text.unicode import utf8_states
+from nfs_dask.text.strings import Strings, TermCounts, TermIndex, check_numbers, grown, invalid_utf8
 from nfs_dask.text.word_tally import WordTally, counts_by_sorting
 
 __all__ = ["TermCounter", "TermCounts", "hash_strings"]
@@ -84,9 +82,9 @@ class TermCounter:
 
     def add(self, texts: Strings) -> None:
         """Count the terms of each text, in a row of its own."""
-        text, offsets, verdicts = _checked(texts)
+        text, offsets = _checked(texts)
         for first, stop in _batches(offsets):
-            folded = self._analysis.fold(text, offsets[first : stop + 1], verdicts[first:stop])
+            folded = self._analysis.fold(text, offsets[first : stop + 1])
             _refuse_long(folded.offsets)
             for slices in self._analysis.slices(folded):
                 self._tally.count(slices)
@@ -98,21 +96,20 @@ class TermCounter:
         return order(counted) if self._in_order and isinstance(self._tally, Tally) else counted
 
 
-def _checked(texts: Strings) -> tuple[Array, Array, Array]:
-    """Bytes and offsets as kernels take them, and what `kernels.check_texts` says of each text: none is broken."""
+def _checked(texts: Strings) -> tuple[Array, Array]:
+    """Bytes and offsets as kernels take them; texts that are no UTF-8 are refused."""
     text, offsets = frozen(texts.text), frozen(texts.offsets, np.int64)
-    verdicts = np.empty(len(texts), np.uint8)
-    kernels.check_texts(text, offsets, utf8_states(), verdicts)
-    broken = verdicts == kernels.BROKEN
-    if broken.any():
-        i = int(broken.argmax())
-        found = text[max(offsets[i], 0) : max(offsets[i + 1], 0)][:60].tobytes()
-        raise InputError(f"text {i} is not valid UTF-8: it begins with {found!r}; decode it by its encoding first")
-    return text, offsets, verdicts
+    if offsets[0] < 0 or offsets[-1] > len(text) or np.any(np.diff(offsets) < 0):
+        raise InputError("offsets of texts leave the bytes, or go back, so that what they say is not valid UTF-8")
+    for i in invalid_utf8(texts)[:1]:
+        raise InputError(
+            f"text {i} is not valid UTF-8: it begins with {texts[i][:60]!r}; decode it by its encoding first"
+        )
+    return text, offsets
 
 
 def _as_slices(terms: Strings, hash_bits: int) -> Slices:
-    text, offsets, _ = _checked(terms)
+    text, offsets = _checked(terms)
     keys = hash_strings(terms) >> np.uint64(64 - hash_bits)
     nbytes = int(offsets[-1] - offsets[0])
     return Slices(spared(text), offsets[:-1].copy(), offsets[1:].copy(), keys, len(terms), nbytes)
@@ -142,3 +139,84 @@ def _batches(offsets: Array) -> Iterator[tuple[int, int]]:
         stop = min(max(full, first + 1), first + BATCH_TEXTS, n)
         yield first, stop
         first = stop
+
+
+class Tally:
+    """A table of terms, and rows of entries."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._fixed = False  # terms that are not in the table are left out
+        self._start()
+
+    @property
+    def nbytes(self) -> int:
+        """Of all arrays, whether filled or not."""
+        arrays = (self._places, self._indptr, self._ids, self._counts, self._state)
+        return self._table.nbytes + sum(array.nbytes for array in arrays)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._state[2])
+
+    @property
+    def collisions(self) -> int:
+        """Terms whose hash an earlier one has."""
+        return int(self._state[3])
+
+    def count(self, slices: Slices) -> None:
+        """Add some slices to the last row, and to rows after it."""
+        self._reserve(slices.n, slices.nbytes)
+        kernels.count_slices(
+            slices.text, slices.starts, slices.stops, slices.keys, slices.n,
+            *self._table.arrays, self._places, self._indptr, self._ids, self._counts, self._state, self._fixed,
+        )  # fmt: skip
+
+    def fix(self, terms: Slices) -> None:
+        """From now on, count these terms only; they must be distinct."""
+        self.count(terms)
+        repeated = self._counts[: self._state[1]] > 1
+        if repeated.any():
+            term = self._terms()[int(repeated.argmax())]
+            raise InputError(f"the term {term.decode()!r} is given more than once; give distinct terms")
+        self._fixed = True
+        self.take()
+
+    def take(self) -> TermCounts:
+        """What was counted. Starts afresh, but for fixed terms."""
+        _, n_entries, n_rows, collisions = self._state.tolist()
+        counted = TermCounts(
+            self._terms(), self._indptr[: n_rows + 1], self._ids[:n_entries], self._counts[:n_entries], collisions
+        )
+        if self._fixed:
+            self._places[:] = -1
+            self._start_rows()
+        else:
+            self._start()
+        return counted
+
+    def _terms(self) -> Strings:
+        return self._table.terms(int(self._state[0]))
+
+    def _start(self) -> None:
+        self._state = np.zeros(4, np.int64)  # terms, entries, rows, collisions
+        self._table = TermIndex(self._capacity)
+        self._places = np.empty(self._capacity, np.int32)
+        self._start_rows()
+
+    def _start_rows(self) -> None:
+        self._state[1:3] = 0
+        self._indptr = np.zeros(self._capacity + 1, np.int64)
+        self._ids = np.empty(self._capacity, np.int32)
+        self._counts = np.empty(self._capacity, np.int32)
+
+    def _reserve(self, n: int, nbytes: int) -> None:
+        """Room for ``n`` more slices of so many bytes."""
+        n_terms, n_entries, n_rows, _ = self._state.tolist()
+        check_numbers(n_terms, n_entries, n)
+        self._indptr = grown(self._indptr, n_rows + n + 1)
+        self._ids = grown(self._ids, n_entries + n)
+        self._counts = grown(self._counts, n_entries + n)
+        if not self._fixed:
+            self._table.reserve(n_terms, n, nbytes)
+            self._places = grown(self._places, n_terms + n)

@@ -14,7 +14,7 @@ from numba.extending import register_jitable
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.text.counting import hash_strings
-from nfs_dask.text.ordering import sort_rows
+from nfs_dask.text.ordering import sort_rows, take
 from nfs_dask.text.strings import Strings, TermCounts
 
 COLUMN_NBYTES = 5  # of a column's number before a name
@@ -38,7 +38,8 @@ def by_column(counted: TermCounts, bits: int) -> ByColumn:
     columns = hash_columns(counted.terms, bits)
     places = np.argsort(columns, kind="stable")
     columns = columns[places]
-    terms = _with_columns(counted.terms, places, columns)
+    heads = columns.astype(">u8").view(np.uint8).reshape(-1, 8)[:, -COLUMN_NBYTES:]
+    terms = take(counted.terms, places).after(heads)
     ranks = np.cumsum(np.diff(columns, prepend=columns[:1]) > 0, dtype=np.int32)
     of_term = np.empty(len(places), np.int32)
     of_term[places] = ranks
@@ -57,28 +58,10 @@ def hash_columns(terms: Strings, bits: int) -> Array:
 
 def columns_of(terms: Strings) -> Array:
     """The columns that stand before terms, (n,) int64."""
-    starts = terms.offsets[:-1]
     columns = np.zeros(len(terms), np.int64)
     for at in range(COLUMN_NBYTES):
-        columns = (columns << 8) | terms.text[starts + at]
+        columns = (columns << 8) | terms.text[terms.offsets[:-1] + at]
     return columns
-
-
-def without_columns(terms: Strings) -> Strings:
-    """Terms without the columns before them."""
-    offsets = terms.offsets - COLUMN_NBYTES * np.arange(len(terms.offsets)) - terms.offsets[0]
-    text = np.empty(int(offsets[-1]), np.uint8)
-    _move(terms.offsets, terms.text, COLUMN_NBYTES, offsets, text, 0)
-    return Strings(offsets, text)
-
-
-def _with_columns(terms: Strings, places: Array, columns: Array) -> Strings:
-    """The terms at some places, each with a column before it."""
-    offsets = np.zeros(len(places) + 1, np.int64)
-    np.cumsum(np.diff(terms.offsets)[places] + COLUMN_NBYTES, out=offsets[1:])
-    text = np.empty(int(offsets[-1]), np.uint8)
-    _put_columns(terms.offsets, terms.text, places, columns, offsets, text)
-    return Strings(offsets, text)
 
 
 def name_columns(first: int, stop: int, columns: Array, names: Strings, others: Array) -> Strings:
@@ -100,19 +83,6 @@ def name_columns(first: int, stop: int, columns: Array, names: Strings, others: 
     return Strings(offsets, text)
 
 
-def prefixed(prefix: bytes, strings: Strings) -> Strings:
-    """Strings with the same beginning before each."""
-    if not prefix:
-        return strings
-    n = len(prefix)
-    offsets = strings.offsets + n * np.arange(len(strings.offsets)) - strings.offsets[0]
-    text = np.empty(int(offsets[-1]), np.uint8)
-    _move(strings.offsets, strings.text, 0, offsets, text, n)
-    for at, byte in enumerate(prefix):
-        text[offsets[:-1] + at] = byte
-    return Strings(offsets, text)
-
-
 @kernel
 def _add_equal(indptr, ids, counts, out):
     """Add up entries of a row with the same id, which lie side by side, in place; the entries left."""
@@ -127,29 +97,6 @@ def _add_equal(indptr, ids, counts, out):
                 n += 1
         out[row + 1] = n
     return n
-
-
-@kernel
-def _move(offsets, text, skip, out_offsets, out, room):
-    """Copy each string from its byte ``skip`` on to ``room`` bytes after where its place begins."""
-    for i in range(len(offsets) - 1):
-        to = out_offsets[i] + room
-        for j in range(offsets[i] + skip, offsets[i + 1]):
-            out[to] = text[j]
-            to += 1
-
-
-@kernel
-def _put_columns(offsets, text, places, columns, out_offsets, out):
-    """Write the column of each string in big-endian bytes, and after it the string, which is the one at its place."""
-    for i in range(len(places)):
-        to = out_offsets[i]
-        for at in range(COLUMN_NBYTES):
-            out[to + at] = (columns[i] >> (8 * (COLUMN_NBYTES - 1 - at))) & 255
-        to += COLUMN_NBYTES
-        for j in range(offsets[places[i]], offsets[places[i] + 1]):
-            out[to] = text[j]
-            to += 1
 
 
 @register_jitable

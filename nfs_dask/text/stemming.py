@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.kernels import read_only
 from nfs_dask.errors import InputError
 from nfs_dask.text import text_kernels as kernels
 from nfs_dask.text.settings import TextSettings
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, TermIndex, grown
 
 MOST_WORDS = 1 << 18  # that are remembered; then all are forgotten, so that memory does not grow with the corpus
 MOST_NBYTES = 1 << 24  # of them, and of their stems
@@ -68,7 +67,7 @@ def other_version(settings: TextSettings) -> str | None:
 
 
 class Stems:
-    """Words that were met, with their stems: an open-addressing table as `Tally` has one."""
+    """Words that were met, with their stems: each distinct word is stemmed once."""
 
     def __init__(self, language: str, powers: Array) -> None:
         self._stem = stem_function(language)
@@ -77,81 +76,30 @@ class Stems:
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in (self._slots, self._hashes, *self._words.arrays, *self._stems.arrays))
+        return self._words.nbytes + self._offsets.nbytes + self._text.nbytes
 
     def clear(self) -> None:
         """Forget all words."""
         self._n = 0
-        self._slots = np.zeros(kernels.n_slots(CAPACITY), np.uint64)
-        self._hashes = np.empty(CAPACITY, np.uint64)
-        self._words, self._stems = _Pile(), _Pile()
+        self._words = TermIndex(CAPACITY)
+        self._offsets, self._text = np.zeros(CAPACITY + 1, np.int64), np.empty(8 * CAPACITY, np.uint8)
 
     def find(self, text: Array, starts: Array, running: Array, n: int) -> tuple[Array, int]:
         """Which word of the table each of ``n`` tokens is, and the bytes of their stems with a space after each."""
-        found = np.empty(n, np.int64)
-        if self._n > MOST_WORDS or self._words.nbytes + self._stems.nbytes > MOST_NBYTES:
+        if self._n > MOST_WORDS or len(self._words.terms(self._n).text) + self._offsets[self._n] > MOST_NBYTES:
             self.clear()
-        if self._look_up(text, starts, running, found):
-            missing = np.flatnonzero(found < 0)
-            edges = zip(starts[missing].tolist(), starts[missing + 1].tolist(), strict=True)
-            self._add(list(dict.fromkeys(text[start : stop - 1].tobytes() for start, stop in edges)))
-            self._look_up(text, starts, running, found)
-        return found, self._stems.nbytes_of(found) + n
+        found = np.empty(n, np.int64)
+        self._words.reserve(self._n, n, int(starts[n] - starts[0]))
+        known = self._n
+        self._n = kernels.find_words(*self._words.arrays, self._powers, text, starts, running, known, found)
+        words = self._words.terms(self._n)
+        stems = Strings.of(self._stem(words[i]) for i in range(known, self._n))
+        self._offsets = grown(self._offsets, self._n + 1)
+        self._text = grown(self._text, int(self._offsets[known] + stems.offsets[-1]))
+        self._offsets[known + 1 : self._n + 1] = self._offsets[known] + stems.offsets[1:]
+        self._text[self._offsets[known] : self._offsets[self._n]] = stems.text
+        return found, int((self._offsets[found + 1] - self._offsets[found]).sum()) + n
 
     def put(self, found: Array, out: Array, starts: Array, running: Array) -> None:
         """Write the stems in place of tokens, as `kernels.split_words` writes tokens."""
-        kernels.put_words(found, self._stems.offsets, self._stems.text, out, starts, running)
-
-    def _look_up(self, text: Array, starts: Array, running: Array, found: Array) -> int:
-        """How many tokens are none of the table."""
-        table = (self._slots, self._hashes, self._words.offsets, self._words.text)
-        missing: int = kernels.find_words(*table, self._powers, text, starts, running, found)
-        return missing
-
-    def _add(self, words: list[bytes]) -> None:
-        table, n = Strings.of(words), self._n + len(words)
-        hashes = np.empty(len(words), np.uint64)
-        kernels.hash_texts(read_only(table.text), read_only(table.offsets), hashes)
-        self._words.add(table, self._n)
-        self._stems.add(Strings.of(self._stem(word) for word in words), self._n)
-        self._hashes = _grown(self._hashes, n)
-        self._hashes[self._n : n] = hashes
-        if kernels.n_slots(n) > len(self._slots):
-            self._slots = np.zeros(kernels.n_slots(2 * n), np.uint64)
-            self._n = 0
-        kernels.fill_slots(self._slots, self._hashes, self._n, n)
-        self._n = n
-
-
-class _Pile:
-    """Strings one after another, in arrays that grow."""
-
-    def __init__(self) -> None:
-        self.offsets = np.zeros(CAPACITY + 1, np.int64)
-        self.text = np.zeros(8 * CAPACITY, np.uint8)
-        self.nbytes = 0
-
-    @property
-    def arrays(self) -> tuple[Array, Array]:
-        return self.offsets, self.text
-
-    def add(self, strings: Strings, n: int) -> None:
-        """Put strings on top of the ``n`` that are there."""
-        stop = self.nbytes + len(strings.text)
-        self.offsets = _grown(self.offsets, n + len(strings) + 1)
-        self.text = _grown(self.text, stop + kernels.SPARE)
-        self.offsets[n + 1 : n + len(strings) + 1] = strings.offsets[1:] + self.nbytes
-        self.text[self.nbytes : stop] = strings.text
-        self.nbytes = stop
-
-    def nbytes_of(self, chosen: Array) -> int:
-        return int((self.offsets[chosen + 1] - self.offsets[chosen]).sum())
-
-
-def _grown(array: Array, size: int) -> Array:
-    """The same content with room for ``size`` and more, zeros where nothing is."""
-    if size <= len(array):
-        return array
-    larger = np.zeros(max(size, 2 * len(array)), array.dtype)
-    larger[: len(array)] = array
-    return larger
+        kernels.put_words(found, self._offsets, self._text, out, starts, running)

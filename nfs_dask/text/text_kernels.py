@@ -8,7 +8,7 @@ Texts go through four steps, each a kernel over a batch that fits the cache of a
 3. *slice*: which stretches of that are terms, with the hash of each (`slice_words`, `slice_characters`);
 4. *count*: look each slice up in one open-addressing table, and add it to its row (`count_slices`).
 
-Kernels index without bounds checks. `check_texts` looks at what comes from outside; room for what they write is made
+Kernels index without bounds checks. `TermCounter` looks at what comes from outside; room for what they write is made
 before, or they say how far they came.
 
 All of them are in one file, since the cache of compiled code goes by the file of a kernel alone.
@@ -43,10 +43,6 @@ BEYOND_Z = np.uint64(0x2525252525252525)
 SPACE = np.uint8(32)
 LITTLE = sys.byteorder == "little"
 SPARE = 8  # bytes after a text that is read eight at a time
-
-VALID_ASCII = 0
-VALID = 1
-BROKEN = 2
 
 DONE = 0
 NO_ROOM = 1
@@ -126,25 +122,6 @@ def _encode(code, out, p):
     out[p + 2] = 0x80 | ((code >> 6) & 0x3F)
     out[p + 3] = 0x80 | (code & 0x3F)
     return p + 4
-
-
-@kernel
-def check_texts(text, offsets, states, verdicts):
-    """Of each text: ASCII, other valid UTF-8, or broken. Offsets that leave the buffer or go back break their text."""
-    for i in range(len(verdicts)):
-        start, stop = offsets[i], offsets[i + 1]
-        if start < 0 or stop < start or stop > len(text):
-            verdicts[i] = BROKEN
-            continue
-        every = np.uint8(0)
-        for p in range(start, stop):
-            every |= text[p]
-        verdicts[i] = VALID_ASCII
-        if every >= 0x80:
-            state = np.int64(0)
-            for p in range(start, stop):
-                state = np.int64(states[state, text[p]])
-            verdicts[i] = BROKEN if state else VALID
 
 
 @kernel
@@ -492,15 +469,17 @@ def drop_words(slots, hashes, offsets, names, powers, out, starts, running, rows
 
 
 @kernel
-def find_words(slots, hashes, offsets, names, powers, text, starts, running, found):
-    """Which entry of a table each token is, -1 for none; how many are none."""
-    missing = 0
+def find_words(slots, hashes, offsets, names, powers, text, starts, running, n, found):
+    """Which of the ``n`` entries of a table each token is; those that are none are added. How many there are then."""
     for j in range(len(found)):
         start, stop = starts[j], starts[j + 1]
         key = _mix(running[j + 1] - running[j] * _power(powers, stop - start))
-        found[j] = _find(slots, hashes, offsets, names, key, text, start, stop - 1)[0]
-        missing += found[j] < 0
-    return missing
+        word, slot, _ = _find(slots, hashes, offsets, names, key, text, start, stop - 1)
+        if word < 0:
+            word = np.int64(n)
+            n = _add(slots, hashes, offsets, names, key, slot, n, text, start, stop - 1)
+        found[j] = word
+    return n
 
 
 @kernel

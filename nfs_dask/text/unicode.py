@@ -38,30 +38,6 @@ def kinds() -> Array:
     return table
 
 
-@functools.cache
-def utf8_states() -> Array:
-    """A machine that reads UTF-8: [state, byte] is the next state, (9, 256) uint8. 0: between characters; 8: broken.
-
-    States 1 to 3 wait for so many bytes of any kind. After the bytes E0, ED, F0 and F4 the next one is limited, by
-    states 4 to 7: no character has two forms, none is a surrogate, none is beyond U+10FFFF.
-    """
-    table = np.full((9, 256), 8, np.uint8)
-    table[0, :0x80] = 0
-    for first, last, state in ((0xC2, 0xDF, 1), (0xE0, 0xEF, 2), (0xF0, 0xF4, 3)):
-        table[0, first : last + 1] = state
-        table[state, 0x80:0xC0] = state - 1
-    for state, first, low, high, following in (
-        (4, 0xE0, 0xA0, 0xBF, 1),
-        (5, 0xED, 0x80, 0x9F, 1),
-        (6, 0xF0, 0x90, 0xBF, 2),
-        (7, 0xF4, 0x80, 0x8F, 2),
-    ):
-        table[0, first] = state
-        table[state, low : high + 1] = following
-    table.flags.writeable = False
-    return table
-
-
 @dataclass(frozen=True)
 class Folding:
     """What becomes of each character, whatever stands beside it: another one, or some, or none.

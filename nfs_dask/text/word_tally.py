@@ -18,11 +18,10 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import kernel
 from nfs_dask.arrays.radix import COUNTERS_NBYTES, sort_by_bits
 from nfs_dask.text import text_kernels as kernels
-from nfs_dask.text.analysis import Slices, grown, runs_of, spared
+from nfs_dask.text.analysis import Slices, runs_of, spared
 from nfs_dask.text.ordering import sort_strings, take
 from nfs_dask.text.settings import TextSettings
-from nfs_dask.text.strings import Strings, TermCounts
-from nfs_dask.text.tally import TermIndex, check_numbers
+from nfs_dask.text.strings import Strings, TermCounts, TermIndex, check_numbers, grown
 from nfs_dask.text.unicode import WORD
 
 MOST_WORDS = 2  # of a term

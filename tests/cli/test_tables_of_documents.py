@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import nfs_dask as nfs
-from nfs_dask.documents import line_pieces
 from tests.helpers.commands import as_json, run
 
 TEXTS = ["tea, green; hot", 'coffee "black"', "milk tea", "cold coffee\nwith milk", "tea", "coffee"] * 4
@@ -42,10 +41,11 @@ def test_delimiters(tmp_path: Path, delimiter: str, typed: str) -> None:
 def test_large_files_are_cut_where_rows_begin_under_any_delimiter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from nfs_dask.documents import lines
     from nfs_dask.documents.open_documents import open_documents
     from nfs_dask.documents.parameters import DocumentParameters
 
-    monkeypatch.setattr(line_pieces, "PIECE_NBYTES", 64)
+    monkeypatch.setattr(lines, "PIECE_NBYTES", 64)
     asked = DocumentParameters(label_column="label", delimiter=";")
     documents = open_documents(write(tmp_path / "mine.csv", ";"), asked)
     assert documents.n_pieces > 5

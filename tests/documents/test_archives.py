@@ -13,7 +13,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from nfs_dask.documents import archives, tarstream
+from nfs_dask.documents import archives
 from nfs_dask.documents.archives import ArchiveDocuments, split_archive
 from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.errors import InputError, StoreError
@@ -351,13 +351,6 @@ def test_joined_archives_are_told(tmp_path):
         take(opened(tmp_path / "a.tar", "a"))
     (tmp_path / "a.tar").write_bytes(one + b"garbage of a tape" * 100)
     assert take(opened(tmp_path / "a.tar", "a")).texts == ["one"]
-
-
-def test_headers_are_not_kept(tmp_path):
-    path = write(tmp_path / "a.tar", {f"a/x/{i}": "text" for i in range(500)})
-    with tarstream.TarStream(path) as members:
-        kept = [len(members._tar.members) for _ in members]
-    assert len(kept) == 500 and max(kept) <= 1
 
 
 def test_undecodable_members(tmp_path):

@@ -8,13 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nfs_dask.documents import checking
-from nfs_dask.documents.checking import Bad, Builder, Checker, TextColumn, check_columns, is_missing
-from nfs_dask.documents.decoding import check_encoding, explain_undecodable, in_utf8, invalid_utf8, keeps_ascii, to_utf8
+from nfs_dask.documents.checking import Checker, TextColumn, blank, check_columns, is_missing
+from nfs_dask.documents.decoding import check_encoding, explain_undecodable, in_utf8, keeps_ascii, to_utf8
 from nfs_dask.documents.document_source import TextColumns
-from nfs_dask.documents.whitespace import blank
 from nfs_dask.errors import InputError
-from nfs_dask.text.strings import Strings
+from nfs_dask.text.strings import Strings, invalid_utf8
 
 SKIP = TextColumns(("subject", "body"), "label", "weight", on_error="skip")
 
@@ -101,84 +99,6 @@ def test_bad_documents_are_left_out_and_named(found):
     assert_filtered(Checker(SKIP).batch(*columns_of(found), where=lambda i: f"row {i}"), found)
 
 
-@given(documents)
-def test_documents_one_by_one_are_checked_alike(found):
-    builder = Builder(SKIP, lambda place: f"row {place}")
-    for i, (texts, label, weight) in enumerate(found):
-        builder.add(i, texts, label, weight)
-    batches = list(builder.rest())
-    assert len(batches) == bool(found)
-    for batch in batches:
-        # A weight that is no number is noticed before anything else.
-        kinds = {p.where: "weight" if found[int(p.where[4:])][2] is None else p.kind for p in batch.problems}
-        assert {p.where: p.kind for p in batch.problems} == kinds
-        assert batch.skipped.tolist() == [i for i, document in enumerate(found) if kind_of(document)]
-        good = [document for document in found if not kind_of(document)]
-        assert [region.to_list() for region in batch.texts] == [[t[r] or "" for t, _, _ in good] for r in range(2)]
-        assert batch.labels == [label for _, label, _ in good]
-        assert batch.weights.tolist() == [weight for _, _, weight in good]
-        assert batch.empty == sum(not any((text or "").strip() for text in texts) for texts, _, _ in good)
-    assert list(builder.rest()) == []
-
-
-def test_good_documents_are_not_copied():
-    strings = Strings.of(["one", "two"])
-    labels = np.array([1, 2])
-    batch = Checker(TextColumns(label="y")).batch([TextColumn(strings)], TextColumn(labels), None, str)
-    assert batch.texts[0] is strings
-    assert batch.labels is labels
-    assert batch.weights is None
-
-
-def test_the_first_bad_document_ends_the_reading():
-    checker = Checker(TextColumns(("text",), "label"))
-    texts, labels = TextColumn(Strings.of(["good", "fine", " ", b"\xff"])), TextColumn(["a", "", "b", "c"])
-    with pytest.raises(InputError) as raised:
-        checker.batch([texts], labels, None, lambda i: f"mail.csv, line {i + 2}", {3: Bad("broken", "odd")})
-    assert str(raised.value) == (
-        "mail.csv, line 3: the document has no label; "
-        'correct it, or leave such documents out with on_error="skip" (--on-error skip)'
-    )
-
-
-def test_a_builder_stops_at_the_first_bad_document_of_any_kind():
-    builder = Builder(TextColumns(("text",)), lambda line: f"line {line}")
-    builder.add(1, ["good"])
-    builder.add(2, [None])
-    assert not builder.full
-    builder.bad(3, "broken", "not an object")
-    assert builder.full  # now is the time to take what there is, which raises
-    with pytest.raises(InputError, match="^line 2: the text is missing"):
-        builder.take()
-
-
-def test_half_a_character_is_undecodable():
-    builder = Builder(TextColumns(("text",), "label", on_error="skip"), lambda line: f"line {line}")
-    builder.add(1, ["a\ud800"], "x")
-    builder.add(2, ["a"], "\udcff")
-    builder.add(3, ["a"], "x")
-    (batch,) = builder.rest()
-    assert [(problem.kind, problem.where) for problem in batch.problems] == [
-        ("undecodable", "line 1"),
-        ("undecodable", "line 2"),
-    ]
-    assert "U+D800" in batch.problems[0].what
-    assert batch.texts[0].to_list() == ["a"]
-
-
-def test_batches_fill_up_by_bytes_and_by_documents(monkeypatch):
-    monkeypatch.setattr(checking, "BATCH_NBYTES", 10)
-    monkeypatch.setattr(checking, "BATCH_DOCUMENTS", 3)
-    builder = Builder(TextColumns())
-    for length, full in ((4, False), (7, True)):
-        builder.add(0, ["x" * length])
-        assert builder.full == full
-    assert builder.take().n_documents == 2
-    for full in (False, False, True):
-        builder.add(0, ["x"])
-        assert builder.full == full
-
-
 @pytest.mark.parametrize(
     ("value", "missing"),
     [(None, True), (np.nan, True), (float("nan"), True), (pd.NA, True), (pd.NaT, True), ("", True), (np.str_(""), True)]
@@ -190,28 +110,6 @@ def test_missing_labels(value, missing):
         [TextColumn(Strings.of(["a"]))], TextColumn([value]), None, str
     )
     assert batch.n_documents == (not missing)
-
-
-@pytest.mark.parametrize(
-    ("values", "missing"),
-    [
-        (np.array([1.0, np.nan]), [1]),
-        (np.array([0, 1]), []),
-        (np.array([False, True]), []),
-        (np.array(["", "a"]), [0]),
-        (pd.Series(["a", None]), [1]),
-    ],
-)
-def test_missing_labels_in_arrays(values, missing):
-    texts = TextColumn(Strings.of(["a", "b"]))
-    batch = Checker(TextColumns(label="y", on_error="skip")).batch([texts], TextColumn(values), None, str)
-    assert batch.skipped.tolist() == missing
-
-
-def test_weights_that_are_no_numbers_are_refused():
-    texts = TextColumn(Strings.of(["a"]))
-    with pytest.raises(InputError, match="weights are not all numbers"):
-        Checker(TextColumns(weight="w", on_error="skip")).batch([texts], None, TextColumn(["heavy"]), str)
 
 
 def test_columns_that_are_not_there_are_named():

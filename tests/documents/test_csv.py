@@ -3,17 +3,16 @@ from __future__ import annotations
 import csv
 import io
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from nfs_dask.documents import csv_rows, delimited, row_starts
-from nfs_dask.documents import line_pieces as cutting
-from nfs_dask.documents.delimited import DelimitedDocuments
+from nfs_dask.documents import csv_rows
+from nfs_dask.documents import lines as cutting
+from nfs_dask.documents.csv_rows import CsvDocuments
 from nfs_dask.documents.document_source import TextColumns
-from nfs_dask.documents.formats import open_tables
+from nfs_dask.documents.locations import open_tables
 from nfs_dask.documents.open_documents import is_opened, open_documents
 from nfs_dask.errors import InputError
 from tests.helpers.reading import COMPRESS, places, read, shrink
@@ -42,7 +41,7 @@ def rows_of(content):
 def read_cut(path, columns, piece):
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch, piece)
-        source = DelimitedDocuments((str(path),), columns)
+        source = CsvDocuments((str(path),), columns)
         return source, read(source)
 
 
@@ -86,27 +85,6 @@ def test_every_cut_gives_what_csv_writes(tmp_path, suffix, rows, piece, end):
     assert list(zip(found.texts, found.labels, strict=True)) == rows
     assert found.problems == []
     assert 1 <= source.n_pieces <= 1 + len(rows)
-
-
-def starts_in(targets):
-    """Where rows of a file are found to begin."""
-    looks = list(row_starts.row_looks("x.csv", targets, ","))
-    return list(row_starts.starts((look, row_starts.look_for_rows(look)) for look in looks))
-
-
-def test_rows_begin_where_they_should():
-    content = b'a,b\n1,"x\ny"\n2,"""z\n"\n\n3,q"\n4,r'
-    starts = [content.index(row) for row in (b"1,", b"2,", b"\n3,", b"3,", b"4,")]
-    lines = [2, 4, 6, 7, 8]
-    with pytest.MonkeyPatch.context() as patch:
-        for size in (1, 2, 3, 1000):
-            patch.setattr(row_starts, "BATCH_NBYTES", size)  # what is read at once must not matter
-            patch.setattr(row_starts, "open_binary", lambda path: io.BytesIO(content))
-            for target in range(1, len(content)):
-                later = [(start, line) for start, line in zip(starts, lines, strict=True) if start >= target]
-                assert starts_in([target]) == later[:1]
-            every = starts_in(list(range(1, len(content))))
-            assert every == list(zip(starts, lines, strict=True))
 
 
 @pytest.mark.parametrize("name", ["mails.csv", "mails.tab", "mails.csv.gz", "mails.tsv.bz2", "mails.csv.xz"])
@@ -190,12 +168,12 @@ def test_a_quote_that_is_never_closed_is_broken(tmp_path):
 def test_long_fields_are_read_and_endless_ones_are_not(tmp_path, monkeypatch):
     path = tmp_path / "long.csv"
     path.write_text("text\n" + "word " * 100_000 + "\n")  # the csv module alone refuses 131,072 characters
-    assert len(read(DelimitedDocuments((str(path),), TEXT)).texts[0]) == 500_000
+    assert len(read(CsvDocuments((str(path),), TEXT)).texts[0]) == 500_000
     limit = csv.field_size_limit(1000)
     try:
         monkeypatch.setattr(csv_rows, "LONGEST_LINE", 1000)
         path.write_text('text\n"' + "word\n" * 1000)
-        found = read(DelimitedDocuments((str(path),), TEXT))
+        found = read(CsvDocuments((str(path),), TEXT))
         assert found.problems[0] == (
             "broken",
             f"{path}, line 2",
@@ -205,19 +183,13 @@ def test_long_fields_are_read_and_endless_ones_are_not(tmp_path, monkeypatch):
         csv.field_size_limit(limit)
 
 
-def test_null_bytes_are_text(tmp_path):
-    path = tmp_path / "null.csv"
-    path.write_bytes(b"text\na\0b\n")
-    assert read(DelimitedDocuments((str(path),), TEXT)).texts == ["a\0b"]
-
-
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
 def test_encodings(tmp_path, monkeypatch, encoding):
     texts = [f"{i} caf\xe9 \u2019" for i in range(50)]
     path = tmp_path / "text.csv"
     path.write_bytes(("r\xe9sum\xe9\n" + "\n".join(texts)).encode(encoding))
     shrink(monkeypatch, 200)
-    source = DelimitedDocuments((str(path),), TextColumns(("r\xe9sum\xe9",), encoding=encoding))
+    source = CsvDocuments((str(path),), TextColumns(("r\xe9sum\xe9",), encoding=encoding))
     assert (source.n_pieces > 1) == (encoding == "cp1252")
     assert read(source).texts == texts
     path.write_bytes(path.read_bytes().replace("\xe9 ".encode("cp1252"), b"\x81 ", 1))
@@ -232,10 +204,10 @@ def test_each_file_has_a_header_of_its_own(tmp_path, monkeypatch):
     for i, content in enumerate(contents):
         paths.append(str(tmp_path / f"{i}.csv"))
         (tmp_path / f"{i}.csv").write_text(content)
-    found = read(DelimitedDocuments(tuple(paths[:2]), LABELLED))
+    found = read(CsvDocuments(tuple(paths[:2]), LABELLED))
     assert (found.texts, found.labels) == (["one", "two"], ["a", "b"])
     with pytest.raises(InputError, match="2.csv has the columns 'label'; text_column='text' is not among them"):
-        read(DelimitedDocuments(tuple(paths), LABELLED))
+        read(CsvDocuments(tuple(paths), LABELLED))
 
 
 @pytest.mark.parametrize(
@@ -251,13 +223,13 @@ def test_headers_that_cannot_be_used_are_refused_at_once(tmp_path, content, mess
     path = tmp_path / "head.csv"
     path.write_text(content)
     with pytest.raises(InputError, match=f"head.csv,? ?{message}"):
-        DelimitedDocuments((str(path),), TEXT)
+        CsvDocuments((str(path),), TEXT)
 
 
 def test_a_header_without_rows_has_no_documents(tmp_path):
     path = tmp_path / "head.csv"
     path.write_text("text,label")
-    assert read(DelimitedDocuments((str(path),), LABELLED)).seen == 0
+    assert read(CsvDocuments((str(path),), LABELLED)).seen == 0
 
 
 def test_only_the_first_header_is_read_to_open_many_small_files(tmp_path, monkeypatch):
@@ -268,7 +240,7 @@ def test_only_the_first_header_is_read_to_open_many_small_files(tmp_path, monkey
     opened = []
     real = cutting.open_content
     monkeypatch.setattr(cutting, "open_content", lambda path: opened.append(path) or real(path))
-    source = DelimitedDocuments(tuple(paths), TEXT)
+    source = CsvDocuments(tuple(paths), TEXT)
     assert opened == paths[:1]
     assert source.n_pieces == 1
     assert read(source).texts == [f"of {i}" for i in range(20)]
@@ -282,11 +254,11 @@ def test_a_large_file_is_opened_by_its_head_and_read_by_tasks(tmp_path, monkeypa
         (tmp_path / name).write_text(text.getvalue(), newline="")
     paths = (str(tmp_path / "a.csv"), str(tmp_path / "b.csv"), str(tmp_path / "a.csv"))
     shrink(monkeypatch, 500, batch=130)
-    known, tasks = DelimitedDocuments(paths, LABELLED), []
+    known, tasks = CsvDocuments(paths, LABELLED), []
     assert known.n_pieces > 30
-    source = DelimitedDocuments(paths, LABELLED)
+    source = CsvDocuments(paths, LABELLED)
     with monkeypatch.context() as patch:
-        patch.setattr(delimited, "look_for_rows", None)
+        patch.setattr(csv_rows, "scan", None)
         assert is_opened(source) and open_documents(source) is source and source.nbytes == known.nbytes
 
     def backwards(function, items):
@@ -298,23 +270,3 @@ def test_a_large_file_is_opened_by_its_head_and_read_by_tasks(tmp_path, monkeypa
     source.look(None)  # once is enough
     found = read(source)
     assert list(zip(found.texts, found.labels, strict=True)) == rows * 3
-
-
-@given(st.text('a,"\r\n', max_size=60), st.lists(st.integers(1, 59), max_size=6), st.integers(1, 7))
-def test_what_pieces_see_apart_is_what_one_scan_sees(content, targets, batch):
-    """By the state after all bytes before, which is what a scan from the start has."""
-    content = content.encode()
-    targets = sorted({target for target in targets if target < len(content)})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_starts, "BATCH_NBYTES", batch)
-        patch.setattr(row_starts, "open_binary", lambda path: io.BytesIO(content))
-        wanted, state, text = [], np.zeros(4, np.int64), np.frombuffer(content, np.uint8)
-        at = 0
-        for target in targets:
-            if wanted and wanted[-1][0] >= target:
-                continue
-            at = row_starts._next_row(text, at, target, ord(","), state)
-            if at < 0:
-                break
-            wanted.append((at, int(state[2]) + 1))
-        assert starts_in(targets) == wanted

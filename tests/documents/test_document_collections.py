@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 from dask.delayed import delayed
 
-from nfs_dask.documents import checking
-from nfs_dask.documents import texts_in_memory as memory
-from nfs_dask.documents.dask_documents import DaskDocuments, Partition
+from nfs_dask.documents import in_memory as memory
 from nfs_dask.documents.document_source import TextColumns
+from nfs_dask.documents.in_memory import DaskDocuments, Partition
 from nfs_dask.errors import InputError
 from tests.helpers.taking import take
 
@@ -77,7 +76,7 @@ def test_the_look_goes_no_further_than_the_first_item(computed):
 
 
 def test_a_lazy_partition_is_read_in_steps(monkeypatch):
-    monkeypatch.setattr(checking, "BATCH_NBYTES", 30)
+    monkeypatch.setattr(memory, "BATCH_NBYTES", 30)
     source = DaskDocuments(db.from_sequence(TEXTS, npartitions=1), TextColumns())
     read = []
     items = (read.append(text) or text for text in TEXTS)
@@ -90,13 +89,13 @@ def test_a_lazy_partition_is_read_in_steps(monkeypatch):
 @pytest.mark.parametrize(
     ("first", "odd", "said"),
     [
-        ("a", ["b"], "is a list; documents are strings"),
-        ("a", ("b", "c"), "is a tuple; documents are strings"),
-        ("a", 7, "is an int; documents are strings"),
+        ("a", ["b"], "is a list, not a string"),
+        ("a", ("b", "c"), "is a tuple, not a string"),
+        ("a", 7, "is 7, not a string"),
         ("a", b"b", "is a bytes.*decode"),
         (("a", "x"), "b", "is a str, while the first item of the bag is a .text, label. pair"),
         (("a", "x"), ("b", "y", "z"), "is a tuple, while the first"),
-        (("a", "x"), (3, "y"), "is an int; documents are strings"),
+        (("a", "x"), (3, "y"), "is 3, not a string"),
         ({"text": "a"}, "b", "is a str; items are dicts"),
     ],
 )
@@ -107,7 +106,7 @@ def test_an_odd_item_is_named(first, odd, said):
 
 
 def test_an_odd_text_in_a_dict_is_named():
-    with pytest.raises(InputError, match=r"'text' of item 1 of partition 0 is a float"):
+    with pytest.raises(InputError, match=r"item 1 of partition 0, 'text' is 2.5, not a string"):
         take(DaskDocuments(db.from_sequence([{"text": "a"}, {"text": 2.5}], npartitions=1), SKIP))
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfs_dask.documents import texts_in_memory as memory
+from nfs_dask.documents import in_memory as memory
 from nfs_dask.documents.document_source import TextColumns
-from nfs_dask.documents.texts_in_memory import MemoryDocuments
+from nfs_dask.documents.in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
 from tests.helpers.string_types import STRING_TYPES
 from tests.helpers.taking import take
@@ -65,7 +65,7 @@ def test_half_of_a_character_is_undecodable():
 @pytest.mark.parametrize(
     ("item", "said"),
     [
-        (5, "an int; documents are strings"),
+        (5, "5, not a string"),
         (b"x", "a bytes.*decode it"),
         (("one", "spam"), "a tuple.*labels="),
         (["a", "b"], "a list.*join"),
@@ -88,8 +88,8 @@ def test_pieces_are_cut_by_characters(tiny):
 
 def test_very_short_documents_are_cut_by_their_number(monkeypatch):
     monkeypatch.setattr(memory, "BATCH_DOCUMENTS", 10)
-    rows = memory.MemoryRows.of(["x"] * 25, TextColumns())
-    assert rows.cuts()[0].tolist() == [0, 10, 20, 25]
+    rows = memory.DocumentRows.of(["x"] * 25, TextColumns())
+    assert rows.cuts()[0] == [0, 10, 20, 25]
 
 
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.none(), min_size=1))
@@ -162,7 +162,7 @@ def test_bad_frames_are_refused():
     twice = pd.concat([FRAME, FRAME[["text"]]], axis=1)
     with pytest.raises(InputError, match=r"text_column='text' is there 2 times"):
         MemoryDocuments(twice, TextColumns(("text",)))
-    with pytest.raises(InputError, match="document 0 is an int"):
+    with pytest.raises(InputError, match="document 0, 'stars' is 5, not a string"):
         take(MemoryDocuments(FRAME, TextColumns(("stars",))))
 
 

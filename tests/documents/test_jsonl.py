@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nfs_dask.documents.document_source import TextColumns
-from nfs_dask.documents.formats import open_tables
 from nfs_dask.documents.jsonl import JsonDocuments
+from nfs_dask.documents.locations import open_tables
 from nfs_dask.errors import InputError
 from tests.helpers.reading import COMPRESS, places, read, shrink
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nfs_dask.documents import line_pieces as cutting
 from nfs_dask.documents import lines
+from nfs_dask.documents import lines as cutting
 from nfs_dask.documents.document_source import TextColumns
-from nfs_dask.documents.formats import format_of, open_tables
 from nfs_dask.documents.lines import LineDocuments, split_lines
+from nfs_dask.documents.locations import format_of, open_tables
 from nfs_dask.errors import InputError, StoreError
 from tests.helpers.reading import COMPRESS, places, read, shrink
 

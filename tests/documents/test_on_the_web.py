@@ -17,7 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import nfs_dask as nfs
 from nfs_dask.cli.texts import Location
-from nfs_dask.documents import line_pieces
+from nfs_dask.documents import lines
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.files.data_files import fingerprint
 from nfs_dask.files.signed_urls import unsigned
@@ -92,7 +92,7 @@ def test_large_files_are_never_asked_for_as_a_whole(
     folder: Path, web: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other than for their size, which takes an answer that nobody reads, where HEAD is refused."""
-    monkeypatch.setattr(line_pieces, "PIECE_NBYTES", 1000)
+    monkeypatch.setattr(lines, "PIECE_NBYTES", 1000)
     nfs.ingest(f"{web[0]}/mail.csv?{QUERY}", tmp_path / "there.zarr", **OPTIONS)
     whole = [i for i, request in enumerate(web[1]) if request.startswith("GET") and request.endswith("whole")]
     assert whole and all(web[1][i - 1].startswith("HEAD") for i in whole)

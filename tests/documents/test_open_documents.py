@@ -19,11 +19,10 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from nfs_dask.documents.archives import ArchiveDocuments
-from nfs_dask.documents.at_hand import holds_texts
 from nfs_dask.documents.folders import FolderDocuments
+from nfs_dask.documents.in_memory import MemoryDocuments, holds_texts
 from nfs_dask.documents.open_documents import is_documents, is_opened, open_documents
 from nfs_dask.documents.parameters import DocumentParameters
-from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import DataWarning, InputError, StoreError
 from tests.helpers.string_types import STRING_TYPES
 from tests.helpers.taking import take

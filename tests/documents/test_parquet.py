@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from nfs_dask.documents import parquet
-from nfs_dask.documents.arrow import labels_of, texts_of, weights_of
+from nfs_dask.documents.arrow import texts_of, weights_of
 from nfs_dask.documents.document_source import TextColumns
-from nfs_dask.documents.formats import open_tables
+from nfs_dask.documents.locations import open_tables
 from nfs_dask.documents.parquet import ParquetDocuments
 from nfs_dask.errors import InputError
 from nfs_dask.units import MiB
@@ -48,13 +48,6 @@ def test_arrays_of_every_layout_have_their_texts(layout, values, start):
     found = [strings[i] for i in range(len(strings))]
     there = np.ones(len(array), bool) if present is None else present
     assert [text if keep else None for text, keep in zip(found, there, strict=True)] == encoded[start:]
-
-
-def test_buffers_of_arrow_are_shared():
-    array = pa.array(["one", None, "three"])[1:]
-    strings, _ = texts_of(array, "utf-8")
-    assert strings.text.__array_interface__["data"][0] == array.buffers()[2].address
-    assert texts_of(pa.array(["\xe9".encode("latin-1"), None]), "latin-1").values.to_list() == ["\xe9", ""]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -101,12 +94,6 @@ def test_labels_are_the_values_of_their_column(tmp_path, column, expected, kind)
     assert places(found) == [("label", 1), ("label", 2)]
     with pytest.raises(InputError, match=r"labels.parquet, row 1: the document has no label; .*on_error=\"skip\""):
         read(ParquetDocuments((str(path),), TextColumns(("text",), "label")))
-
-
-def test_whole_labels_stay_as_narrow_as_they_are():
-    column = labels_of(pa.array([1, 2], pa.int8()), "x.parquet")
-    assert column.values.dtype == np.int8
-    assert column.present is None
 
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.float32(), pa.float64(), pa.decimal128(7, 2)])

@@ -13,9 +13,8 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 import nfs_dask as nfs
-from nfs_dask.documents.at_hand import batches
+from nfs_dask.documents.in_memory import MemoryDocuments, batches
 from nfs_dask.documents.open_documents import is_documents, open_documents
-from nfs_dask.documents.texts_in_memory import MemoryDocuments
 from nfs_dask.errors import InputError
 
 pa = pytest.importorskip("pyarrow")
@@ -135,7 +134,7 @@ def test_texts_in_chunks(kind, model, tmp_path):
 
 
 def test_chunks_that_hold_no_texts_are_refused(tmp_path):
-    with pytest.raises(InputError, match="item 0 of partition 0 is an int; documents are strings"):
+    with pytest.raises(InputError, match="item 0 of partition 0 is .*, not a string"):
         nfs.ingest(chunked([1, 2], object), tmp_path / "s.zarr")
     with pytest.raises(InputError, match="documents were given as an Array; accepted are"):
         open_documents(chunked([["a", "b"]], str))
@@ -156,7 +155,7 @@ def test_masked_texts_are_refused(model, tmp_path):
 def test_numbers_in_columns_are_no_documents():
     for numbers in (pa.array([1, 2]), library("polars").Series([1, 2])):
         assert not is_documents(numbers)
-        with pytest.raises(InputError, match="document 0 is an int; documents are strings"):
+        with pytest.raises(InputError, match="document 0 is .*, not a string"):
             rows(MemoryDocuments(numbers, open_documents(["a"]).columns))
 
 
@@ -190,7 +189,7 @@ NOT_TEXTS = [
     (np.array(["a"], "S"), "a bytes.*decode it"),
     ([["green", "tea"]], "a list.*join its words"),
     ([("green tea", "tea")], "a tuple.*labels"),
-    (["tea", 1], "an int|is 1, not a string"),
+    (["tea", 1], "is 1, not a string"),
 ]
 
 

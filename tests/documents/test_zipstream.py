@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import nfs_dask as nfs
 from nfs_dask.cli.main import cli
-from nfs_dask.documents import zipstream
+from nfs_dask.documents import archive_members
 from nfs_dask.documents.archives import ArchiveDocuments, split_archive
 from nfs_dask.documents.document_source import TextColumns
 from nfs_dask.errors import InputError
@@ -117,7 +117,7 @@ def test_members_that_share_their_bytes_are_refused(tmp_path):
 
 def test_a_long_list_of_members_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = write(tmp_path / "a.zip", {f"mail/train/ham/{i:040d}.txt": "x" for i in range(3000)})
-    monkeypatch.setattr(zipstream, "DIRECTORY_NBYTES", 100_000)
+    monkeypatch.setattr(archive_members, "DIRECTORY_NBYTES", 100_000)
     with pytest.raises(InputError, match="the list of its members takes .* unpack it"):
         take(opened(path))
 

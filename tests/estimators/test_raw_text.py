@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from nfs_dask import DataWarning, InputError, SparseBernoulliNB, SparseMultinomialNB, ingest, load_model
-from nfs_dask.documents import at_hand as given
+from nfs_dask.documents import in_memory as given
 from tests.helpers.string_types import STRING_TYPES
 
 METHODS = ["predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "decision_function"]
@@ -271,7 +271,7 @@ def test_thresholds_and_labels_of_the_caller(stores):
 
 
 def test_many_empty_texts_are_read_a_part_at_a_time(fitted, monkeypatch):
-    monkeypatch.setattr(given, "BATCH_NBYTES", 1000)
+    monkeypatch.setattr(given, "BATCH_DOCUMENTS", 64)
     assert sum(1 for _ in fitted.reader_.blocks([""] * 1000)) > 5
     assert fitted.predict([""] * 1000).tolist() == [fitted.predict([""])[0]] * 1000
 

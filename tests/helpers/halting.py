@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nfs_dask.cli.main import cli
-from nfs_dask.documents import line_pieces as cutting
+from nfs_dask.documents import lines as cutting
 from nfs_dask.files.folder import Folder
 from nfs_dask.ingestion import text_ingest as texts
 from nfs_dask.store.publish import ingest_folder

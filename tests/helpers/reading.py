@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nfs_dask.documents import checking, csv_rows, parquet, row_starts
-from nfs_dask.documents import line_pieces as cutting
+from nfs_dask.documents import checking, csv_rows, parquet
+from nfs_dask.documents import lines as cutting
 
 
 @dataclass
@@ -63,7 +63,7 @@ def shrink(monkeypatch: Any, piece: int, batch: int = 1 << 22) -> None:
     """Make pieces and batches small, and files too cheap to be put together."""
     for module in (cutting, parquet):
         monkeypatch.setattr(module, "PIECE_NBYTES", piece)
-    for module in (cutting, csv_rows, row_starts, parquet, checking):
+    for module in (cutting, csv_rows, parquet, checking):
         monkeypatch.setattr(module, "BATCH_NBYTES", batch)
     monkeypatch.setattr(cutting, "FILE_NBYTES", piece)
 

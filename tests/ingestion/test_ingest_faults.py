@@ -21,7 +21,7 @@ import pytest
 from distributed import Client
 
 from nfs_dask import ClusterError, DaskEngine, DataWarning, InputError, SerialEngine, ingest
-from nfs_dask.documents import line_pieces as cutting
+from nfs_dask.documents import lines as cutting
 from nfs_dask.documents.open_documents import open_documents
 from nfs_dask.documents.parameters import DocumentParameters
 from nfs_dask.engine.distributed import ClusterExecutor

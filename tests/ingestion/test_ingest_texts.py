@@ -225,8 +225,7 @@ def test_an_interrupted_ingest_goes_on(tmp_path, monkeypatch):
     texts, _ = documents(300)
     for number in range(3):
         (tmp_path / f"part-{number}.txt").write_text("\n".join(texts[number * 100 : number * 100 + 100]) + "\n")
-    monkeypatch.setattr("nfs_dask.documents.lines.PIECE_NBYTES", 100, raising=False)
-    monkeypatch.setattr("nfs_dask.documents.line_pieces.PIECE_NBYTES", 100, raising=False)
+    monkeypatch.setattr("nfs_dask.documents.lines.PIECE_NBYTES", 100)
     from nfs_dask.ingestion import text_ingest as module
 
     real, counted = module.count_texts, []

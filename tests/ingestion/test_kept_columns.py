@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import nfs_dask as nfs
-from nfs_dask.documents import line_pieces
+from nfs_dask.documents import lines
 from nfs_dask.errors import DataWarning, InputError
 from nfs_dask.ingestion import kept_columns, text_plan
 from nfs_dask.sources.open_source import open_source
@@ -62,7 +62,7 @@ FORMS = {
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many pieces, and several segments of each."""
-    monkeypatch.setattr(line_pieces, "PIECE_NBYTES", 2000)
+    monkeypatch.setattr(lines, "PIECE_NBYTES", 2000)
     made = text_plan.make_text_plan
     monkeypatch.setattr(
         "nfs_dask.ingestion.text_ingest.make_text_plan",

@@ -21,7 +21,7 @@ from nfs_dask.sources.zarr import ZarrSource
 from nfs_dask.store import stored_terms as terms_module
 from nfs_dask.store import term_table as table_module
 from nfs_dask.store.shards import ShardReader
-from nfs_dask.store.stored_terms import with_prefix, without_prefix
+from nfs_dask.store.stored_terms import without_prefix
 from nfs_dask.store.term_table import TermTable
 from nfs_dask.store.writer import write_store
 from nfs_dask.text.hashed_columns import hash_columns
@@ -80,7 +80,7 @@ def test_terms_are_found_as_in_a_dictionary(tmp_path_factory, terms, others, in_
 @given(st.lists(TEXT, max_size=9), TEXT)
 def test_prefixes_come_and_go(strings, prefix):
     shifted = Strings.of(["x", *strings]).part(1, len(strings) + 1)
-    prefixed = with_prefix(shifted, prefix.encode())
+    prefixed = shifted.after(prefix.encode())
     assert prefixed.to_list() == [prefix + string for string in strings]
     assert without_prefix(prefixed, len(prefix.encode())).to_list() == strings
 

@@ -152,8 +152,7 @@ def test_ascii_is_folded_whatever_stands_beside_it(texts, strip_accents):
     settings = TextSettings(lowercase=True, strip_accents=strip_accents)
     analysis = Analysis(settings, None, hash_bits=64, n_slices=8)
     strings = Strings.of(["before", *texts])
-    whole = (strings.offsets[1:], np.ones(len(texts), np.uint8))  # as if none of them were ASCII alone
-    folded = analysis.fold(strings.text, *whole)
+    folded = analysis.fold(strings.text, strings.offsets[1:])
     assert folded.to_list() == [fold_text(text, True, strip_accents) for text in texts]
 
 

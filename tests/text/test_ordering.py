@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfs_dask.text.ordering import find, lower_bound, order, sort_rows, sort_strings, take
+from nfs_dask.text.ordering import find, order, sort_rows, sort_strings, take
 from nfs_dask.text.strings import Strings, TermCounts
 
 # Few letters and shared beginnings, NUL and 0xFF among them, with ends all around the eight bytes compared at once.
@@ -63,11 +63,6 @@ def test_finding_strings(names, wanted):
     haystack = sorted(set(names))
     expected = [haystack.index(name) if name in haystack else -1 for name in wanted]
     assert find(Strings.of(haystack), Strings.of(wanted)).tolist() == expected
-
-
-@given(lists, awkward)
-def test_lower_bound(names, bound):
-    assert lower_bound(Strings.of(sorted(names)), bound) == sum(name < bound for name in names)
 
 
 @given(st.lists(st.dictionaries(awkward, st.integers(1, 2**31 - 1), max_size=40), max_size=8))

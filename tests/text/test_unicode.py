@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import time
 
@@ -10,11 +9,9 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import strip_accents_ascii, strip_accents_unicode
 
-from nfs_dask.text.unicode import CONTEXTUAL, N_CODES, SOLID, WORD, fold_text, folding, kinds, utf8_states
+from nfs_dask.text.unicode import CONTEXTUAL, N_CODES, SOLID, WORD, fold_text, folding, kinds
 
 SIGMA = ord("Σ")
-BROKEN = 8
-STATES = utf8_states().tolist()
 SURROGATES = range(0xD800, 0xE000)
 STRIP = {None: lambda text: text, "ascii": strip_accents_ascii, "unicode": strip_accents_unicode}
 
@@ -71,28 +68,6 @@ def test_only_sigma_depends_on_its_neighbours(characters):
 def test_lower_case_is_lower_already(characters):
     lowered = "".join(characters).lower()
     assert lowered.lower() == lowered
-
-
-def test_every_character_is_valid_and_its_bytes_are_read_to_the_end(characters):
-    for code, character in enumerate(characters):
-        state = 0
-        for byte in character.encode("utf-8", "surrogatepass"):
-            state = STATES[state][byte]
-        assert state == (BROKEN if code in SURROGATES else 0)
-
-
-def test_no_other_bytes_are_valid():
-    """All of one to three bytes whose last byte is one of a few that tell the states apart."""
-    lasts = [0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xFF]
-    pairs = [(a, b) for a in range(256) for b in range(256)]
-    for text in [(a,) for a in range(256)] + pairs + [(*pair, c) for pair in pairs[0x80 << 8 :] for c in lasts]:
-        state = functools.reduce(lambda state, byte: STATES[state][byte], text, 0)
-        try:
-            bytes(text).decode()
-        except UnicodeDecodeError:
-            assert state != 0, text
-        else:
-            assert state == 0, text
 
 
 @pytest.mark.parametrize("accents", [None, "ascii", "unicode"])

@@ -1,4 +1,4 @@
-"""Rows that compiled code finds, beside what Python's readers make of the same bytes."""
+"""What Arrow reads, beside what Python's readers make of the same bytes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import json
 from dataclasses import replace
 from itertools import chain
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nfs_dask.arrays.compiling import kernel
-from nfs_dask.arrays.kernels import read_only
-from nfs_dask.documents import field_kernels
-from nfs_dask.documents.delimited import DelimitedDocuments
+from nfs_dask.documents import csv_rows, jsonl
+from nfs_dask.documents.csv_rows import CsvDocuments
 from nfs_dask.documents.document_source import TextColumns
-from nfs_dask.documents.formats import open_tables
 from nfs_dask.documents.jsonl import JsonDocuments
+from nfs_dask.documents.locations import open_tables
 from nfs_dask.errors import InputError
 from nfs_dask.sources.conditions import Condition
 from tests.helpers.reading import read, shrink
@@ -30,8 +27,8 @@ NAMES = ("text", "title", "label", "weight", "id", "split")
 
 def strictly(patch):
     """Let Python read every row."""
-    for name in ("find_rows", "find_objects"):
-        patch.setattr(field_kernels, name, lambda _text, at, *_: (0, at, 0, field_kernels.IRREGULAR))
+    patch.setattr(csv_rows, "regular_rows", lambda _text, at, *_: (0, at, 0, True))
+    patch.setattr(jsonl, "_by_arrow", lambda *_: None)
 
 
 def outcome(make, path, columns, piece, batch, strict):
@@ -63,26 +60,6 @@ def agree(make, path, on_error, piece, batch):
 
 sizes = st.tuples(st.sampled_from([7, 50, 300, 1 << 22]), st.sampled_from([5, 60, 1 << 22]))
 on_errors = st.sampled_from(["skip", "skip", "fail"])
-
-near = st.sampled_from([*b'",\r\n\\\t\x1f !-#\x0b\x0c[]', 0, 1, 0x7F, 0x80, 0x8A, 0x8D, 0xA2, 0xAC, 0xDC, 0xFF])
-
-
-@kernel
-def ends_of(text, last, fields, plain):
-    """What the two scans say from each position on."""
-    for at in range(len(text)):
-        fields[at], plain[at] = field_kernels.end_of_field(text, at, last), field_kernels.end_of_plain(text, at)
-
-
-@given(st.lists(st.one_of(near, st.just(ord("x"))), max_size=40), st.sampled_from(b',"\t'))
-def test_eight_bytes_at_once_end_where_one_by_one_do(content, last):
-    fields, plain = np.empty(len(content), np.int64), np.empty(len(content), np.int64)
-    ends_of(read_only(np.array(content, np.uint8)), last, fields, plain)
-    for at in range(len(content)):
-        rest = list(enumerate(content))[at:]
-        assert fields[at] == next((i for i, byte in rest if byte in (last, *b"\r\n")), len(content))
-        assert plain[at] == next((i for i, byte in rest if byte < 32 or byte in b'"\\'), len(content))
-
 
 odd_fields = st.sampled_from(
     [
@@ -137,16 +114,16 @@ good_rows = st.tuples(
     ),
     st.sampled_from([b"\n", b"\n", b"\r\n"]),
 )
-csv_rows = st.lists(st.one_of(good_rows, good_rows, odd_rows), max_size=25)
+rows_of_csv = st.lists(st.one_of(good_rows, good_rows, odd_rows), max_size=25)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(csv_rows, sizes, on_errors, st.sampled_from([b"", b"\xef\xbb\xbf"]))
+@given(rows_of_csv, sizes, on_errors, st.sampled_from([b"", b"\xef\xbb\xbf"]))
 def test_csv_is_read_as_python_reads_it(tmp_path, rows, size, on_error, mark):
     header = ",".join(NAMES).encode() + b"\n"
     path = tmp_path / "odd.csv"
     path.write_bytes(mark + header + b"".join(b",".join(fields) + end for fields, end in rows))
-    agree(DelimitedDocuments, path, on_error, *size)
+    agree(CsvDocuments, path, on_error, *size)
 
 
 odd_values = st.recursive(
@@ -244,68 +221,16 @@ def test_json_lines_are_read_as_python_reads_them(tmp_path, lines, size, on_erro
     agree(JsonDocuments, path, on_error, *size)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "{}",
-        "[]",
-        '{"a": [1, {"b": []}], "c": {}}',
-        "[[[1, 2], []], {}]",
-        "-0",
-        "1E+5",
-        "0.5e-3",
-        '"\\u00e9\\/\\b"',
-        '"\\ud800"',
-    ],
-)
-def test_what_is_regular_takes_no_python(tmp_path, monkeypatch, value):
-    text = r'"a \u00e9\ud83d\ude00\n\"b\""'
-    line = f'{{"label": "x", "other": {value}, "text": {text}}}'
+def test_what_is_regular_takes_no_python(tmp_path, monkeypatch):
+    text, label = r'"a \u00e9\ud83d\ude00\n\"b\""', '"Inf"'
+    others = ["{}", '{"a": [1, {"b": []}], "c": {}}', "[[[1, 2], []], {}]", "-0", "1E+5", '"\\u00e9\\/\\b"', "NaN"]
     path = tmp_path / "regular.jsonl"
-    path.write_text(f" {line} \n\n" * 3)
+    lines = [f'{{"label": {label}, "other": {value}, "text": {text}}}\r\n' for value in others]
+    path.write_text("".join(lines) + "\n", newline="")
     monkeypatch.setattr(JsonDocuments, "_strictly", None)
     found = read(JsonDocuments((str(path),), TextColumns(("text",), "label")))
-    assert found.texts == ['a \u00e9\U0001f600\n"b"'] * 3
-    assert found.labels == ["x"] * 3
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "01",
-        "1.",
-        ".5",
-        "+1",
-        "1e",
-        "-",
-        "NaN",
-        "tru",
-        "nulll",
-        '"a',
-        '"\\x"',
-        '"\\u12"',
-        "[1,]",
-        "{1: 2}",
-        '{"a"}',
-        "[1 2]",
-        "]",
-        "[" * 61 + "]" * 61,
-        "9" * 601,
-        "1 2",
-        '"\t"',
-        '{"a": 1,}',
-        "[}",
-        '{"a": 1]',
-    ],
-)
-def test_what_is_not_sure_to_be_json_is_left_to_python(value):
-    text = np.frombuffer(f'{{"text": "a", "other": {value}}}\n'.encode(), np.uint8)
-    spans, lines = np.zeros((4, 1, 2), np.int32), np.zeros(4, np.int32)
-    name, roles = np.frombuffer(b"text", np.uint8), np.array([field_kernels.TEXT], np.int8)
-    found = field_kernels.find_objects(
-        read_only(text), 0, read_only(name), read_only(np.array([0, 4])), read_only(roles), spans, lines
-    )
-    assert found == (0, 0, 0, field_kernels.IRREGULAR)
+    assert found.texts == ['a \u00e9\U0001f600\n"b"'] * len(others)
+    assert found.labels == ["Inf"] * len(others)
 
 
 def test_an_odd_row_among_many_costs_little(tmp_path, monkeypatch):
@@ -314,15 +239,15 @@ def test_an_odd_row_among_many_costs_little(tmp_path, monkeypatch):
     path = tmp_path / "one.csv"
     path.write_text("\n".join(["text,label", *rows]))
     read_by_python = []
-    strictly = DelimitedDocuments._strictly
+    strictly = CsvDocuments._strictly
 
     def noted(self, found, part, header):
         for line, row in found:
             read_by_python.append(row)
             yield from strictly(self, [(line, row)], part, header)
 
-    monkeypatch.setattr(DelimitedDocuments, "_strictly", noted)
-    found = read(DelimitedDocuments((str(path),), TextColumns(("text",), "label", on_error="skip")))
+    monkeypatch.setattr(CsvDocuments, "_strictly", noted)
+    found = read(CsvDocuments((str(path),), TextColumns(("text",), "label", on_error="skip")))
     assert len(found.texts) == 999
     assert read_by_python == [['a "text"', "500", "too many"]]
 
