@@ -283,7 +283,7 @@ class ClusterOptions:
 
         with self.checked_client() as client, client.as_current():
             yield DaskEngine(
-                self.workers, run=run, spool=self.spool, on_overcommit=self.overcommit, insecure=self.insecure
+                workers=self.workers, run=run, spool=self.spool, on_overcommit=self.overcommit, insecure=self.insecure
             )
 
     @contextmanager

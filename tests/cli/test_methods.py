@@ -154,13 +154,13 @@ def test_a_path_is_that_of_the_library(name: str, store: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_options_of_other_methods_are_wrong_usage(method: str, tmp_path: Path) -> None:
+def test_options_of_other_methods_are_wrong_usage(method: str, written: Path, tmp_path: Path) -> None:
     for option in set(options_of_all()) - set(METHODS[method].options):
         words = [option.name] if isinstance(option.kind, bool) else [option.name, _value_of(option)]
-        message = run("fit", tmp_path / "x.zarr", tmp_path / "m", "--method", method, *words, code=2).stderr
+        message = run("fit", written, tmp_path / "m", "--method", method, *words, code=2).stderr
         assert f"{option.name} is for --method" in message and f"{method} has no such parameter" in message
     if method not in methods_of_paths():
-        run("path", tmp_path / "x.zarr", "--method", method, code=2)
+        run("path", written, "--method", method, code=2)
 
 
 def _value_of(option: Option) -> str:
@@ -207,7 +207,7 @@ def test_a_run_is_resumed_or_refused(name: str, store: Path, tmp_path: Path, mon
     fit = ("fit", store, tmp_path / "m", *options, "--no-cache", "--overwrite")
     first = as_json(*fit, "--run", tmp_path / "run")
     passes = as_json("info", tmp_path / "run")["passes"]
-    assert all(one["finished"] for one in passes) and first["passes"] == len(passes)
+    assert all(one["finished"] for one in passes) and 1 <= first["passes"] <= len(passes)
     assert "--resume" in run(*fit, "--run", tmp_path / "run", code=3).stderr
     again = as_json(*fit, "--resume", tmp_path / "run")
     assert (again["objective"], again["top_features"]) == (first["objective"], first["top_features"])
