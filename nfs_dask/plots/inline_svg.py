@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 
 from nfs_dask.markup import escaped
 from nfs_dask.plots.display import Display
-from nfs_dask.plots.drawing_axes import check_matplotlib, without_pyplot
+from nfs_dask.plots.drawing import check_matplotlib, without_pyplot
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 import nfs_dask as nfs
-from nfs_dask.cli.texts import Location
+from nfs_dask.cli.options import Location
 from nfs_dask.documents import lines
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.files.data_files import fingerprint
