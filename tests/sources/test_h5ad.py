@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 from nfs_dask.errors import InputError, StoreError
+from nfs_dask.sources import anndata_files, stored_labels
 from nfs_dask.sources import block_cuts as cutting
-from nfs_dask.sources import h5ad, stored_labels
 from nfs_dask.sources.h5ad import H5adSource
 from nfs_dask.sources.labelled import Labelled
 from nfs_dask.sources.source import Source
@@ -26,9 +26,9 @@ NAMES = [f"word {i}" for i in range(9)]
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(cutting, "BLOCK_NBYTES", 300)
-    monkeypatch.setattr(h5ad, "_PIECE", 7)
+    monkeypatch.setattr(anndata_files, "_PIECE", 7)
     monkeypatch.setattr(stored_labels, "_PIECE", 7)
-    monkeypatch.setattr(h5ad, "_NAMES", 4)
+    monkeypatch.setattr(anndata_files, "_NAMES", 4)
 
 
 @pytest.fixture
