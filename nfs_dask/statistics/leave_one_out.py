@@ -35,7 +35,6 @@ from nfs_dask.arrays.block import (
 )
 from nfs_dask.arrays.kernels import read_only
 from nfs_dask.arrays.lookup import Lookup
-from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import InputError
 from nfs_dask.statistics import region_kernels as kernels
 from nfs_dask.statistics.word_pairs import WordPairs
@@ -157,7 +156,7 @@ class RegionSums:
     def _add_pairs(self, counts: WordPairs, first: int) -> None:
         (indptr, indices, _), n_words = self.entries, self.table.n_kept
         numbers, ends = read_only(counts.numbers), np.empty_like(self.places)
-        gathered = spare((len(indices),), numbers.dtype)
+        gathered = np.empty(len(indices), numbers.dtype)
         kernels.gather_numbers(indptr, indices, n_words, first, numbers, self.places, ends, gathered)
         tables = n_words, len(numbers), gathered, counts.pairs
         kernels.add_pair_logs(*self._documents, *tables, *self._logarithms, self.places, ends, self.logs)
@@ -223,7 +222,7 @@ def laid_out(counts: Array) -> LaidOut:
         narrow = np.can_cast(dtype, np.int32) or counts.max(initial=0) <= _MOST_NARROW
         dtype = np.dtype(np.int32 if narrow else np.int64)
     words = np.moveaxis(counts, 0, -1)
-    laid = spare(words.shape, dtype)
+    laid = np.empty(words.shape, dtype)
     laid[...] = words
     return np.moveaxis(laid, -1, 0)
 
