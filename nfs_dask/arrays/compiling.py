@@ -155,23 +155,16 @@ def _compiled(function: Callable[..., Any], *, cache: bool = False) -> Any:
 def _compile_once(compiled: Any, compile_here: Callable[[Any], Any], signature: Any) -> Any:
     """As numba does, unless another process is about it: then load what it has made."""
     _load_arrays_without_scipy()
-    with _alone_with(compiled), _without_collecting():
+    collects = gc.isenabled()
+    with _alone_with(compiled):
+        gc.disable()  # looking for the cycles that compiling makes takes a sixth of it
         try:
             return compile_here(signature)
         except _UNREADABLE as error:
             raise _Unusable(error) from error
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Leave what compiling makes in cycles to the first collection after it: looking for them takes a sixth of it."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
+        finally:
+            if collects:
+                gc.enable()
 
 
 @contextmanager

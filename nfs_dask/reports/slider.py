@@ -18,7 +18,7 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.markup import shortened_name
 from nfs_dask.models.certificate_text import number
 from nfs_dask.prediction.explained_text import signed
-from nfs_dask.selection.models_of_path import tops_of_path
+from nfs_dask.selection.make_path import tops_of_path
 from nfs_dask.selection.path_table import Path
 from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.units import several

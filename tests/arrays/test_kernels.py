@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import os
 import shutil
@@ -333,14 +332,6 @@ DAMAGES: list[Callable[[bytes], bytes]] = [
 ]
 
 
-@pytest.mark.slow  # of two kernels, the test below tells more
-@pytest.mark.parametrize("calls", [TWO_KERNELS, ALL_KERNELS], ids=["two", "all"])
-def test_racing_first_compilations(tmp_path: Path, calls: str) -> None:
-    for errors in [finish(p) for p in [start(tmp_path, calls) for _ in range(4)]]:
-        assert errors == ""
-    assert finish(start(tmp_path, calls)) == ""
-
-
 COUNTING = """
 import atexit
 from numba.core import event
@@ -420,15 +411,3 @@ def test_what_a_product_loses_is_known() -> None:
     rng = np.random.default_rng(0)
     for x, y in (rng.random((200, 2)) * 10.0 ** rng.integers(-99, 99, (200, 2))).tolist():
         assert Fraction(lost(x, y)) == Fraction(x) * Fraction(y) - Fraction(x * y)
-
-
-@pytest.mark.parametrize("collects", [True, False])
-def test_collecting_goes_on_after_compiling(collects: bool) -> None:
-    (gc.enable if collects else gc.disable)()
-    try:
-        with pytest.raises(ValueError, match="broken"), compiling._without_collecting():
-            assert not gc.isenabled()
-            raise ValueError("broken")
-        assert gc.isenabled() is collects
-    finally:
-        gc.enable()

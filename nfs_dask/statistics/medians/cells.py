@@ -14,7 +14,7 @@ from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.exact_kernels import add_to_pair
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.medians.ladders import Ladders
+from nfs_dask.solvers.medians.edges import Ladders
 from nfs_dask.statistics.medians.class_weights import (
     LOW,
     add_rows,
