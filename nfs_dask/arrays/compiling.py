@@ -107,12 +107,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def will_be_kept(kernel: Any) -> bool:
-    """Whether nothing of a kernel is kept yet, but would be if it were compiled."""
+    """Return True if nothing of a kernel is kept yet, but would be if it were compiled."""
     return kernel.dispatcher.stats.cache_path is not None and not _is_kept(kernel.dispatcher)
 
 
 class WorthCompiling:
-    """Whether to use a kernel rather than numpy, which does the same more slowly, but at once.
+    """A choice between a kernel and numpy, which does the same more slowly, but at once.
 
     It is worth its compiling to a process that has been at it for long; where it is kept from before, it is there.
     """

@@ -20,7 +20,7 @@ PACKED = np.dtype(np.uint32)  # a column within its tile, and above it the value
 
 @dataclass(frozen=True)
 class Tiling:
-    """How columns are cut: tiles of ``2**shift`` columns, and for each tile one bucket per class."""
+    """A cut of columns into tiles of ``2**shift``, and of each tile into one bucket per class."""
 
     n_features: int
     n_classes: int
@@ -41,7 +41,7 @@ class Tiling:
 
 
 def packs(values: np.dtype[np.generic], shift: int) -> bool:
-    """Whether each value of a type has room beside a column within its tile."""
+    """Return True if each value of a type has room beside a column within its tile."""
     return values.kind == "u" and 8 * values.itemsize + shift <= 8 * PACKED.itemsize
 
 

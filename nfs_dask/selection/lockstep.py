@@ -68,7 +68,7 @@ def _alone(want: Measure | Write, n: int, passes: Passes) -> Procedure[Any]:
 
 
 def _share(resources: Resources, source: Source, n: int) -> Resources:
-    """What one of n procedures may plan with: blocks are read once for all, the rest of a task's memory is divided."""
+    """Return the resources of one of n procedures: blocks are read once for all, other memory of a task is divided."""
     if not resources.memory_limit:
         return resources
     reading = 2 * source.block_nbytes + source.import_nbytes

@@ -32,7 +32,7 @@ class Remainders:
         self._least, self._hidden = np.inf, 0.0
 
     def is_nothing(self, whole: Array, rest: Array) -> Array:
-        """Where nothing but rounding is left of sums ``whole`` (C, ...); ``rest`` is their difference.
+        """Mark sums of which nothing but rounding is left, of ``whole`` (C, ...); ``rest`` is their difference.
 
         >>> Remainders(np.array([1, 1]), 1).is_nothing(np.array([5.0, 5.0]), np.array([1e-15, 2.0])).tolist()
         [True, False]

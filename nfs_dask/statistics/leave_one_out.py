@@ -90,14 +90,14 @@ class RegionTable:
 
     @cached_property
     def columns(self) -> Lookup:
-        """Where the words of the support are among the columns of all regions."""
+        """Positions of the words of the support among the columns of all regions."""
         assert self.support is not None
         starts = np.arange(self.n_regions, dtype=np.int64)[:, None] * self.n_words
         return Lookup.of((starts + self.support).ravel().astype(np.int64), self.n_regions * self.n_words)
 
 
 class RegionSums:
-    """What panels of words have added to the documents of a block so far.
+    """Sums that panels of words have added to the documents of a block so far.
 
     >>> block = Block(np.array([0, 2]), np.array([0, 3]), np.array([2, 1]), np.array([0]), 4)
     >>> table = RegionTable(n_regions=2, n_words=2, totals=np.array([3, 4]))
@@ -190,7 +190,7 @@ class RegionSums:
 
 @dataclass(frozen=True)
 class _Regions:
-    """Where the entries of documents lie in their regions."""
+    """Positions of the entries of documents in their regions."""
 
     places: Array  # (n, R) where those of each region begin
     lengths: Array  # (n, R) the sums of their values, of the type that these add up in
@@ -259,7 +259,7 @@ def _checked(block: Block, table: RegionTable, trusted: bool) -> Block:
 
 
 def _removed(block: Block, n_classes: int, leave_out: bool) -> Array:
-    """How much of each document leaves the table, (n,)."""
+    """Return the share of each document that leaves the table, (n,)."""
     if not leave_out:
         return np.zeros(block.n_rows)
     check_labels(block, n_classes)

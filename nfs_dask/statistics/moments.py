@@ -133,7 +133,7 @@ class ClassMoments(EntrywiseStatistic):
 
 @dataclass(frozen=True)
 class Moments:
-    """What the sums of some columns say of their distribution; classes without documents have means of 0."""
+    """Means and variances of some columns; classes without documents have means of 0."""
 
     weight: Array  # (C,) sum of the weights of the rows of each class
     means: Array  # (C, m) float64, correctly rounded
@@ -180,7 +180,7 @@ def moments(state: State) -> Moments:
 
 
 def _fits_integers(state: State) -> bool:
-    """Whether all there is are whole numbers, doubles hold their sums, and 64 bits hold n times a sum of squares.
+    """Return True if all are whole numbers, doubles hold their sums, and 64 bits hold n times a sum of squares.
 
     It does not depend on the columns that are looked at, so that every cut of them has the same variances.
     """

@@ -72,7 +72,7 @@ class WordPairs:
 
 
 def fit_together(parts: Sequence[WordPairs], nbytes: int) -> bool:
-    """Whether the numbers of these words are two bytes each side by side, too, and take at most so many together."""
+    """Return True if these words side by side have numbers of two bytes, too, and take at most so many together."""
     n_own, total = sum(len(part.own) for part in parts), sum(part.numbers.nbytes for part in parts)
     return OWN + n_own <= NARROW and total <= nbytes
 

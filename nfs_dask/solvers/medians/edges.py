@@ -1,4 +1,4 @@
-"""Where medians are looked for: edges from a sample, and the cell between edges that is proved to hold each median.
+"""Brackets of medians: edges from a sample, and the cell between edges that is proved to hold each median.
 
 Targets are the median of each class, and last the one of all classes together, each of which weighs 1. A view is a
 class as one of them sees it: [0, c] within its own edges, [1, c] within the pooled ones.
@@ -40,7 +40,7 @@ class Brackets:
 
     @property
     def sizes(self) -> Array:
-        """How many values are inside the intervals of each column, over all views."""
+        """Number of values inside the intervals of each column, over all views."""
         return np.asarray(self.capacities.sum(axis=(0, 1)))
 
     def open(self, most: int) -> Array:
@@ -161,7 +161,7 @@ def find_brackets(arrays: Arrays, totals: Arrays, edges: Array) -> Brackets:
 
 @dataclass(frozen=True)
 class _Climbed:
-    """What the classes that have documents weigh up to each cell of their ladders, that cell included."""
+    """The weights of classes that have documents up to each cell of their ladders, that cell included."""
 
     weights: Pair  # (K, S, U) with the zeros, which nobody stores
     entries: Array  # (K, S, U) without them
@@ -187,7 +187,7 @@ class _Climbed:
         return cls(Pair(high, low), np.cumsum(entries, axis=0))
 
     def bracket(self, edges: Array, steps: Array, reached: Callable[[Pair], Array]) -> tuple[Array, Array, Array]:
-        """Where weights reach half: ends (T, U) of a cell between edges, or the edge twice, and entries (S, U) inside.
+        """Return the cells where weights reach half: ends (T, U), or the edge twice, and entries (S, U) inside.
 
         ``edges`` (T, U, n + 1) end with an infinity, and ``steps`` (S, U, n + 1) are their numbers in the ladders. All
         weight together is known to be enough.

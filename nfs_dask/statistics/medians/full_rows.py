@@ -28,7 +28,7 @@ def by_class(codes: Array, n_classes: int) -> tuple[Array, Array]:
 
 
 def hulls(bounds: Array) -> Array:
-    """What spans the own and the pooled bounds of each class: (2, C, columns) of (C + 1, 2, columns)."""
+    """Return the hull of the own and the pooled bounds of each class: (2, C, columns) of (C + 1, 2, columns)."""
     return np.stack((np.minimum(bounds[:-1, 0], bounds[-1, 0]), np.maximum(bounds[:-1, 1], bounds[-1, 1])))
 
 
