@@ -107,7 +107,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def will_be_kept(kernel: Any) -> bool:
-    """Whether nothing of a kernel is kept yet, but would be if it were compiled."""
+    """Return True if nothing of a kernel is kept yet, but would be if it were compiled."""
     return kernel.dispatcher.stats.cache_path is not None and not _is_kept(kernel.dispatcher)
 
 
@@ -136,23 +136,16 @@ def _compiled(function: Callable[..., Any], *, cache: bool = False) -> Any:
 def _compile_once(compiled: Any, compile_here: Callable[[Any], Any], signature: Any) -> Any:
     """As numba does, unless another process is about it: then load what it has made."""
     _load_arrays_without_scipy()
-    with _alone_with(compiled), _without_collecting():
+    collects = gc.isenabled()
+    with _alone_with(compiled):
+        gc.disable()  # looking for the cycles that compiling makes takes a sixth of it
         try:
             return compile_here(signature)
         except _UNREADABLE as error:
             raise _Unusable(error) from error
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Leave what compiling makes in cycles to the first collection after it: looking for them takes a sixth of it."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
+        finally:
+            if collects:
+                gc.enable()
 
 
 @contextmanager

@@ -24,7 +24,6 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import read_only
-from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import InputError, NoRoomError, StoreError
 from nfs_dask.files.remote import file_system_of, is_url
 from nfs_dask.files.remote_objects import Upload, read_object, slice_of
@@ -117,7 +116,7 @@ class Folder(PlacesHidden):
         if self.remote:
             return np.frombuffer(self._read_remote(name, start, stop), np.uint8)
         with self._at_slice(name, start, stop) as (file, size):
-            content = spare((size,), np.uint8)
+            content = np.empty(size, np.uint8)
             found: Array = read_only(content[: file.readinto(content.data)])
             return found
 

@@ -24,7 +24,7 @@ from nfs_dask.prediction.explained_html import explanation_html
 from nfs_dask.prediction.explained_text import signed
 from nfs_dask.prediction.explanation import Explanation
 from nfs_dask.prediction.hardest import HardDocument
-from nfs_dask.selection.models_of_path import tops_of_path
+from nfs_dask.selection.make_path import tops_of_path
 from nfs_dask.selection.path_table import Path
 from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.units import format_bytes, format_seconds, several

@@ -143,7 +143,7 @@ class PanelTotals:
 
     @property
     def real(self) -> bool:
-        """Whether there are values that are not whole numbers, so that solvers let the panels stream by."""
+        """True if there are values that are not whole numbers, so that solvers let the panels stream by."""
         return self._distinct is None
 
     def at(self, columns: Array) -> Array:

@@ -16,7 +16,6 @@ import zarr
 from zarr.storage import FsspecStore, LocalStore, StorePath, WrapperStore
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.hierarchy import Hierarchy
@@ -84,7 +83,7 @@ class ForeignArray:
 
     def _read_plain(self, start: int, stop: int) -> Array | None:
         """The rows as they lie in their chunks, without a copy between; None where these are not as they should be."""
-        values = spare((stop - start, *self.shape[1:]), self.dtype)
+        values = np.empty((stop - start, *self.shape[1:]), self.dtype)
         flat, row_nbytes = values.reshape(-1).view(np.uint8), math.prod(self.shape[1:]) * self.dtype.itemsize
         for number, low, high in self._pieces(start, stop, self.chunks[0]):
             out = flat[(low - start) * row_nbytes : (high - start) * row_nbytes]
