@@ -44,13 +44,13 @@ def doctor(store: str | None, certificates: str | None, hosts: tuple[str, ...], 
         return
     if hosts:
         raise click.UsageError("--host names machines for certificates; it goes with --make-certificates DIR")
-    from nfs_dask.cluster.doors import judge_doors
     from nfs_dask.cluster.examine import examine
+    from nfs_dask.cluster.tls_audit import audit_tls
 
     with cluster.client() as client:
         report = examine(client, store, settings=True)
         if client is not None:
-            judge_doors(report, client)
+            audit_tls(report, client)
     answer(report.to_json(), lambda console: _show(report, console))
     if not report.healthy:
         raise ClusterError("; ".join(report.problems))

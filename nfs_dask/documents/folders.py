@@ -22,8 +22,7 @@ from nfs_dask.documents.document_source import PIECE_NBYTES, Batch, ListedPieces
 from nfs_dask.documents.listing import DOCUMENT_NBYTES, FOLDER, LeftOut, documents_in, label_of, printable, too_large
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.files.ahead import ahead
-from nfs_dask.files.remote import file_system_of, is_url
-from nfs_dask.files.remote_objects import read_object
+from nfs_dask.files.remote import file_system_of, is_url, read_object
 
 PIECE_FILES = 2_000
 READ_FILES = 64  # remote ones asked for at once, of the few MB of a piece
