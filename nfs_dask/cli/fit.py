@@ -200,7 +200,7 @@ def _check_run(run: str | None, resume: str | None) -> None:
     if run is not None and Folder.of(run).exists("run.json"):
         raise ResumeError(f"{run} holds a run already; go on with it by --resume {run}, or name a new folder")
     if run is not None:
-        from nfs_dask.files.outputs import check_writable
+        from nfs_dask.files.folder import check_writable
 
         check_writable(Folder.of(run))
     if resume is not None and not has_status(resume):

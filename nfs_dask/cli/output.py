@@ -187,7 +187,7 @@ def check_output_file(place: str | None, overwrite: bool, *endings: str) -> None
     """Refuse a file of another ending, or that is there or cannot be written; devices and pipes have no ending."""
     if place is None or _is_device(place):
         return
-    from nfs_dask.files.outputs import check_writable, parent_of
+    from nfs_dask.files.folder import check_writable, parent_of
 
     folder, name = parent_of(place)
     if not folder.remote and Path(folder.path(name)).is_dir():
@@ -203,8 +203,7 @@ def check_output_file(place: str | None, overwrite: bool, *endings: str) -> None
 
 def check_model(place: str, overwrite: bool) -> None:
     """Refuse a place for a model where one is, or anything else, or that cannot be written."""
-    from nfs_dask.files.folder import Folder
-    from nfs_dask.files.outputs import check_writable, parent_of
+    from nfs_dask.files.folder import Folder, check_writable, parent_of
     from nfs_dask.store.model_files import check_place, is_model
 
     check_place(place)
@@ -227,7 +226,7 @@ def output_file(place: str) -> Iterator[IO[bytes]]:
         with open(place, "wb") as file:
             yield file
         return
-    from nfs_dask.files.outputs import parent_of
+    from nfs_dask.files.folder import parent_of
 
     folder, name = parent_of(place)
     with folder.create(name) as file:

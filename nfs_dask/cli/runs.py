@@ -263,13 +263,13 @@ def doctor(
         return
     if hosts:
         raise click.UsageError("--host names machines for certificates; it goes with --make-certificates DIR")
-    from nfs_dask.cluster.doors import judge_doors
     from nfs_dask.cluster.examine import examine
+    from nfs_dask.cluster.tls_audit import audit_tls
 
     with cluster.client() as client:
         report = examine(client, store, settings=True)
         if client is not None:
-            judge_doors(report, client)
+            audit_tls(report, client)
     if answer(report.to_json()):
         _show_report(report)
     if not report.healthy:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nfs_dask.cluster.addresses import is_encrypted, is_loopback
-from nfs_dask.cluster.finding import ANSWER_SECONDS, ask_workers, scheduler_info, silent_workers
+from nfs_dask.cluster.finding import ANSWER_SECONDS, ask_scheduler, ask_workers, scheduler_info, silent_workers
 from nfs_dask.cluster.gateway import is_of_gateway
 from nfs_dask.cluster.worker_settings import ProcessSettings, notes_on, settings_of_process
 from nfs_dask.errors import ClusterError, NfsDaskError, StoreError
@@ -133,7 +133,7 @@ def _ask(client: Any) -> tuple[list[Machine], str]:
 
     try:
         info = scheduler_info(client)
-        of_scheduler = client.run_on_scheduler(get_versions, packages=_INSTALLED)
+        of_scheduler = ask_scheduler(client, get_versions, _INSTALLED)
         of_workers = ask_workers(client, info["workers"], get_versions, _INSTALLED)
     except (OSError, TimeoutError) as error:
         raise ClusterError(f"the scheduler does not answer ({_first_line(error)}); see that it is running") from error

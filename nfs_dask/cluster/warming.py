@@ -11,8 +11,7 @@ import psutil
 
 from nfs_dask.arrays.block import Block, distinct, integers_as_integers
 from nfs_dask.arrays.tiles import SortedEntries, Tiling
-from nfs_dask.cluster.compiler_code import give_up_compiler_code
-from nfs_dask.cluster.freed_memory import give_back_freed
+from nfs_dask.cluster.freed_memory import give_back_freed, give_up_compiler_code
 from nfs_dask.files.folder import PROBE, Folder
 from nfs_dask.files.spool import SpoolWriter
 from nfs_dask.statistics.counts import ClassCounts

@@ -295,15 +295,8 @@ class Schedule:
 
     def to_json(self) -> dict[str, Any]:
         """All passes, as JSON values, with what they come to."""
-        return {
-            "passes": [plan.to_json() for plan in self.passes],
-            "tasks": self.tasks,
-            "read_nbytes": self.read_nbytes,
-            "peak_nbytes": self.peak_nbytes,
-            "client_nbytes": self.client_nbytes,
-            "fits": self.fits,
-            "seconds": self.seconds,
-        }
+        names = ("tasks", "read_nbytes", "peak_nbytes", "client_nbytes", "fits", "seconds")
+        return {"passes": [plan.to_json() for plan in self.passes], **{name: getattr(self, name) for name in names}}
 
     def __str__(self) -> str:
         total = (

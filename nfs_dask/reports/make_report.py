@@ -20,7 +20,7 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.estimators.classifier import parameters_of
 from nfs_dask.estimators.evaluating import check_model, evaluate_closely, explain_hardest
-from nfs_dask.files.outputs import check_writable, parent_of
+from nfs_dask.files.folder import check_writable, parent_of
 from nfs_dask.files.remote import split_query
 from nfs_dask.markup import escaped, facts_list, shortened_name
 from nfs_dask.models.certificate_text import certificate_in_words, facts_of_choice, verdict_of

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from nfs_dask.cluster.resources import Resources, some_names
-from nfs_dask.cluster.worker_sizes import name_of, resources_of
+from nfs_dask.cluster.resources import Resources, name_of, resources_of, some_names
 from nfs_dask.units import GiB, MiB
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 
 from nfs_dask.cluster.addresses import host_and_port, is_encrypted, is_loopback
-from nfs_dask.cluster.certificate_files import SOON, troubles_of
 from nfs_dask.cluster.examine import Report
 from nfs_dask.cluster.finding import scheduler_info
+from nfs_dask.cluster.tls import SOON, troubles_of
 
 SECONDS = 5.0  # that a stranger waits for an answer
 _NOISE = bytes(64)  # no beginning of an encrypted conversation
@@ -21,7 +21,7 @@ _NOISE = bytes(64)  # no beginning of an encrypted conversation
 Place = tuple[str, int]
 
 
-def judge_doors(report: Report, client: Any) -> None:
+def audit_tls(report: Report, client: Any) -> None:
     """Add to a report who else gets in where this client did, and what its certificates are worth."""
     if report.gateway:  # which makes the certificates of its clusters, and stands between them and strangers
         return

@@ -15,10 +15,10 @@ import distributed
 import pytest
 
 from nfs_dask.cluster.addresses import host_and_port
-from nfs_dask.cluster.doors import Place, greets, greets_anonymous, greets_plain, judge_doors
 from nfs_dask.cluster.examine import Report, examine
 from nfs_dask.cluster.finding import connect
 from nfs_dask.cluster.tls import make_certificates
+from nfs_dask.cluster.tls_audit import Place, audit_tls, greets, greets_anonymous, greets_plain
 from nfs_dask.errors import ClusterError, InputError
 from tests.helpers.certificates import Certificates
 from tests.helpers.commands import run
@@ -127,7 +127,7 @@ def client_of(place: Place, certificates: Certificates, kind: str = "ours") -> A
 
 def test_a_scheduler_that_asks_for_no_certificate_is_a_problem(lax: Place, certificates: Certificates) -> None:
     report = Report([])
-    judge_doors(report, client_of(lax, certificates))
+    audit_tls(report, client_of(lax, certificates))
     (problem,) = report.problems
     assert "lets in whoever comes without a certificate" in problem
 
@@ -136,7 +136,7 @@ def test_a_tunnel_that_takes_encryption_off_is_a_problem(plain: Any, certificate
     place = host_and_port(plain.scheduler_address)
     assert place is not None
     report = Report([])
-    judge_doors(report, client_of(place, certificates))
+    audit_tls(report, client_of(place, certificates))
     assert any("lets in whoever comes without encryption" in problem for problem in report.problems)
 
 
@@ -169,7 +169,7 @@ def test_doctor_of_pages_that_are_open(certificates: Certificates) -> None:
         connect(cluster.scheduler_address) as client,
     ):
         report = Report([])
-        judge_doors(report, client)
+        audit_tls(report, client)
     (note,) = report.notes
     assert "without a certificate; start it with --dashboard-address 127.0.0.1:" in note
 
