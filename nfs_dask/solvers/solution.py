@@ -20,7 +20,7 @@ ABSOLUTE = 1e-14  # and so are two that are closer than this times the total of 
 class FeatureSet:
     """A set of features: how many it takes of which columns, each of which may stand for several equal features."""
 
-    columns: Array  # (n, ) intp, distinct
+    columns: Array  # (n, ) intp, ascending
     counts: Array  # (n, ) int64, each at least 1; of a mixture of sets float64, above 0
 
     @classmethod

@@ -101,9 +101,7 @@ def minimize_dual(evaluate: Callable[[Array], SupportingSet], start: Array) -> D
 
 
 def _equal(one: SupportingSet, other: SupportingSet) -> bool:
-    if len(one.features.columns) != len(other.features.columns) or (one.masses != other.masses).any():
-        return False
-    return bool((np.sort(one.features.columns) == np.sort(other.features.columns)).all())
+    return bool((one.masses == other.masses).all()) and np.array_equal(one.features.columns, other.features.columns)
 
 
 def best_mixture(sets: list[SupportingSet], weights: Array, reference: Array) -> tuple[Array, float, Array]:

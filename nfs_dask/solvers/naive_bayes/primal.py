@@ -157,8 +157,7 @@ def _distinct(candidates: list[_Candidate], n: int) -> list[_Candidate]:
     """Return the n best sets, each once; of equal ones the first."""
     found: dict[bytes, _Candidate] = {}
     for one in sorted(candidates, key=lambda one: -one.value):
-        order = np.argsort(one.features.columns)
-        found.setdefault(one.features.columns[order].tobytes() + one.features.counts[order].tobytes(), one)
+        found.setdefault(one.features.columns.tobytes() + one.features.counts.tobytes(), one)
         if len(found) == n:
             break
     return list(found.values())

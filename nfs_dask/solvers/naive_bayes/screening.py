@@ -27,7 +27,7 @@ from nfs_dask.solvers.solution import Array, FeatureSet
 WORTHWHILE = 30_000  # numbers in a table from which on columns are screened
 _SAMPLE = 64  # about one of so many columns is looked at for a first guess of the k-th gain
 _EXPECTED = 0.8  # times a k-th gain, those of other points are expected to be more
-_FIRST_RADIUS = 0.7  # of the first ball
+_RADIUS = 0.2  # of a ball around a point nothing is known of
 _WIDER = 2.0  # times the distance of two points, the next ball
 _FEW = 5_000  # columns that are not worth leaving out
 
@@ -65,11 +65,15 @@ class AllColumns:
 
     def near(self, point: Array, reach: float) -> tuple[Array, int]:
         n, k = self.problem.n_free, self.k - len(self.problem.forced)
-        gain, sizes = self.problem.gains(point)[:n], self.problem.sizes[:n]
-        return np.arange(len(self.problem.sizes)), tie_count(gain, sizes, k, kth_largest(gain, sizes, k))
+        gain = self.problem.gains(point)
+        n_ties = tie_count(gain[:n], self.problem.sizes[:n], k, kth_largest(gain[:n], self.problem.sizes[:n], k))
+        if len(self.problem.classes) == 2:
+            return np.arange(len(gain)), n_ties
+        # as many as are held of panels, so that bits are the same
+        return self.problem.top(gain, self.k + AROUND).columns, n_ties
 
     def only(self, columns: Array) -> Problem:
-        return self.problem
+        return self.problem if len(self.problem.classes) == 2 else self.problem.only(columns)
 
 
 class ScreenedColumns:
@@ -80,19 +84,26 @@ class ScreenedColumns:
         n = problem.n_free
         self._all, self._all_sizes = problem.totals[:, :n], problem.sizes[:n]
         self._counts = np.add.reduce(self._all)
-        self._seen: tuple[Array, Array, float] | None = None  # the last point, bounds there, and the k-th gain
-        # the columns of most counts mostly gain most: of these, the k-th gain is no more than that of all
+        # the columns of most counts mostly gain most
         heavy = kth_largest(self._counts, self._all_sizes, min(2 * self.k + n // _SAMPLE, int(self._all_sizes.sum())))
-        heaviest = np.flatnonzero(self._counts >= heavy)
-        gain = gains(self._all.take(heaviest, axis=1), problem.start)
-        likely = max(kth_largest(gain, self._all_sizes[heaviest], self.k), 0.0)
-        most = float(-np.log(problem.start.min())) + _FIRST_RADIUS  # that a count gains in the first ball
+        self._heaviest = np.flatnonzero(self._counts >= heavy)
+        self._begin(problem.start)
+
+    def _begin(self, center: Array) -> None:
+        """Leave out columns of so few counts that they cannot matter in a ball around a point."""
+        gain = gains(self._all.take(self._heaviest, axis=1), center)
+        likely = max(kth_largest(gain, self._all_sizes[self._heaviest], self.k), 0.0)  # no more than the k-th gain
+        most = float(-np.log(center.min())) + _RADIUS  # that a count gains in the ball
         self._keep(np.flatnonzero(self._counts * most >= _EXPECTED * likely))
-        self._center, self._radius, self._ceiling = problem.start, _FIRST_RADIUS, _EXPECTED * likely
+        self._center, self._radius, self._ceiling = center, _RADIUS, _EXPECTED * likely
+        self._seen: tuple[Array, Array, float] | None = None  # the last point, bounds there, and of the k-th gain
 
     def _keep(self, columns: Array) -> None:
-        self._columns, self._totals = columns, self._all.take(columns, axis=1)
-        self._sizes, self._own = self._all_sizes[columns], np.empty(len(columns))
+        self._columns, self._own = columns, np.empty(len(columns))
+        self._totals, self._sizes, self._kept_counts = self._all, self._all_sizes, self._counts
+        if len(columns) < len(self._counts):
+            self._totals = self._all.take(columns, axis=1)
+            self._sizes, self._kept_counts = self._all_sizes[columns], self._counts[columns]
         _own_parts(self._totals, self._own)
 
     def _restore(self) -> None:
@@ -106,9 +117,8 @@ class ScreenedColumns:
         forced = np.arange(problem.n_free, len(problem.sizes))
         counts = np.concatenate((free.counts, problem.sizes[forced]))
         features = FeatureSet(np.concatenate((columns[free.columns], forced)), counts)
-        totals = problem.totals.take(features.columns, axis=1)
-        height = float((gains(totals, point) * counts).sum())
-        return SupportingSet(point, height, (totals * counts).sum(axis=1), features)
+        gain = np.concatenate((gain[free.columns], gains(problem.totals[:, problem.n_free :], point)))
+        return SupportingSet(point, float((gain * counts).sum()), features.sum(problem.totals), features)
 
     def near(self, point: Array, reach: float) -> tuple[Array, int]:
         above, last = self._look(point)
@@ -118,23 +128,24 @@ class ScreenedColumns:
             above, _ = self._look(point)
         columns, gain = self._reaching(point, above, floor)
         sizes = self._all_sizes[columns]
-        return columns[top(gain, sizes, self.k + AROUND).columns], tie_count(gain, sizes, self.k, last)
+        n_ties = tie_count(gain, sizes, self.k, kth_largest(gain, sizes, self.k))
+        forced = np.arange(self.problem.n_free, len(self.problem.sizes))
+        return np.concatenate((columns[top(gain, sizes, self.k + AROUND).columns], forced)), n_ties
 
     def only(self, columns: Array) -> Problem:
         return self.problem.only(columns)
 
     def _look(self, point: Array) -> tuple[Array, float]:
-        """Return upper bounds of the gains of columns, and the k-th gain of all, at a point."""
+        """Return upper bounds of the gains of columns, and a lower one of the k-th gain of all, at a point."""
         self._narrow(point)
         if _distance(self._center, point) > self._radius:
-            self._restore()
+            self._begin(point)
         slopes = -np.log(point)
-        # of the sums, and of the gains that are compared with them
-        slopes += (256 + len(point)) * 2.0**-52 * max(float(slopes.max()), math.log(len(point)), 1.0)
+        # what the sums, and the gains that are compared with them, may be wrong by for each count
+        wrong = (256 + len(point)) * 2.0**-52 * max(float(slopes.max()), math.log(len(point)), 1.0)
         while True:
-            above = self._own + slopes @ self._totals
-            first = np.flatnonzero(above >= kth_largest(above, self._sizes, self.k))
-            last = kth_largest(gains(self._totals.take(first, axis=1), point), self._sizes[first], self.k)
+            above = self._own + (slopes + wrong) @ self._totals
+            last = kth_largest(above, self._sizes, self.k) - 2 * wrong * float(self._kept_counts.max(initial=0.0))
             if last > self._ceiling or len(self._columns) == len(self._counts):
                 self._seen = point, above, last
                 return above, last
@@ -148,7 +159,7 @@ class ScreenedColumns:
         radius = _WIDER * _distance(before, point)
         if not 0 < radius <= self._radius - _distance(self._center, before):
             return
-        kept = np.flatnonzero(above + self._counts[self._columns] * radius >= _EXPECTED * last)
+        kept = np.flatnonzero(above + self._kept_counts * radius >= _EXPECTED * last)
         if len(kept) < 0.5 * len(self._columns):
             self._keep(self._columns[kept])
             self._center, self._radius, self._seen = before, radius, None
@@ -162,6 +173,8 @@ class ScreenedColumns:
 
 def tie_count(gain: Array, sizes: Array, k: int, last: float) -> int:
     """Return how many features have the last of the k largest gains, up to rounding; 0 if all of these are taken."""
+    if not np.isfinite(last):  # all features are forced
+        return 0
     equal = np.abs(gain - last) <= TIED * last
     n, ahead = int(sizes[equal].sum()), int(sizes[(gain > last) & ~equal].sum())
     return n if n > k - ahead else 0

@@ -65,7 +65,7 @@ def test_certificates(F, k):
     assert set_gain(F[:, features].astype(float), weights) == pytest.approx(s.bound, abs=tolerance)
     assert len(features) <= min(k, F.shape[1]) + len(F) - 1
     assert ((weights > 0) & (weights <= 1)).all() and np.count_nonzero(weights < 1) <= len(F)
-    assert weights.sum() == pytest.approx(min(k, F.shape[1]))
+    assert weights.sum() == pytest.approx(len(s.support))
 
 
 @given(tables(most=7), st.data())
