@@ -190,7 +190,9 @@ def dialect_named(name: str) -> Dialect:
 
 
 def _escaped(text: str, escapes: Escapes) -> str:
-    return text.translate(str.maketrans(dict(escapes)))
+    for character, escaped in escapes:  # a backslash first
+        text = text.replace(character, escaped)
+    return text
 
 
 def _encodable(text: str) -> str:
