@@ -147,7 +147,7 @@ def _statistic_in_words(statistic: dict[str, Any]) -> str:
 
 
 def _lines_of_texts(text: StoreTexts) -> list[tuple[str, str]]:
-    """How the texts of a store were read, what the ingest met, and what became of the terms that were found."""
+    """Lines about the texts of a store: their settings, the documents of the ingest, and the fate of the terms."""
     from nfs_dask.ingestion.ingest_report import in_words
 
     lines = [("texts", settings_in_words(text.settings))]

@@ -209,7 +209,7 @@ def _answer_check(asked: TextIngest | MatrixIngest) -> None:
 
 
 def _first_documents(asked: TextIngest) -> dict[str, Any]:
-    """How texts would be read, and the first of them; nothing of the vocabulary is sure yet."""
+    """The settings of texts, and the first of them; nothing of the vocabulary is sure yet."""
     from nfs_dask.documents.open_documents import head_of
     from nfs_dask.ingestion.ingest_report import Seen
     from nfs_dask.sources.conditions import text_of
@@ -263,7 +263,7 @@ def _lines_of_texts(values: dict[str, Any]) -> list[str]:
 
 
 def settings_in_words(settings: TextSettings) -> str:
-    """How texts are read, in one line: the terms, then their values."""
+    """Settings of texts in one line: the terms, then their values."""
     from nfs_dask.text.settings import DEFAULT_PATTERN
 
     shortest, longest = settings.ngrams

@@ -197,7 +197,7 @@ def _address(_context: click.Context, _option: click.Parameter, value: str | Non
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Where to run, as the command line said it. Nothing given: in this process."""
+    """The place to run, as the command line said it. Nothing given: this process."""
 
     scheduler: str | None = option(
         "A running scheduler, such as tls://10.0.0.1:8786, its scheduler file, or gateway.",

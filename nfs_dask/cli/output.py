@@ -1,4 +1,4 @@
-"""What commands print and write: tables for people or one JSON object for programs, and files that are whole."""
+"""Output of commands: tables for people or one JSON object for programs, and files that are whole."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def show_chosen(chosen: Sequence[Mapping[str, Any]]) -> None:
 
 
 def certificate(k: int, features: int, certified: bool, gap: float, measure: str) -> str:
-    """How sure a choice of k features is, as the end of a sentence; nothing where all were taken."""
+    """The certificate of a choice of k features, as the end of a sentence; nothing where all were taken."""
     if k == features:
         return ""
     if measure == "predicted error" and not certified:

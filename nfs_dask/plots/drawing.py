@@ -149,7 +149,7 @@ MOST_MARKED = 40  # points of a line that has markers
 
 
 def line_style(i: int, n_points: int = 0) -> dict[str, Any]:
-    """How the i-th line of a picture looks; no two of 42 are alike, and no two of 168 with markers.
+    """The style of the i-th line of a picture; no two of 42 are alike, and no two of 168 with markers.
 
     Lines of many points have none.
     """
@@ -159,7 +159,7 @@ def line_style(i: int, n_points: int = 0) -> dict[str, Any]:
 
 
 def lines_on(ax: Any) -> int:
-    """How many lines in a legend axes have by now, so that the next one looks different."""
+    """The number of lines in a legend that axes have by now, so that the next one looks different."""
     return sum(not str(line.get_label()).startswith("_") for line in ax.lines)
 
 

@@ -61,7 +61,7 @@ def inline_svg(draw: Callable[[], Display], name: str, title: str, description: 
 
 
 class _Picture:
-    """What matplotlib has drawn, on its way to a page."""
+    """A picture of matplotlib, on its way to a page."""
 
     def __init__(self, root: Element, name: str, on_paper: bool) -> None:
         self.root, self.name, self.on_paper = root, name, on_paper

@@ -200,7 +200,7 @@ class FeaturesDisplay(Display):
 
 
 class CentersDisplay(Display):
-    """Where the center of each class is in each chosen feature.
+    """Centers of the classes in the chosen features, as a heat map.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class CentersDisplay(Display):
 
     @property
     def standardized(self) -> Array:
-        """How far each center is from the common one, (C, k).
+        """Distances of the centers from the common one, (C, k).
 
         In standard deviations where variances are known, else as a share of the largest such distance in the feature;
         of a feature that has none, 0 where centers agree, and infinite where they do not.
