@@ -237,7 +237,7 @@ def _codec_names_v2(document: Json) -> list[str]:
 
 
 def _has_plain_rows(document: Json, version: int, dtype: np.dtype[Any]) -> bool:
-    """Tell by its metadata that a chunk of an array is whole rows as they are in memory, to be read without unpacking."""
+    """Tell by its metadata that a chunk of an array is whole rows as they are in memory, with nothing to unpack."""
     if version == 2:
         whole = _whole_rows(document["shape"], document["chunks"])
         bare = document.get("compressor") is None and not document.get("filters") and document.get("order") == "C"
