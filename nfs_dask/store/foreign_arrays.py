@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,6 @@ from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.hierarchy import Hierarchy
 from nfs_dask.store.layout import MAX_CHUNK_NBYTES, Json
-from nfs_dask.store.plain_rows import has_plain_rows
 from nfs_dask.units import format_bytes
 
 _NUMBERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {"bool"}
@@ -49,7 +49,7 @@ class ForeignArray:
             self.chunks = _checked_chunks(self._document, self._version)
             self.dtype = _checked_dtype(self._document, self._version, text)
             _check_codecs(self._document, self._version)
-            self._plain = not self.folder.remote and has_plain_rows(self._document, self._version, self.dtype)
+            self._plain = not self.folder.remote and _has_plain_rows(self._document, self._version, self.dtype)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, StoreError):
                 raise
@@ -233,3 +233,22 @@ def _codec_names_v3(codecs: list[Json]) -> list[str]:
 def _codec_names_v2(document: Json) -> list[str]:
     used = [*(document.get("filters") or []), document.get("compressor")]
     return [str(codec["id"]) for codec in used if codec is not None]
+
+
+def _has_plain_rows(document: Json, version: int, dtype: np.dtype[Any]) -> bool:
+    """Tell by its metadata that a chunk of an array is whole rows as they are in memory, with nothing to unpack."""
+    if version == 2:
+        whole = _whole_rows(document["shape"], document["chunks"])
+        bare = document.get("compressor") is None and not document.get("filters") and document.get("order") == "C"
+        return whole and bare and str(document["dtype"])[0] in ("|", "<" if sys.byteorder == "little" else ">")
+    grid, codecs = document["chunk_grid"], document["codecs"]
+    if grid["name"] != "regular" or [one["name"] for one in codecs] != ["bytes"]:
+        return False
+    order = (codecs[0].get("configuration") or {}).get("endian", sys.byteorder)
+    return (order == sys.byteorder or dtype.itemsize == 1) and _whole_rows(
+        document["shape"], grid["configuration"]["chunk_shape"]
+    )
+
+
+def _whole_rows(shape: list[int], chunks: list[int]) -> bool:
+    return math.prod(shape[1:]) > 0 and list(shape[1:]) == list(chunks[1:])
