@@ -272,6 +272,7 @@ def test_thresholds_and_labels_of_the_caller(stores):
 
 def test_many_empty_texts_are_read_a_part_at_a_time(fitted, monkeypatch):
     monkeypatch.setattr(given, "BATCH_DOCUMENTS", 64)
+    monkeypatch.setattr(given, "BATCH_NBYTES", 1000)
     assert sum(1 for _ in fitted.reader_.blocks([""] * 1000)) > 5
     assert fitted.predict([""] * 1000).tolist() == [fitted.predict([""])[0]] * 1000
 
