@@ -35,7 +35,6 @@ DASK = {
     "cluster/addresses.py",
     "cluster/examine.py",
     "cluster/finding.py",
-    "cluster/given_address.py",
     "cluster/local_cluster.py",
     "cluster/warming.py",
     "cluster/worker_settings.py",

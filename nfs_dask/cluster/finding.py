@@ -11,9 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from nfs_dask.cluster.addresses import check_encryption, is_encrypted, is_loopback, warn_unless_encrypted
+from nfs_dask.cluster.addresses import (
+    GivenAddress,
+    check_encryption,
+    is_client,
+    is_encrypted,
+    is_loopback,
+    warn_unless_encrypted,
+)
 from nfs_dask.cluster.gateway import connect_to_gateway, gateway_maximum, is_gateway, is_gateway_here, is_of_gateway
-from nfs_dask.cluster.given_address import GivenAddress, is_client
 from nfs_dask.cluster.local_cluster import start_cluster
 from nfs_dask.cluster.resources import Resources, Silent, resources_of, some_names
 from nfs_dask.cluster.tls import troubles_of
@@ -306,7 +312,7 @@ def measure(
             workers, reports = _warm(client, locations, token, warming, meanwhile, progress)
     finally:
         for place in probes:
-            _unprobe(place, token)
+            place.delete(f"{PROBE}{token}")
     reached = [place for i, place in enumerate(probes) if all(report["reaches"][i] for report in reports)]
     resources = resources_of(
         workers,
@@ -398,7 +404,3 @@ def _probe(place: Folder, token: str) -> bool:
         logger.debug("%s cannot hold temporary files: %s", place.location, error)
         return False
     return True
-
-
-def _unprobe(place: Folder, token: str) -> None:
-    place.delete(f"{PROBE}{token}")

@@ -23,6 +23,7 @@ from itertools import islice
 from typing import Any, Literal, cast
 from weakref import WeakKeyDictionary, WeakSet
 
+from nfs_dask.cluster.addresses import checked_address
 from nfs_dask.cluster.crew import Crew
 from nfs_dask.cluster.finding import (
     ANSWER_SECONDS,
@@ -36,7 +37,6 @@ from nfs_dask.cluster.finding import (
     silent_workers,
     workers_of,
 )
-from nfs_dask.cluster.given_address import checked_address
 from nfs_dask.cluster.resources import Resources, Silent
 from nfs_dask.cluster.warming import Warming
 from nfs_dask.engine.engine import Engine, label_of

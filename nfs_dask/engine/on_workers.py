@@ -146,12 +146,10 @@ async def until_stopped(seconds: float, dask_worker: Any) -> None:
     """Wait on a worker for cancelled tasks that are running there; Dask does not interrupt them."""
     deadline = time.monotonic() + seconds
     await asyncio.sleep(0.1)  # the cancellation is on its way
-    while time.monotonic() < deadline and _runs_cancelled(dask_worker):
+    while time.monotonic() < deadline:
+        with dask_worker.active_threads_lock:
+            running = set(dask_worker.active_threads.values())
+        tasks = [dask_worker.state.tasks.get(key) for key in running]
+        if not any(task is None or task.state in ("cancelled", "resumed") for task in tasks):
+            return
         await asyncio.sleep(0.05)
-
-
-def _runs_cancelled(worker: Any) -> bool:
-    with worker.active_threads_lock:
-        running = set(worker.active_threads.values())
-    tasks = [worker.state.tasks.get(key) for key in running]
-    return any(task is None or task.state in ("cancelled", "resumed") for task in tasks)
