@@ -4,8 +4,8 @@
 
 Counts have the shape of the "tweets" case: a Zipf head of 200,000 words, the rest spread evenly, so that most counts
 are tiny. Reals are the same with noise. ``--scaling`` keeps k/m = 0.05 and lets m grow; ``--shares`` takes reals of
-1,000 to a million features and k/m of 0.001 to 0.9. A sweep is one evaluation of the gains of all features. Loops for
-few columns are compiled before, as they are in a process that solves for long, or kept on disk.
+1,000 to a million features and k/m of 0.001 to 0.9. A sweep is one evaluation of the gains of all features. Loops are
+compiled before.
 
 References: NFS Algorithm 1; with --scaling Experiment 3, Figure 2 (right).
 """
@@ -18,9 +18,9 @@ import numpy as np
 from measure import interleaved
 
 from nfs_dask.solvers.naive_bayes import bisection
-from nfs_dask.solvers.naive_bayes.every_k import solve_path
 from nfs_dask.solvers.naive_bayes.gains import gains
 from nfs_dask.solvers.naive_bayes.multinomial import count, solve
+from nfs_dask.solvers.naive_bayes.path_grid import solve_path
 
 HEAD = 200_000
 WORDS = 3.4  # of the corpus, for each feature
@@ -85,10 +85,8 @@ def whole_path(repeats: int) -> None:
 
 
 def compile_loops() -> None:
-    """Solve small problems until it pays to compile what numpy does at first."""
-    table = count(noisy(counted(200)))
-    for _ in range(300):
-        solve(table, 10)
+    """Solve a problem, so that loops are compiled."""
+    solve(count(noisy(counted(200_000))), 10)
 
 
 def main() -> None:

@@ -189,7 +189,7 @@ class Rule:
 MEASURES = ("accuracy", "balanced", "log_loss")  # what cross-validation can go by
 
 _VALIDATION = frozenset({"ks", "folds", "alphas", "by"})
-_RULES = "nfs_dask.selection.data_rules"
+_RULES = "nfs_dask.selection.rules"
 
 RULES: dict[str, Rule] = {
     rule.name: rule

@@ -23,8 +23,8 @@ from nfs_dask.documents.locations import FORMATS
 from nfs_dask.errors import InputError
 from nfs_dask.registry import RULES, Rule
 from nfs_dask.selection.chosen import Chosen
-from nfs_dask.selection.data_rules import PathData
 from nfs_dask.selection.path_table import Path as TableOfKs
+from nfs_dask.selection.rules import PathData
 from nfs_dask.statistics.statistic import EntrywiseStatistic, State, array_of
 from nfs_dask.testing import check_statistic
 from nfs_dask.text.strings import Strings

@@ -17,8 +17,8 @@ from benchmarks.papers.datasets import genes, place
 from benchmarks.papers.experiment import Missing, Settings, left_out, there
 from benchmarks.papers.figures import panels, styles
 from benchmarks.papers.tables import markdown
-from nfs_dask.solvers.naive_bayes.every_k import solve_path
 from nfs_dask.solvers.naive_bayes.multinomial import count
+from nfs_dask.solvers.naive_bayes.path_grid import solve_path
 
 TITLE = "Objective against k on gene expression"
 SETS = ("rna", "chowdary", "nakayama", "alon", "generated, 801 x 20,531")

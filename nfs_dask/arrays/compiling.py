@@ -107,27 +107,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def will_be_kept(kernel: Any) -> bool:
-    """Whether nothing of a kernel is kept yet, but would be if it were compiled."""
+    """Return True if nothing of a kernel is kept yet, but would be if it were compiled."""
     return kernel.dispatcher.stats.cache_path is not None and not _is_kept(kernel.dispatcher)
-
-
-class WorthCompiling:
-    """Whether to use a kernel rather than numpy, which does the same more slowly, but at once.
-
-    It is worth its compiling to a process that has been at it for long; where it is kept from before, it is there.
-    """
-
-    def __init__(self, kernel: Any, patience: int) -> None:
-        self._kernel, self._left = kernel, patience
-        self._kept: bool | None = None
-
-    def __call__(self) -> bool:
-        """Asked once for each piece of work, ``patience`` pieces of which are left to numpy."""
-        if self._kept is None:
-            dispatcher = self._kernel.dispatcher
-            self._kept = dispatcher.stats.cache_path is not None and _is_kept(dispatcher)
-        self._left -= 1
-        return self._kept or self._left < 0
 
 
 def kernel_part(function: Callable[..., Any]) -> Any:
@@ -155,23 +136,16 @@ def _compiled(function: Callable[..., Any], *, cache: bool = False) -> Any:
 def _compile_once(compiled: Any, compile_here: Callable[[Any], Any], signature: Any) -> Any:
     """As numba does, unless another process is about it: then load what it has made."""
     _load_arrays_without_scipy()
-    with _alone_with(compiled), _without_collecting():
+    collects = gc.isenabled()
+    with _alone_with(compiled):
+        gc.disable()  # looking for the cycles that compiling makes takes a sixth of it
         try:
             return compile_here(signature)
         except _UNREADABLE as error:
             raise _Unusable(error) from error
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Leave what compiling makes in cycles to the first collection after it: looking for them takes a sixth of it."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
+        finally:
+            if collects:
+                gc.enable()
 
 
 @contextmanager

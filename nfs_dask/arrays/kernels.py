@@ -47,7 +47,7 @@ def read_only(array: Any) -> Any:
 
 @kernel
 def is_canonical(indptr, indices):
-    """Whether the columns of each row strictly increase."""
+    """Return True if the columns of each row strictly increase."""
     for i in range(len(indptr) - 1):
         for j in range(indptr[i] + 1, indptr[i + 1]):
             if indices[j] <= indices[j - 1]:
@@ -57,7 +57,7 @@ def is_canonical(indptr, indices):
 
 @kernel
 def has_duplicates(indptr, indices, marks):
-    """Whether a row has a column twice; ``marks`` has a place for each column, all -1."""
+    """Return True if a row has a column twice; ``marks`` has a place for each column, all -1."""
     for i in range(len(indptr) - 1):
         for j in range(indptr[i], indptr[i + 1]):
             if marks[indices[j]] == i:

@@ -45,7 +45,7 @@ class Lookup:
         return cls(columns, shift, np.searchsorted(columns, edges).astype(np.int32))
 
     def positions(self, columns: Array) -> Array:
-        """Where each of some columns is among the sorted ones, int64; -1 for those that are not there."""
+        """Return the positions of some columns among the sorted ones, int64; -1 for those that are not there."""
         if self.index is None:
             return columns.astype(np.int64, copy=False)
         out = np.empty(len(columns), np.int64)

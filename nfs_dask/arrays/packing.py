@@ -52,7 +52,7 @@ def packed(array: Array) -> Array | Packed:
 
 
 def unpacked(array: Array | Packed) -> Array:
-    """What `packed` was given."""
+    """Undo `packed`."""
     return array.unpacked() if isinstance(array, Packed) else array
 
 
@@ -65,5 +65,5 @@ def _narrowest(flat: Array) -> type | None:
 
 
 def _beyond(numbers: Array, kind: type) -> Array:
-    """Which numbers do not fit; those below 0 are large ones without a sign."""
+    """Mark numbers that do not fit; those below 0 are large ones without a sign."""
     return numbers.view(np.uint64) > np.iinfo(kind).max

@@ -13,7 +13,6 @@ import numpy as np
 
 from nfs_dask.arrays import kernels
 from nfs_dask.arrays.block import Array, Block, column_type
-from nfs_dask.arrays.spare import spare
 
 GATHERED = 1 << 18  # entries that are put together at a time
 PACKED = np.dtype(np.uint32)  # a column within its tile, and above it the value
@@ -21,7 +20,7 @@ PACKED = np.dtype(np.uint32)  # a column within its tile, and above it the value
 
 @dataclass(frozen=True)
 class Tiling:
-    """How columns are cut: tiles of ``2**shift`` columns, and for each tile one bucket per class."""
+    """A cut of columns into tiles of ``2**shift``, and of each tile into one bucket per class."""
 
     n_features: int
     n_classes: int
@@ -42,7 +41,7 @@ class Tiling:
 
 
 def packs(values: np.dtype[np.generic], shift: int) -> bool:
-    """Whether each value of a type has room beside a column within its tile."""
+    """Return True if each value of a type has room beside a column within its tile."""
     return values.kind == "u" and 8 * values.itemsize + shift <= 8 * PACKED.itemsize
 
 
@@ -64,8 +63,8 @@ class SortedEntries:
         starts = np.cumsum(ends) - ends
         ends = starts.copy()
         packed = packs(data.dtype, tiling.shift)
-        columns = spare((block.nnz,), PACKED if packed else tiling.column_type)
-        values = None if packed else spare((block.nnz,), data.dtype)
+        columns = np.empty(block.nnz, PACKED if packed else tiling.column_type)
+        values = None if packed else np.empty(block.nnz, data.dtype)
         kernels.bucket_entries(indptr, indices, data, codes, *cut, ends, columns, values)
         if block.weights is None:
             return cls(ends, columns, values, None)
@@ -118,9 +117,9 @@ class TiledEntries:
         sizes = np.diff(borders, axis=0).sum(axis=1)
         indptr = np.concatenate(([0], np.cumsum(sizes)))
         total, n_classes = int(indptr[-1]), self.tiling.n_classes
-        indices = spare((total,), column_type(self.width))
-        values = spare((total,), PACKED if self.values is None else self.values.dtype)
-        weights = None if self.weights is None else spare((total,), self.weights.dtype)
+        indices = np.empty(total, column_type(self.width))
+        values = np.empty(total, PACKED if self.values is None else self.values.dtype)
+        weights = None if self.weights is None else np.empty(total, self.weights.dtype)
         given = (None if a is None else kernels.read_only(a) for a in (self.columns, self.values, self.weights))
         cut = self.tiling.shift, n_classes, first
         kernels.gather_entries(borders, *given, *cut, indices, values, weights)

@@ -49,10 +49,17 @@ class GeneratedCorpus(Source):
         block_rows: int = 4096,
         first_block: int = 0,  # where another corpus of the same seed ends: more documents of the same kind
     ) -> None:
-        self.n_documents, self.n_classes, self.planted = n_documents, n_classes, planted
-        self.words_per_document, self.seed = words_per_document, seed
-        self.block_rows, self.first_block = block_rows, first_block
-        self._check(n_features)
+        wanted = n_classes * planted
+        if n_documents < 1 or n_classes < 1 or block_rows < 1 or words_per_document <= 0:
+            raise InputError(
+                f"a corpus of {n_documents} documents in {n_classes} classes, {words_per_document} "
+                f"words each, in blocks of {block_rows} rows; all of these are at least 1"
+            )
+        if not 0 <= wanted < n_features:
+            raise InputError(
+                f"{wanted} planted words ({planted} for each of {n_classes} classes) in a vocabulary of "
+                f"{n_features}; leave room for others: plant fewer, or take more features"
+            )
         parameters = {
             "n_documents": n_documents,
             "n_features": n_features,
@@ -63,6 +70,9 @@ class GeneratedCorpus(Source):
             "block_rows": block_rows,
             "first_block": first_block,
         }
+        self.n_documents, self.n_classes, self.planted = n_documents, n_classes, planted
+        self.words_per_document, self.seed = words_per_document, seed
+        self.block_rows, self.first_block = block_rows, first_block
         self._facts = Facts(
             n_documents,
             n_features,
@@ -77,19 +87,6 @@ class GeneratedCorpus(Source):
         entries = block_rows * min(self._longest, n_features)
         read = int(n_documents * words_per_document * (8 + 2))  # as if what is drawn had been read
         self._sizes = Sizes(entries * (8 + 2) + block_rows * (8 + 4) + 8, entries, read)
-
-    def _check(self, n_features: int) -> None:
-        wanted = self.n_classes * self.planted
-        if self.n_documents < 1 or self.n_classes < 1 or self.block_rows < 1 or self.words_per_document <= 0:
-            raise InputError(
-                f"a corpus of {self.n_documents} documents in {self.n_classes} classes, {self.words_per_document} "
-                f"words each, in blocks of {self.block_rows} rows; all of these are at least 1"
-            )
-        if not 0 <= wanted < n_features:
-            raise InputError(
-                f"{wanted} planted words ({self.planted} for each of {self.n_classes} classes) in a vocabulary of "
-                f"{n_features}; leave room for others: plant fewer, or take more features"
-            )
 
     def planted_words(self, class_code: int) -> list[str]:
         """The words that mark a class: what a selection of ``planted`` features for each class should find."""
@@ -118,9 +115,14 @@ class GeneratedCorpus(Source):
         codes = rng.integers(self.n_classes, size=n, dtype=np.int32)
         lengths = np.clip(rng.poisson(self.words_per_document, n), 1, self._longest)
         rows = np.repeat(np.arange(n), lengths)
-        words = self._background(rng, len(rows))
-        if self.planted:
-            self._plant(rng, words, codes[rows], planted)
+        # Columns with probability proportional to log(1 + 1/rank), which needs no table of the vocabulary
+        ranks = np.exp(rng.random(len(rows)) * np.log(self.n_features + 1)).astype(np.int64)
+        words = np.minimum(ranks, self.n_features) - 1
+        if self.planted:  # words, mostly of the class of their document, in the place of some of the background
+            places = np.flatnonzero(rng.random(len(words)) < _PLANTED_SHARE)
+            own = rng.random(len(places)) < _OWN_SHARE
+            topics = np.where(own, codes[rows[places]], rng.integers(self.n_classes, size=len(places)))
+            words[places] = planted[topics, rng.integers(self.planted, size=len(places))]
         # A sorted list of (row, word) pairs, each once, is the block in canonical form.
         pairs, counts = np.unique(rows * self.n_features + words, return_counts=True)
         indptr = np.searchsorted(pairs, np.arange(n + 1) * self.n_features)
@@ -133,19 +135,6 @@ class GeneratedCorpus(Source):
             first_row=first,
             number=number,
         )
-
-    def _background(self, rng: np.random.Generator, n: int) -> Array:
-        """Columns with probability proportional to log(1 + 1/rank), which needs no table of the vocabulary."""
-        ranks = np.exp(rng.random(n) * np.log(self.n_features + 1)).astype(np.int64)
-        columns: Array = np.minimum(ranks, self.n_features) - 1
-        return columns
-
-    def _plant(self, rng: np.random.Generator, words: Array, codes: Array, planted: Array) -> None:
-        """Put planted words, mostly of the class of its document, in the place of some of the background."""
-        places = np.flatnonzero(rng.random(len(words)) < _PLANTED_SHARE)
-        own = rng.random(len(places)) < _OWN_SHARE
-        topics = np.where(own, codes[places], rng.integers(self.n_classes, size=len(places)))
-        words[places] = planted[topics, rng.integers(self.planted, size=len(places))]
 
 
 def _topic(c: int) -> str:

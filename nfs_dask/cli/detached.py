@@ -8,23 +8,17 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import psutil
 
-from nfs_dask.cli.output import show_line
-from nfs_dask.errors import ClusterError
+from nfs_dask.cli.output import answer, show_lines
 from nfs_dask.redaction import redacted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from nfs_dask.engine.driver import Command
-    from nfs_dask.files.claims import Holder
     from nfs_dask.files.folder import Folder
 
 _TYPED = "nfs_dask.typed"  # key of what travels with the click context
@@ -49,44 +43,28 @@ class RepeatedCommand(RememberingCommand):
     resume_option = "--run"
 
 
-def typed_command(resumed: bool) -> Command:
-    """The command that is being carried out, for whoever asks how to go on with it."""
-    from nfs_dask.engine.driver import Command
-
-    if (told := os.environ.get(COMMAND_OF)) is not None:
-        return Command(**json.loads(told), resumed=resumed)
-    context = click.get_current_context()
-    assert isinstance(context.command, RememberingCommand)
-    again = _resuming(typed_words(), context.command.resume_option)
-    words = [context.command_path, *map(shlex.quote, map(redacted, again))]
-    return Command(" ".join(words), os.getcwd(), resumed)
-
-
 def typed_words() -> list[str]:
     """The words behind the name of the command that is being carried out."""
     words: list[str] = click.get_current_context().meta[_TYPED]
     return words
 
 
-@contextmanager
-def told_how_to_go_on(command: Command | None) -> Iterator[None]:
-    """Where the cluster fails in the block, say the command that goes on with what was counted."""
-    try:
-        yield
-    except ClusterError as error:
-        if command is None:
-            raise
-        raise ClusterError(f"{error}; what was counted is kept, go on with {command.resume}") from error
+def typed_command(resumed: bool) -> Command:
+    """The command that is being carried out, with the option that goes on in the place of ``--run``."""
+    from nfs_dask.engine.driver import Command
+
+    if (told := os.environ.get(COMMAND_OF)) is not None:
+        return Command(**json.loads(told), resumed=resumed)
+    context = click.get_current_context()
+    assert isinstance(context.command, RememberingCommand)
+    option = context.command.resume_option
+    again = (f"{option}{word[5:]}" if word == "--run" or word.startswith("--run=") else word for word in typed_words())
+    words = [context.command_path, *map(shlex.quote, map(redacted, again))]
+    return Command(" ".join(words), os.getcwd(), resumed)
 
 
-def _resuming(typed: Iterable[str], option: str) -> list[str]:
-    """What was typed, with the option that goes on in the place of ``--run``."""
-    words = [word.replace("--run=", f"{option}=", 1) if word.startswith("--run=") else word for word in typed]
-    return [option if word == "--run" else word for word in words]
-
-
-def start_detached(run: str) -> dict[str, Any]:
-    """Begin the command that was typed anew, as a process of its own; what to know of it.
+def go_on_detached(run: str) -> None:
+    """Begin the command that was typed anew, as a process of its own, and answer where it is.
 
     It has a session of its own, so that it outlives the terminal, reads nothing, and writes to a log: in the run
     folder, or for one behind a URL in a temporary file, of which it leaves copies there.
@@ -94,68 +72,73 @@ def start_detached(run: str) -> dict[str, Any]:
     from nfs_dask.engine.driver import DRIVER, STOP, refuse_second_driver
     from nfs_dask.files.folder import Folder
 
-    context, folder, command = click.get_current_context(), Folder.of(run), typed_command(False)
+    folder, command = Folder.of(run), typed_command(False)
     refuse_second_driver(folder)
     for old in (DRIVER, STOP):
         folder.delete(old)
-    log = new_log(folder)
-    words = [str(context.info_name), *(word for word in typed_words() if word != "--detach")]
-    with open(log, "ab") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _PROGRAM, *map(redacted, words)],  # which only people read
-            stdin=subprocess.PIPE,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-            env=os.environ | {COMMAND_OF: json.dumps({**command.to_json(), "log": str(log)})},
-        )
+    words = [str(click.get_current_context().info_name), *(word for word in typed_words() if word != "--detach")]
+    process, log = start_driver(
+        folder,
+        ["-c", _PROGRAM, *map(redacted, words)],
+        command,
+        start_new_session=True,  # words that only people read
+    )
     assert process.stdin is not None
     with suppress(BrokenPipeError), process.stdin as pipe:  # what it wrote says why it has died
         pipe.write(json.dumps(words).encode())
-    here = announced_process(folder, process.pid, command)
-    return {
-        "run": folder.location,
-        "pid": process.pid,
-        "host": here.host,
-        "log": str(log),
-        "look": f"nfs-dask status {shlex.quote(run)}",
-        "stop": f"kill {process.pid}",
-    }
-
-
-def announced_process(folder: Folder, pid: int, command: Command) -> Holder:
-    """Name a process that was started as the driver of a run, unless it has done so itself."""
-    from nfs_dask.engine.driver import announce_driver
     from nfs_dask.files.claims import Holder
 
-    here = Holder.this()
-    try:
-        begun = psutil.Process(pid).create_time()
-    except psutil.NoSuchProcess:  # what it wrote says why
-        begun = 0.0
-    holder = Holder(here.host, here.machine, pid, begun, here.token)
-    announce_driver(folder, holder, command)
-    return holder
+    answer_detached(
+        {
+            "run": folder.location,
+            "pid": process.pid,
+            "host": Holder.this().host,
+            "log": log,
+            "look": f"nfs-dask status {shlex.quote(run)}",
+            "stop": f"kill {process.pid}",
+        }
+    )
 
 
-def new_log(folder: Folder) -> Path:
-    """The file for what a detached driver says: in the run folder, or for one behind a URL a temporary one."""
-    from nfs_dask.engine.driver import LOG
+def start_driver(
+    folder: Folder, arguments: list[str], command: Command, **popen: Any
+) -> tuple[subprocess.Popen[bytes], str]:
+    """Start a Python process that drives a run, and announce it as the driver; the process and its log."""
+    import psutil
+
+    from nfs_dask.engine.driver import LOG, announce_driver
+    from nfs_dask.files.claims import Holder
 
     if folder.remote:
-        handle, path = tempfile.mkstemp(prefix="nfs-dask-driver-", suffix=".log")
+        handle, log = tempfile.mkstemp(prefix="nfs-dask-driver-", suffix=".log")
         os.close(handle)
-        return Path(path)
-    Path(folder.location).mkdir(parents=True, exist_ok=True)
-    return Path(folder.location, LOG)
-
-
-def show_detached(begun: dict[str, Any], console: Console) -> None:
-    """Where a run goes on, and how to look at it and end it."""
-    if begun["pid"] is None:
-        show_line(f"{begun['scheduler']} has it, and begins when a worker is free", console)
     else:
+        Path(folder.location).mkdir(parents=True, exist_ok=True)
+        log = str(Path(folder.location, LOG))
+    told = {COMMAND_OF: json.dumps({**command.to_json(), "log": log})}
+    with open(log, "ab") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-P", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=out,
+            env=os.environ | popen.pop("env", {}) | told,
+            **popen,
+        )
+    here = Holder.this()
+    try:
+        begun = psutil.Process(process.pid).create_time()
+    except psutil.NoSuchProcess:  # what it wrote says why
+        begun = 0.0
+    announce_driver(folder, Holder(here.host, here.machine, process.pid, begun, here.token), command)
+    return process, log
+
+
+def answer_detached(begun: dict[str, Any]) -> None:
+    """Answer where a run goes on, and how to look at it and end it."""
+    told = f"{begun.get('scheduler')} has it, and begins when a worker is free"
+    if begun["pid"] is not None:
         log = f", and writes to {begun['log']}" if "log" in begun else ", for as long as its cluster is there"
-        show_line(f"process {begun['pid']} on {begun['host']} goes on by itself{log}", console)
-    show_line(f"look         {begun['look']} --watch", console, indent=13)
-    show_line(f"stop         {begun['stop']}", console, indent=13)
+        told = f"process {begun['pid']} on {begun['host']} goes on by itself{log}"
+    if answer(begun, told):
+        show_lines([("look", f"{begun['look']} --watch"), ("stop", begun["stop"])])

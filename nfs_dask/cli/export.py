@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from nfs_dask.cli.options import OneOf
-from nfs_dask.cli.output import answer, json_option, show_line
-from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
+from nfs_dask.cli import options
+from nfs_dask.cli.output import answer, check_output_file, console, output_file
 from nfs_dask.text.printable import printable
 
 
@@ -14,7 +13,7 @@ from nfs_dask.text.printable import printable
 @click.argument("model")
 @click.option(
     "--dialect",
-    type=OneOf(["duckdb", "postgres", "clickhouse", "sqlite"]),
+    type=options.OneOf(["duckdb", "postgres", "clickhouse", "sqlite"]),
     default="duckdb",
     show_default=True,
     help="Of which database.",
@@ -28,8 +27,8 @@ from nfs_dask.text.printable import printable
 @click.option("--count-column", default="n", show_default=True, metavar="NAME", help="Of counted words.")
 @click.option("--text-column", default="text", show_default=True, metavar="NAME", help="Of texts.")
 @click.option("--out", metavar="FILE", help="Write the statement to this file instead of standard output.")
-@overwrite_option
-@json_option
+@options.overwrite
+@options.json_output
 def sql(
     model: str,
     dialect: str,
@@ -62,16 +61,19 @@ def sql(
         return
     values = {"dialect": dialect, "sql": said}
     # A terminal would obey what names of features may hold; files and pipes get the statement as it is
-    answer(values, lambda console: click.echo((printable(said) if console.is_terminal else said) + ";"))
+    if answer(values):
+        click.echo((printable(said) if console().is_terminal else said) + ";")
 
 
 @click.command()
 @click.argument("model")
 @click.option("--out", required=True, metavar="FILE", help="Write it to this file, such as spam.onnx.")
-@click.option("--dtype", type=OneOf(["float32", "float64"]), default="float32", show_default=True, help="Of --counts.")
+@click.option(
+    "--dtype", type=options.OneOf(["float32", "float64"]), default="float32", show_default=True, help="Of --counts."
+)
 @click.option("--counts", is_flag=True, help="Take values of the selected features also of a model of texts.")
-@overwrite_option
-@json_option
+@options.overwrite
+@options.json_output
 def onnx(model: str, out: str, dtype: str, counts: bool, overwrite: bool) -> None:
     """Write MODEL for ONNX Runtime. Its input is texts, or the values of the selected features, as `features` has them.
 
@@ -87,8 +89,8 @@ def onnx(model: str, out: str, dtype: str, counts: bool, overwrite: bool) -> Non
 @click.command()
 @click.argument("model")
 @click.option("--out", required=True, metavar="FILE", help="Write it to this file, such as spam.joblib.")
-@overwrite_option
-@json_option
+@options.overwrite
+@options.json_output
 def sklearn(model: str, out: str, overwrite: bool) -> None:
     """Write MODEL as a pipeline of scikit-learn, which predicts without this package.
 
@@ -113,4 +115,4 @@ def _write(model: str, out: str, content: bytes) -> None:
     """Write an exported model, and say so."""
     with output_file(out) as file:
         file.write(content)
-    answer({"model": model, "out": out}, lambda console: show_line(f"{model} written to {out}", console))
+    answer({"model": model, "out": out}, f"{model} written to {out}")

@@ -8,33 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.detached import (
-    RememberingCommand,
-    show_detached,
-    start_detached,
-    told_how_to_go_on,
-    typed_command,
-    typed_words,
-)
-from nfs_dask.cli.options import ClusterOptions, cluster_options, method_options
+from nfs_dask.cli import options
+from nfs_dask.cli.detached import RememberingCommand, answer_detached, go_on_detached, typed_command, typed_words
 from nfs_dask.cli.output import (
-    all_features_option,
     answer,
     certificate,
-    json_option,
-    keeps,
+    check_model,
+    check_output_file,
+    output_file,
+    show,
     show_chosen,
     show_line,
     table,
+    top_features_table,
 )
-from nfs_dask.cli.places import check_model, check_output_file, output_file, overwrite_option
-from nfs_dask.cli.texts import where_option
-from nfs_dask.errors import DataWarning, InputError, ResumeError
+from nfs_dask.cli.reporting import keeps
+from nfs_dask.errors import ClusterError, DataWarning, InputError, ResumeError
+from nfs_dask.registry import METHODS, K, options_of_all
 from nfs_dask.units import format_seconds
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from nfs_dask.dataset import Dataset
     from nfs_dask.estimators.classifier import SparseClassifier
 
@@ -42,23 +35,25 @@ if TYPE_CHECKING:
 @click.command(cls=RememberingCommand)
 @click.argument("store")
 @click.argument("model")
-@method_options
-@click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
-@where_option
+@options.method(METHODS)
+@options.parameters([K, *options_of_all()])
+@options.label_column
+@options.where
 @click.option("--report", "page", metavar="FILE", help="Also write a page about the model, as `nfs-dask report` does.")
-@click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
+@options.no_cache
 @click.option("--run", metavar="RUN", help="A new folder that all workers reach, from which --resume can go on.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option("--detach", is_flag=True, help="Go on without this terminal; the run folder tells how it stands.")
 @click.option("--on-cluster", is_flag=True, help="With --detach: go on as a task of the scheduler's workers.")
-@all_features_option
-@overwrite_option
-@cluster_options
-@json_option
+@options.all_features
+@options.overwrite
+@options.cluster
+@options.json_output
 def fit(
     store: str,
     model: str,
-    estimator: Any,
+    method: str,
+    parameters: dict[str, Any],
     label_column: str | None,
     where: dict[str, list[str]] | None,
     page: str | None,
@@ -69,7 +64,7 @@ def fit(
     on_cluster: bool,
     all_features: bool,
     overwrite: bool,
-    cluster: ClusterOptions,
+    cluster: options.ClusterOptions,
 ) -> None:
     """Choose features of STORE, fit a classifier to them, and write it to MODEL.
 
@@ -93,6 +88,12 @@ def fit(
       --scheduler tls://10.0.0.1:8786 --detach --on-cluster
     nfs-dask status run --watch
     """
+    from nfs_dask.documents.locations import format_of
+    from nfs_dask.sources.open_source import check_format
+
+    if format_of(store) is None:
+        check_format(store)  # before estimators are imported, which takes seconds
+    estimator = options.estimator_of(method, parameters)
     if run is not None and resume is not None:
         raise click.UsageError("--run begins a new run and --resume goes on with an old one; give one of them")
     folder = run or resume
@@ -104,63 +105,74 @@ def fit(
     check_model(model, overwrite)
     check_output_file(page, overwrite, ".html", ".htm")
     if page is not None:
-        from nfs_dask.cli.report import check_libraries
+        from nfs_dask.reports.make_report import check_libraries
 
         check_libraries()
-    if detach:
-        assert folder is not None
+    if on_cluster and folder is not None:
+        from nfs_dask.cli.on_cluster import submit_driver
+
         places = [place for place in (store, model, page) if place]
-        begun = _submitted(cluster, folder, places) if on_cluster else start_detached(folder)
-        answer(begun, lambda console: show_detached(begun, console))
+        with cluster.checked_client() as client:
+            begun = submit_driver(client, typed_words(), folder, places, typed_command(False))
+        answer_detached(begun)
+        return
+    if detach and folder is not None:
+        go_on_detached(folder)
         return
     started = time.perf_counter()
     command = None if folder is None else typed_command(resume is not None)
-    keeps("no model was written" if command is None else f"what was counted is kept, go on with {command.resume}")
+    kept = None if command is None else f"what was counted is kept, go on with {command.resume}"
+    keeps(kept or "no model was written")
+    from nfs_dask.dataset import open_dataset
     from nfs_dask.engine.driver import driving
 
-    with told_how_to_go_on(command), driving(folder, command):
-        dataset = _opened(estimator, store, label_column, where, no_cache)
-        with cluster.engine(dataset.source, folder) as engine:
-            estimator.engine = engine
-            estimator.fit(dataset)
-            estimator.save(model)
-            if page is not None:
-                _write_report(estimator, dataset, page, with_path=not no_cache)
+    try:
+        with driving(folder, command):
+            dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
+            with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit says so
+                dataset.known_classes()
+                estimator.statistic(dataset)  # which looks at all parameters, before there is an engine
+            with cluster.engine(dataset.source, folder) as engine:
+                estimator.engine = engine
+                estimator.fit(dataset)
+                estimator.save(model)
+                if page is not None:
+                    _write_report(estimator, dataset, page, with_path=not no_cache)
+    except ClusterError as error:
+        if kept is None:
+            raise
+        raise ClusterError(f"{error}; {kept}") from error
+    provenance, fitted = estimator.provenance_, estimator.model_
+    reused = provenance["reused"]
+    # Passes whose result was kept from before have read nothing
+    passes = sum(one["share"] > 0 for one in provenance["passes"]) if "passes" in provenance else None
     values = {
         "model": model,
         "report": page,
-        "method": estimator.model_.method,
-        "rows": estimator.provenance_["rows"],
+        "method": fitted.method,
+        "rows": provenance["rows"],
         "features": dataset.n_features,
-        "k": len(estimator.model_.support),
+        "k": len(fitted.support),
         "classes": estimator.classes_,
-        "measure": estimator.model_.measure,
+        "measure": fitted.measure,
         "objective": estimator.objective_,
         "upper_bound": estimator.upper_bound_,
         "gap": estimator.dual_gap_,
         "certified": estimator.certified_,
-        "counts_reused": estimator.provenance_["reused"],
-        "passes": _passes_over_data(estimator.provenance_),
-        "reads": estimator.provenance_.get("reads", 0.0 if estimator.provenance_["reused"] else 1.0),
+        "counts_reused": reused,
+        "passes": len(provenance["seconds"]) if passes is None else passes,
+        "reads": provenance.get("reads", 0.0 if reused else 1.0),
         "top_features": {str(label): top for label, top in estimator.top_features(10).items()},
         "seconds": time.perf_counter() - started,
     }
     from nfs_dask.summary import chosen_features, slopes_of
 
-    slopes = slopes_of(estimator.model_)
-    values |= {} if slopes is None else {"theta": estimator.theta_, "slopes": slopes}
+    if (slopes := slopes_of(fitted)) is not None:
+        values |= {"theta": estimator.theta_, "slopes": slopes}
     if all_features:
-        names = estimator.get_feature_names_out().tolist()
-        values["chosen"] = chosen_features(estimator.model_, names)
-    answer(values, lambda console: show_fit(values, console))
-
-
-def _submitted(cluster: ClusterOptions, run: str, places: list[str]) -> dict[str, Any]:
-    """Hand the command over to a worker."""
-    from nfs_dask.cli.on_cluster import submit_driver
-
-    with cluster.checked_client() as client:
-        return submit_driver(client, typed_words(), run, places, typed_command(False))
+        values["chosen"] = chosen_features(fitted, estimator.get_feature_names_out().tolist())
+    if answer(values):
+        _show(values)
 
 
 def submit_fit(client: Any, *words: str) -> dict[str, Any]:
@@ -181,21 +193,18 @@ def submit_fit(client: Any, *words: str) -> dict[str, Any]:
         return submit_driver(client, typed_words(), run, places, typed_command(False))
 
 
-def _opened(
-    estimator: SparseClassifier,
-    store: str,
-    label_column: str | None,
-    where: dict[str, list[str]] | None,
-    no_cache: bool,
-) -> Dataset:
-    """The data to fit the estimator to; all of its parameters have been looked at."""
-    from nfs_dask.dataset import open_dataset
+def _check_run(run: str | None, resume: str | None) -> None:
+    from nfs_dask.engine.run_status import has_status
+    from nfs_dask.files.folder import Folder
 
-    dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
-    with warnings.catch_warnings(action="ignore", category=DataWarning):  # the fit says so
-        dataset.known_classes()
-        estimator.statistic(dataset)
-    return dataset
+    if run is not None and Folder.of(run).exists("run.json"):
+        raise ResumeError(f"{run} holds a run already; go on with it by --resume {run}, or name a new folder")
+    if run is not None:
+        from nfs_dask.files.folder import check_writable
+
+        check_writable(Folder.of(run))
+    if resume is not None and not has_status(resume):
+        raise ResumeError(f"{resume} holds no run to go on with; begin one with --run {resume}")
 
 
 def _write_report(estimator: SparseClassifier, dataset: Dataset, page: str, with_path: bool) -> None:
@@ -212,52 +221,23 @@ def _write_report(estimator: SparseClassifier, dataset: Dataset, page: str, with
         file.write(report_of(estimator, None, path).html.encode())
 
 
-def _check_run(run: str | None, resume: str | None) -> None:
-    from nfs_dask.engine.run_status import has_status
-    from nfs_dask.files.folder import Folder
-
-    if run is not None and Folder.of(run).exists("run.json"):
-        raise ResumeError(f"{run} holds a run already; go on with it by --resume {run}, or name a new folder")
-    if run is not None:
-        from nfs_dask.files.outputs import check_writable
-
-        check_writable(Folder.of(run))
-    if resume is not None and not has_status(resume):
-        raise ResumeError(f"{resume} holds no run to go on with; begin one with --run {resume}")
-
-
-def show_fit(values: dict[str, Any], console: Console) -> None:
-    """The selected features that say most, and how sure the choice is."""
-    tops = values["top_features"]
-    rows = [
-        [label if i == 0 else "", name, f"{weight:+.3f}"]
-        for label, top in tops.items()
-        for i, (name, weight) in enumerate(top)
-    ]
-    console.print(table("Features that speak for a class most", ["class", "feature", "weight"], rows))
+def _show(values: dict[str, Any]) -> None:
+    """Print the selected features that say most, and how sure the choice is."""
+    show(table(*top_features_table(values["top_features"])))
     if "chosen" in values:
-        show_chosen(values["chosen"], console)
+        show_chosen(values["chosen"])
     sure = certificate(values["k"], values["features"], values["certified"], values["gap"], values["measure"])
     slopes = ", ".join(f"{region} {slope:.3g}" for region, slope in values.get("slopes", {}).items())
-    counted = "statistics kept from before" if values["counts_reused"] else _passes(values["passes"], values["reads"])
-    show_line(
-        (
-            f"{values['method']}: {values['k']:,} of {values['features']:,} features, {values['rows']:,} documents\n"
-            f"{values['measure']} {values['objective']:,.3f}{sure}\n"
-            + (f"theta: {slopes}\n" if slopes else "")
-            + (f"{values['report']} written, a page about the model\n" if values.get("report") else "")
-            + f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})"
-        ),
-        console,
-    )
-
-
-def _passes_over_data(provenance: dict[str, Any]) -> int:
-    """How many passes have read something: those whose result was kept from before have not."""
-    if "passes" not in provenance:
-        return len(provenance["seconds"])
-    return sum(one["share"] > 0 for one in provenance["passes"])
-
-
-def _passes(n: int, reads: float) -> str:
-    return "one pass over the data" if n == 1 else f"{n} passes, {reads:.3g} reads of the data"
+    counted = f"{values['passes']} passes, {values['reads']:.3g} reads of the data"
+    if values["counts_reused"]:
+        counted = "statistics kept from before"
+    elif values["passes"] == 1:
+        counted = "one pass over the data"
+    lines = [
+        f"{values['method']}: {values['k']:,} of {values['features']:,} features, {values['rows']:,} documents",
+        f"{values['measure']} {values['objective']:,.3f}{sure}",
+        *([f"theta: {slopes}"] if slopes else []),
+        *([f"{values['report']} written, a page about the model"] if values["report"] else []),
+        f"{values['model']} written in {format_seconds(values['seconds'])} ({counted})",
+    ]
+    show_line("\n".join(lines))

@@ -6,35 +6,50 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfs_dask.cli import options
+from nfs_dask.cli.ingest import settings_in_words
 from nfs_dask.cli.output import (
-    all_features_option,
     answer,
     certificate,
-    json_option,
+    show,
     show_chosen,
     show_line,
     show_lines,
     show_table,
+    top_features_table,
 )
-from nfs_dask.cli.shown_runs import show_run
-from nfs_dask.cli.texts import settings_in_words
+from nfs_dask.cli.runs import show_run
 from nfs_dask.registry import METHODS
 from nfs_dask.units import format_bytes, several
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from nfs_dask.summary import ModelSummary, ModelTexts, StoreTexts, Summary
 
 _MOST_EXAMPLES = 5  # of documents left out
+_STATISTICS = {
+    "class_counts": "counts",
+    "binary_counts": "counts of what is there",
+    "class_moments": "means and variances",
+    "class_medians": "medians",
+    "gram": "products of features",
+    "fit_sums": "sums of a fit",
+    "collected_rows": "rows of some features",
+    "held_out": "scores of cross-validation",
+}
+_DROPPED_TERMS = {
+    "too_rare": "too rare",
+    "too_frequent": "too frequent",
+    "beyond_max_features": "beyond the most frequent",
+    "sharing_a_column": "share a column with others",
+}
 
 
 @click.command()
 @click.argument("place", metavar="STORE|MODEL|RUN")
 @click.option("--label-column", metavar="NAME", help="The column of a dataset that holds the labels.")
 @click.option("--verify", is_flag=True, help="Read all of a dataset, and compare it with the digests beside it.")
-@all_features_option
-@json_option
+@options.all_features
+@options.json_output
 def info(place: str, label_column: str | None, verify: bool, all_features: bool) -> None:
     """What is in a dataset, a saved model, or a run folder.
 
@@ -50,23 +65,26 @@ def info(place: str, label_column: str | None, verify: bool, all_features: bool)
     nfs-dask info s3://bucket/mail.zarr --verify
     nfs-dask info spam.model --json
     """
-    from nfs_dask.engine.run_status import is_run
+    from nfs_dask.engine.run_status import is_run, read_run
     from nfs_dask.store.model_files import is_model
 
-    if all_features and not is_model(place):
+    a_model = is_model(place)
+    if all_features and not a_model:
         raise click.UsageError(f"--all-features is for models, and {place} is none; leave it out")
-    if not is_model(place) and not is_run(place):
-        _tell_dataset(place, label_column, verify)
+    if not a_model and not is_run(place):
+        _answer_dataset(place, label_column, verify)
         return
     if verify or label_column is not None:
         raise click.UsageError(f"--verify and --label-column are for datasets, and {place} is none; leave them out")
-    if is_model(place):
-        _tell_model(place, all_features)
-    else:
-        _tell_run(place)
+    if a_model:
+        _answer_model(place, all_features)
+        return
+    run = read_run(place)
+    if answer({"type": "run", **run.to_json()}):
+        show_run(run)
 
 
-def _tell_dataset(place: str, label_column: str | None, verify: bool) -> None:
+def _answer_dataset(place: str, label_column: str | None, verify: bool) -> None:
     from nfs_dask.dataset import open_dataset
     from nfs_dask.summary import summarize
 
@@ -77,10 +95,11 @@ def _tell_dataset(place: str, label_column: str | None, verify: bool) -> None:
 
         verify_store(summary.location)
         values["verified"] = True
-    answer(values, lambda console: _show_dataset(summary, verify, console))
+    if answer(values):
+        _show_dataset(summary, verify)
 
 
-def _tell_model(place: str, all_features: bool) -> None:
+def _answer_model(place: str, all_features: bool) -> None:
     from nfs_dask.store.model_files import read_model
     from nfs_dask.summary import chosen_features, summarize_model
 
@@ -89,39 +108,46 @@ def _tell_model(place: str, all_features: bool) -> None:
     if all_features:
         model = read_model(place)[0]
         values["chosen"] = chosen_features(model, model.feature_names)
-    answer(values, lambda console: _show_model(summary, values.get("chosen"), console))
+    if answer(values):
+        _show_model(summary, values.get("chosen"))
 
 
-def _tell_run(place: str) -> None:
-    from nfs_dask.engine.run_status import read_run
-
-    run = read_run(place)
-    answer({"type": "run", **run.to_json()}, lambda console: show_run(run, console))
-
-
-def _show_dataset(summary: Summary, verified: bool, console: Console) -> None:
+def _show_dataset(summary: Summary, verified: bool) -> None:
+    per_row = f"{(summary.entries or 0) / max(1, summary.rows):,.1f} a row"
     lines = [
         ("store", summary.location),
         ("rows", f"{summary.rows:,}" + (", weighted" if summary.weighted else "")),
         ("features", f"{summary.features:,}" + (", with names" if summary.names else "")),
-        ("entries", "unknown" if summary.entries is None else f"{summary.entries:,} ({_density(summary)})"),
+        ("entries", "unknown" if summary.entries is None else f"{summary.entries:,} ({per_row})"),
         ("values", summary.kind or "unknown before they are read"),
         ("size", format_bytes(summary.nbytes)),
         ("fingerprint", summary.fingerprint or "none"),
         ("generation", "not a store of ours" if summary.generation is None else str(summary.generation)),
         *([("columns", ", ".join(summary.columns))] if summary.columns else []),
-        ("statistics", "; ".join(map(_described, summary.statistics)) or "none kept"),
+        ("statistics", "; ".join(map(_statistic_in_words, summary.statistics)) or "none kept"),
+        *(_lines_of_texts(summary.text) if summary.text is not None else []),
+        *([("digests", "all agree")] if verified else []),
     ]
-    if summary.text is not None:
-        lines += _of_texts(summary.text)
-    if verified:
-        lines.append(("digests", "all agree"))
-    show_lines(lines, console)
-    _show_classes(summary, console)
+    show_lines(lines)
+    if summary.classes is None:
+        show_line("classes      no labels")
+        return
+    counts: list[Any] = ["?"] * len(summary.classes) if summary.class_rows is None else [*summary.class_rows]
+    rows = [("(no label)", summary.unlabelled)] if summary.unlabelled else []
+    rows += zip(map(str, summary.classes), counts, strict=True)
+    show_table(several(len(summary.classes), "class", "classes"), ["label", "rows"], rows)
 
 
-def _of_texts(text: StoreTexts) -> list[tuple[str, str]]:
-    """How the texts of a store were read, and what the ingest met."""
+def _statistic_in_words(statistic: dict[str, Any]) -> str:
+    name, n = str(statistic.get("statistic")), statistic.get("n_classes")
+    said = _STATISTICS.get(name, name.replace("_", " "))
+    classes = f" of {several(n, 'class', 'classes')}" if isinstance(n, int) else ""
+    more = [key.removeprefix("with_") for key, value in statistic.items() if key.startswith("with_") and value is True]
+    return f"{said}{classes}" + (f" ({', '.join(more)})" if more else "")
+
+
+def _lines_of_texts(text: StoreTexts) -> list[tuple[str, str]]:
+    """Lines about the texts of a store: their settings, the documents of the ingest, and the fate of the terms."""
     from nfs_dask.ingestion.ingest_report import in_words
 
     lines = [("texts", settings_in_words(text.settings))]
@@ -135,94 +161,48 @@ def _of_texts(text: StoreTexts) -> list[tuple[str, str]]:
     lines.append(("documents", f"{seen:,} seen{reasons}{empty}"))
     examples = report.get("examples", [])[:_MOST_EXAMPLES]
     lines += [("such as" if i == 0 else "", f"{one['where']}: {one['what']}") for i, one in enumerate(examples)]
-    lines.append(("terms", _of_terms(text)))
-    return lines
+    found = [f"{report['terms']:,} found"] if "terms" in report else []
+    kept = f"{text.terms:,} {'columns of hashes' if text.settings.hashed is not None else 'kept'}"
+    dropped = [f"{report[name]:,} {words}" for name, words in _DROPPED_TERMS.items() if report.get(name)]
+    return [*lines, ("terms", ", ".join([*found, kept, *dropped]))]
 
 
-def _of_terms(text: StoreTexts) -> str:
-    """What became of the terms that were found."""
-    report, columns = text.report, "columns of hashes" if text.settings.hashed is not None else "kept"
-    reasons = {
-        "too_rare": "too rare",
-        "too_frequent": "too frequent",
-        "beyond_max_features": "beyond the most frequent",
-        "sharing_a_column": "share a column with others",
-    }
-    dropped = [f"{report[name]:,} {words}" for name, words in reasons.items() if report.get(name)]
-    found = f"{report['terms']:,} found, " if "terms" in report else ""
-    return found + ", ".join([f"{text.terms:,} {columns}", *dropped])
-
-
-def _show_classes(summary: Summary, console: Console) -> None:
-    if summary.classes is None:
-        show_line("classes      no labels", console)
-        return
-    counts: list[Any] = ["?"] * len(summary.classes) if summary.class_rows is None else [*summary.class_rows]
-    rows = [("(no label)", summary.unlabelled)] if summary.unlabelled else []
-    rows += zip(map(str, summary.classes), counts, strict=True)
-    show_table(several(len(summary.classes), "class", "classes"), ["label", "rows"], rows, console)
-
-
-def _density(summary: Summary) -> str:
-    per_row = (summary.entries or 0) / max(1, summary.rows)
-    return f"{per_row:,.1f} a row"
-
-
-_STATISTICS = {
-    "class_counts": "counts",
-    "binary_counts": "counts of what is there",
-    "class_moments": "means and variances",
-    "class_medians": "medians",
-    "gram": "products of features",
-    "fit_sums": "sums of a fit",
-    "collected_rows": "rows of some features",
-    "held_out": "scores of cross-validation",
-}
-
-
-def _described(statistic: dict[str, Any]) -> str:
-    """A kept statistic in words, with what was counted besides."""
-    name = str(statistic.get("statistic"))
-    said = _STATISTICS.get(name, name.replace("_", " "))
-    n = statistic.get("n_classes")
-    classes = f" of {several(n, 'class', 'classes')}" if isinstance(n, int) else ""
-    more = [key.removeprefix("with_") for key, value in statistic.items() if key.startswith("with_") and value is True]
-    return f"{said}{classes}" + (f" ({', '.join(more)})" if more else "")
-
-
-def _show_model(summary: ModelSummary, chosen: list[dict[str, Any]] | None, console: Console) -> None:
-    objective = f"{summary.measure} {summary.objective:,.3f}"
-    objective += certificate(summary.k, summary.features, summary.certified, summary.gap, summary.measure)
+def _show_model(summary: ModelSummary, chosen: list[dict[str, Any]] | None) -> None:
+    sure = certificate(summary.k, summary.features, summary.certified, summary.gap, summary.measure)
     known = METHODS[summary.method].parameters  # others the method says, or does not use
     given = {name: value for name, value in summary.parameters.items() if value is not None and name in known}
     lines = [
         ("model", summary.location),
         ("method", f"{summary.method}, {summary.k:,} of {summary.features:,} features"),
-        ("objective", objective),
+        ("objective", f"{summary.measure} {summary.objective:,.3f}{sure}"),
         *([] if summary.slopes is None else [("theta", _listed(summary.slopes))]),
         ("parameters", _listed(given)),
-        *_reading(summary.text, summary.features),
+        *_lines_of_reading(summary.text, summary.features),
         ("size", format_bytes(summary.nbytes)),
-        *_origin(summary.provenance),
     ]
-    show_lines(lines, console)
+    # A file may leave out where its model comes from
+    origin = summary.provenance
+    for name, value in (("documents", origin.get("rows")), ("data", origin.get("fingerprint"))):
+        if value is not None:
+            lines.append((name, f"{value:,}" if isinstance(value, int) else str(value)))
+    if isinstance(versions := origin.get("versions"), dict):
+        lines.append(("versions", _listed(versions)))
+    if isinstance(seconds := origin.get("seconds"), dict) and seconds:
+        lines.append(("seconds", _listed(seconds)))
+    show_lines(lines)
     counts = [int(n) if n == int(n) else n for n in summary.class_count]
     rows = list(zip(map(str, summary.classes), counts, strict=True))
-    show_table(several(len(rows), "class", "classes"), ["label", "documents"], rows, console)
-    tops = [
-        (label if i == 0 else "", name, f"{weight:+.3f}")
-        for label, best in summary.top_features.items()
-        for i, (name, weight) in enumerate(best)
-    ]
+    show_table(several(len(rows), "class", "classes"), ["label", "documents"], rows)
+    title, columns, tops = top_features_table(summary.top_features)
     if tops:
-        show_table("Features that speak for a class most", ["class", "feature", "weight"], tops, console)
+        show_table(title, columns, tops)
     if chosen is not None:
-        console.print()
-        show_chosen(chosen, console)
+        show()
+        show_chosen(chosen)
 
 
-def _reading(text: ModelTexts | None, features: int) -> list[tuple[str, str]]:
-    """What a model reads, and what it needs for that."""
+def _lines_of_reading(text: ModelTexts | None, features: int) -> list[tuple[str, str]]:
+    """The texts that a model reads, and what it needs for that."""
     if text is None:
         return [("reads", f"matrices of {features:,} features, no raw text")]
     lines = [("reads", f"raw text: {settings_in_words(text.settings)}")]
@@ -235,22 +215,6 @@ def _reading(text: ModelTexts | None, features: int) -> list[tuple[str, str]]:
     if text.settings.stem is not None:
         lines.append(("needs", f"PyStemmer {text.settings.stem_version}: pip install 'nfs-dask[languages]'"))
     return lines
-
-
-def _origin(provenance: dict[str, Any]) -> list[tuple[str, str]]:
-    """Where a model comes from; whatever of it a file does not say is left out."""
-    versions, seconds = provenance.get("versions"), provenance.get("seconds")
-    found = {
-        "documents": provenance.get("rows"),
-        "data": provenance.get("fingerprint"),
-        "versions": _listed(versions) if isinstance(versions, dict) else None,
-        "seconds": _listed(seconds) if isinstance(seconds, dict) and seconds else None,
-    }
-    return [
-        (name, f"{value:,}" if isinstance(value, int) else str(value))
-        for name, value in found.items()
-        if value is not None
-    ]
 
 
 def _listed(values: dict[str, Any]) -> str:

@@ -10,21 +10,17 @@ from typing import Any
 import click
 
 from nfs_dask.cli.demo import demo
-from nfs_dask.cli.doctor import doctor
-from nfs_dask.cli.explain import explain
+from nfs_dask.cli.explain import explain, features, report
 from nfs_dask.cli.export import onnx, sklearn, sql
 from nfs_dask.cli.fit import fit
 from nfs_dask.cli.info import info
-from nfs_dask.cli.ingest import ingest
-from nfs_dask.cli.label import label
-from nfs_dask.cli.list_features import features
-from nfs_dask.cli.output import remember_secrets, reporting
+from nfs_dask.cli.ingest import ingest, label
+from nfs_dask.cli.output import remember_secrets
 from nfs_dask.cli.path import path
 from nfs_dask.cli.plan import plan
 from nfs_dask.cli.predict import evaluate, predict
-from nfs_dask.cli.report import report
-from nfs_dask.cli.status import status
-from nfs_dask.cli.stop import stop
+from nfs_dask.cli.reporting import reporting
+from nfs_dask.cli.runs import doctor, status, stop
 from nfs_dask.progress import running_command
 
 _MANY_OBJECTS = 100_000  # some 20 MB
@@ -100,24 +96,6 @@ def cli() -> None:
     """
 
 
-for command in (
-    demo,
-    ingest,
-    label,
-    info,
-    plan,
-    path,
-    fit,
-    status,
-    stop,
-    predict,
-    evaluate,
-    explain,
-    report,
-    features,
-    sql,
-    onnx,
-    sklearn,
-    doctor,
-):
+_LOOKING = (predict, evaluate, explain, report, features, sql, onnx, sklearn)
+for command in (demo, ingest, label, info, plan, path, fit, status, stop, *_LOOKING, doctor):
     cli.add_command(command)

@@ -6,11 +6,9 @@ any command. It holds no secrets of the client: what it needs to reach data and 
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -22,7 +20,7 @@ from typing import Any
 
 import click
 
-from nfs_dask.cli.detached import COMMAND_OF, announced_process, new_log
+from nfs_dask.cli.detached import start_driver
 from nfs_dask.engine.driver import DRIVER, STOP, Command, leave_to_others, refuse_second_driver
 from nfs_dask.engine.run_events import EventLog
 from nfs_dask.engine.run_status import has_status, is_run, read_status
@@ -38,7 +36,6 @@ LEASH_SECONDS = 30.0  # that a driver has to end in when its worker is gone
 LOOK_SECONDS = 0.5
 RETRIES = 3  # of a task that raised something unforeseen; those whose worker died are not counted
 
-_FLAGS = ("--detach", "--on-cluster")
 _OF_CLIENT = ("--scheduler", "--tls-ca", "--tls-cert", "--tls-key", "--run", "--resume")
 _PROGRAM = """
 import sys
@@ -59,7 +56,11 @@ def submit_driver(
     import distributed
 
     folder, words = Folder.of(run), _words_that_travel(typed)
-    _refuse_secrets([*words, run])
+    if secrets := [hidden for word in [*words, run] if (hidden := redacted(word)) != word]:
+        raise InputError(
+            f"{secrets[0]} holds a secret, and commands that are sent to a cluster can be read there; give the secret "
+            "to the workers instead, in their environment or configuration"
+        )
     if has_status(run) and (before := read_status(run)).live and before.driver is not None:
         raise ResumeError(f"{run} is being worked on by {before.driver}; end it with nfs-dask stop {run} first")
     for old in (DRIVER, STOP):
@@ -70,7 +71,12 @@ def submit_driver(
     location = run if here is None or "://" in run else os.path.join(here, run)
     future = client.submit(drive, words, location, here, command.to_json(), key=key, retries=RETRIES, pure=False)
     distributed.fire_and_forget(future)  # type: ignore[no-untyped-call]
-    _wait_until_begun(future, folder)
+    deadline = time.monotonic() + BEGIN_SECONDS
+    while time.monotonic() < deadline and not folder.exists(DRIVER):
+        if future.status == "error":
+            error = future.exception()
+            raise error if isinstance(error, NfsDaskError) else ClusterError(f"no worker could start it: {error}")
+        time.sleep(LOOK_SECONDS)
     begun = read_status(run).driver
     return {
         "run": folder.location,
@@ -84,34 +90,16 @@ def submit_driver(
 
 
 def _words_that_travel(typed: Sequence[str]) -> list[str]:
-    """What was typed, without what is the client's alone."""
+    """The words that were typed, without what is the client's alone."""
     words, rest = [], iter(typed)
     for word in rest:
         name, _, value = word.partition("=")
         if name in _OF_CLIENT:
             if not value:
                 next(rest, None)
-        elif word not in _FLAGS:
+        elif word not in ("--detach", "--on-cluster"):
             words.append(word)
     return words
-
-
-def _refuse_secrets(words: Sequence[str]) -> None:
-    if secrets := [hidden for word in words if (hidden := redacted(word)) != word]:
-        raise InputError(
-            f"{secrets[0]} holds a secret, and commands that are sent to a cluster can be read there; give the secret "
-            "to the workers instead, in their environment or configuration"
-        )
-
-
-def _wait_until_begun(future: Any, folder: Folder) -> None:
-    """Until the driver has reported, or a while has passed in which no worker was free."""
-    deadline = time.monotonic() + BEGIN_SECONDS
-    while time.monotonic() < deadline and not folder.exists(DRIVER):
-        if future.status == "error":
-            error = future.exception()
-            raise error if isinstance(error, NfsDaskError) else ClusterError(f"no worker could start it: {error}")
-        time.sleep(LOOK_SECONDS)
 
 
 # On a worker
@@ -126,26 +114,36 @@ def drive(words: list[str], run: str, here: str | None, command: dict[str, str])
     # It computes nothing itself: the thread is for the tasks of the pass.
     distributed.secede()  # type: ignore[no-untyped-call]
     folder = Folder.of(run)
-    _check_reach(folder, here, worker.address)
+    if here is not None and not Path(here).is_dir():
+        raise InputError(
+            f"{here}, where this was typed, is not there on {worker.address}; use a disk that client and workers "
+            "share, or URLs for data, model and run folder"
+        )
+    if not has_status(run):
+        raise InputError(
+            f"{worker.address} does not see the run folder {folder.location}; name one that all machines reach"
+        )
     _wait_for_last_driver(folder)
     if has_status(run) and read_status(run).state == "finished":
         return 0
     folder.delete(DRIVER)
     how = ["--resume", run, "--overwrite"] if is_run(run) else ["--run", run]  # a model that is there is this run's own
+    security: Any = worker.security
     address = worker.scheduler.address
     plain = [] if address.startswith("tls://") or "--insecure" in words else ["--insecure"]  # as this worker does
-    log = new_log(folder)
-    told = {**command, "log": str(log)}
-    with open(log, "ab") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _PROGRAM, *words, *how, "--scheduler", address, *plain],
-            stdin=subprocess.PIPE,
-            stdout=out,
-            stderr=out,
-            cwd=here or tempfile.gettempdir(),
-            env=os.environ | _certificates(worker.security) | {COMMAND_OF: json.dumps(told)},
-        )
-    announced_process(folder, process.pid, Command(command["resume"], command["folder"]))
+    # Certificates of the worker, for clients by Dask's configuration: files, or their content, which is in no command
+    certificates = {
+        "CA_FILE": security.tls_ca_file,
+        "CLIENT__CERT": security.tls_worker_cert,
+        "CLIENT__KEY": security.tls_worker_key,
+    }
+    process, _ = start_driver(
+        folder,
+        ["-c", _PROGRAM, *words, *how, "--scheduler", address, *plain],
+        Command(command["resume"], command["folder"]),
+        cwd=here or tempfile.gettempdir(),
+        env={f"DASK_DISTRIBUTED__COMM__TLS__{name}": value for name, value in certificates.items() if value},
+    )
     while process.poll() is None:
         task = worker.state.tasks.get(key)
         if task is None or task.state in ("cancelled", "resumed"):
@@ -156,18 +154,8 @@ def drive(words: list[str], run: str, here: str | None, command: dict[str, str])
     return process.returncode
 
 
-def _check_reach(folder: Folder, here: str | None, worker: str) -> None:
-    if here is not None and not Path(here).is_dir():
-        raise InputError(
-            f"{here}, where this was typed, is not there on {worker}; use a disk that client and workers share, or "
-            "URLs for data, model and run folder"
-        )
-    if not has_status(folder.location):
-        raise InputError(f"{worker} does not see the run folder {folder.location}; name one that all machines reach")
-
-
 def _wait_for_last_driver(folder: Folder) -> None:
-    """The driver of a worker that died on this machine ends itself, and puts things away before."""
+    """Wait for the driver of a worker that died on this machine, which ends itself and puts things away before."""
     deadline = time.monotonic() + LAST_SECONDS
     while True:
         try:
@@ -176,16 +164,6 @@ def _wait_for_last_driver(folder: Folder) -> None:
             if time.monotonic() > deadline:
                 raise
         time.sleep(LOOK_SECONDS)
-
-
-def _certificates(security: Any) -> dict[str, str]:
-    """Those of a worker, as Dask's configuration of its clients: files, or their content, which is in no command."""
-    found = {
-        "CA_FILE": security.tls_ca_file,
-        "CLIENT__CERT": security.tls_worker_cert,
-        "CLIENT__KEY": security.tls_worker_key,
-    }
-    return {f"DASK_DISTRIBUTED__COMM__TLS__{name}": value for name, value in found.items() if value}
 
 
 # In the driver

@@ -8,75 +8,55 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfs_dask.cli.options import (
-    ClusterOptions,
-    FoldsOrColumn,
-    NumberList,
-    NumbersToKeep,
-    OneOf,
-    cluster_options,
-    estimator_of,
-    path_options,
-)
-from nfs_dask.cli.output import answer, json_option, keeps, show_line, table
-from nfs_dask.cli.places import check_output_file, output_file, overwrite_option
-from nfs_dask.cli.texts import where_option
-from nfs_dask.registry import MEASURES, RULES
+from nfs_dask.cli import options
+from nfs_dask.cli.output import answer, check_output_file, output_file, show, show_line, table
+from nfs_dask.cli.reporting import keeps
+from nfs_dask.registry import MEASURES, RULES, methods_of_paths, options_of_all
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from nfs_dask.selection.chosen import Chosen
     from nfs_dask.selection.path_table import Path
 
 
 @click.command()
 @click.argument("store")
-@path_options
+@options.method(methods_of_paths())
+@options.parameters([option for option in options_of_all() if option.gains])
 @click.option(
-    "--ks",
-    type=NumbersToKeep(),
-    metavar="K,K,...",
-    help='Numbers of features, shares, or "all"; else many from 1 to all.',
+    "--ks", type=options.KS, metavar="K,K,...", help='Numbers of features, shares, or "all"; else many from 1 to all.'
 )
-@click.option("--choose", "rule", type=OneOf(list(RULES)), help="Choose a k by this rule, and say why.")
-@click.option("--folds", type=FoldsOrColumn(), metavar="N|COLUMN", help="Of cross-validation.  [default: 5]")
+@click.option("--choose", "rule", type=options.OneOf(list(RULES)), help="Choose a k by this rule, and say why.")
+@click.option("--folds", type=options.FOLDS, metavar="N|COLUMN", help="Of cross-validation.  [default: 5]")
 @click.option(
-    "--alphas",
-    type=NumberList("--alphas"),
-    metavar="A,A,...",
-    help="Smoothings that cross-validation tries with each k.",
+    "--alphas", type=options.NUMBERS, metavar="A,A,...", help="Smoothings that cross-validation tries with each k."
 )
-@click.option("--by", type=OneOf(list(MEASURES)), help="What cross-validation goes by.  [default: accuracy]")
+@click.option("--by", type=options.OneOf(list(MEASURES)), help="What cross-validation goes by.  [default: accuracy]")
 @click.option(
     "--within",
     type=click.FloatRange(0, 1, max_open=True),
     metavar="SHARE",
     help="Of near: how much of the best may be lost.  [default: 0.01]",
 )
-@click.option("--label-column", metavar="NAME", help="The column that holds the labels.")
-@where_option
-@click.option("--no-cache", is_flag=True, help="Neither use statistics kept beside the data, nor keep new ones.")
+@options.label_column
+@options.where
+@options.no_cache
 @click.option("--csv", "out", metavar="FILE", help="Write all rows to this CSV file.")
-@overwrite_option
-@cluster_options
-@json_option
+@options.overwrite
+@options.cluster
+@options.json_output
 def path(
     store: str,
     method: str,
     parameters: dict[str, Any],
     ks: list[Any] | None,
     rule: str | None,
-    folds: int | str | None,
-    alphas: list[float] | None,
-    by: str | None,
-    within: float | None,
     label_column: str | None,
     where: dict[str, list[str]] | None,
     no_cache: bool,
     out: str | None,
     overwrite: bool,
-    cluster: ClusterOptions,
+    cluster: options.ClusterOptions,
+    **asked: Any,
 ) -> None:
     """What each number of features of STORE gains, a bound that no choice exceeds, and the gap between the two.
 
@@ -99,9 +79,13 @@ def path(
     nfs-dask path mail.zarr --choose near --within 0.02 --by balanced
     nfs-dask path genes.h5ad --label-column tissue --method l1
     """
-    estimator_of(method, **parameters)
-    options: dict[str, Any] = {"folds": folds, "alphas": alphas, "by": by, "within": within}
-    _check_taken(rule, options)
+    options.estimator_of(method, parameters)
+    for name, value in asked.items():  # folds, alphas, by and within
+        takers = [other.name for other in RULES.values() if name in other.takes]
+        if value is not None and rule not in takers:
+            raise click.UsageError(
+                f"--{name} is for --choose {' and '.join(takers)}; add one of these, or leave it out"
+            )
     from nfs_dask.dataset import open_dataset
     from nfs_dask.selection.make_path import path as make_path
     from nfs_dask.selection.splitters import folds_of
@@ -109,59 +93,42 @@ def path(
     check_output_file(out, overwrite, ".csv")
     keeps("no path was written")
     dataset = open_dataset(store, labels=label_column, where=where, reuse=not no_cache)
-    if isinstance(folds, str):
-        folds_of(folds, dataset, None)  # before the first pass
+    if isinstance(asked["folds"], str):
+        folds_of(asked["folds"], dataset, None)  # before the first pass
     with cluster.engine(dataset.source) as engine:
         found = make_path(dataset, method, ks, **parameters, engine=engine)
         chosen = None
         if rule is not None:
             looked_at = ks if "ks" in RULES[rule].takes else None
-            chosen = found.choose(rule, ks=looked_at, engine=engine, **options)
+            chosen = found.choose(rule, ks=looked_at, engine=engine, **asked)
     values = found.to_json() | {"out": out} | ({} if chosen is None else {"chosen": chosen.to_json()})
     if out is not None:
-        _write_csv(out, values["path"])
-    answer(values, lambda console: _show(found, out, chosen, console))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(values["path"][0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(values["path"])
+        with output_file(out) as file:
+            file.write(text.getvalue().encode())
+    if answer(values):
+        _show(found, out, chosen)
 
 
-def _check_taken(rule: str | None, options: dict[str, Any]) -> None:
-    """Refuse options of other rules than the one that was named, if any."""
-    for name, value in options.items():
-        takers = [other.name for other in RULES.values() if name in other.takes]
-        if value is not None and rule not in takers:
-            raise click.UsageError(
-                f"--{name} is for --choose {' and '.join(takers)}; add one of these, or leave it out"
-            )
-
-
-def _write_csv(place: str, rows: list[dict[str, Any]]) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    with output_file(place) as file:
-        file.write(text.getvalue().encode())
-
-
-def _show(found: Path, out: str | None, chosen: Chosen | None, console: Console) -> None:
+def _show(found: Path, out: str | None, chosen: Chosen | None) -> None:
     columns, *rows = found.cells()
-    show_line(found.headline, console)
-    console.print(table(None, columns, rows, right=True))
+    show_line(found.headline)
+    show(table(None, columns, rows, right=True))
     counted = "statistics kept from before, no document read" if found.reused else "the documents were read"
     shown = "" if len(rows) == len(found.ks) else f"{len(rows)} of {len(found.ks):,} rows shown; "
     written = "" if out is None else f"; all rows written to {out}"
-    show_line(f"{shown}{counted}{written}", console)
-    if chosen is not None:
-        _show_choice(chosen, console)
-
-
-def _show_choice(chosen: Chosen, console: Console) -> None:
-    """What a rule went by, and the k it chose. Of a rule that reads nothing more, the table is the one above."""
-    if RULES[chosen.rule].reads and chosen.table:
+    show_line(f"{shown}{counted}{written}")
+    if chosen is None:
+        return
+    if RULES[chosen.rule].reads and chosen.table:  # else the table is the one above
         columns = [name for name, value in chosen.table[0].items() if not isinstance(value, list)]  # of each fold
-        rows = [[_cell(row[name]) for name in columns] for row in chosen.table]
-        console.print(table(None, columns, rows, right=True))
+        cells = [[_cell(row[name]) for name in columns] for row in chosen.table]
+        show(table(None, columns, cells, right=True))
     smoothing = "" if chosen.alpha is None else f" with alpha {chosen.alpha:g}"
-    show_line(f"k = {int(chosen):,}{smoothing}, by {chosen.rule}: {chosen.why_}", console)
+    show_line(f"k = {int(chosen):,}{smoothing}, by {chosen.rule}: {chosen.why_}")
 
 
 def _cell(value: Any) -> str:

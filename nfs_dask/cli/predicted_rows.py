@@ -14,7 +14,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.dataset import Dataset
 from nfs_dask.errors import InputError
-from nfs_dask.export.table_files import harmless
+from nfs_dask.export.feature_table import harmless
 from nfs_dask.ingestion.ingest_report import Seen
 from nfs_dask.prediction.model_rows import Asked
 from nfs_dask.prediction.scoring import Verdicts, verdicts
@@ -23,7 +23,7 @@ from nfs_dask.sources.conditions import text_of
 
 
 class PredictedRows:
-    """What a model says of documents, part by part, and how many documents it says that of.
+    """Predictions of documents, part by part, and how many documents there are of each class.
 
     Parameters
     ----------
@@ -34,11 +34,12 @@ class PredictedRows:
     id_column
         The column that names documents, in addition to their numbers.
     every
-        Whether to have the probabilities of all classes.
+        Have the probabilities of all classes.
     """
 
     def __init__(self, estimator: Any, asked: Asked, id_column: str | None = None, every: bool = False) -> None:
         self._model, self._asked = estimator.model_, asked
+        self._source = asked.source if isinstance(asked, Dataset) else None
         self._classes, self._id, self._every = estimator.classes_, id_column, every
         self._measure = "probability" if self._model.has_probabilities else "margin"
         self.n = self.seen = self.left_out = 0
@@ -48,22 +49,25 @@ class PredictedRows:
             raise click.UsageError(
                 "--all-probabilities is for models with probabilities; this one has margins, leave it out"
             )
-        self._check_ids()
+        if id_column is not None and self._source is not None:
+            if self._source.origin.annotations is None:
+                raise InputError(f"{asked!r} has no table of rows; leave --id-column out")
+            self._names(np.zeros(0, np.int64))  # refuses a column that is not there
 
     def parts(self, engine: Any) -> Iterator[Verdicts]:
         """The parts, counted; at their end it is known whether any document was asked for."""
         met = Seen()
         for part in verdicts(self._asked, self._model, engine, posteriors=self._every):
             met += part.met
-            yield self._added(part)
+            yield self._counted(part)
         if not isinstance(self._asked, Dataset):
             met.check(self._asked.documents.columns.where)
 
-    def _added(self, part: Verdicts) -> Verdicts:
-        """Count a part; the same, with rows numbered over all parts."""
+    def _counted(self, part: Verdicts) -> Verdicts:
+        """The part, with rows numbered over all parts, and as in the dataset that they were chosen from."""
         rows = part.rows + self.seen
-        if isinstance(self._asked, Dataset):
-            rows = self._numbered(rows)
+        if isinstance(self._source, ChosenRows) and len(rows):
+            rows = np.asarray(self._source.choice.rows(int(rows[0]), int(rows[-1]) + 1)[rows - rows[0]])
         self.n += len(rows)
         self.seen += part.seen
         if part.first is not None and not self.left_out:
@@ -72,40 +76,6 @@ class PredictedRows:
         for code, label in enumerate(self.predicted):
             self.predicted[label] += int((part.best == code).sum())
         return replace(part, rows=rows)
-
-    def _numbered(self, rows: Array) -> Array:
-        """Rows numbered as in the dataset that they were chosen from."""
-        assert isinstance(self._asked, Dataset)
-        source = self._asked.source
-        if not isinstance(source, ChosenRows) or not len(rows):
-            return rows
-        return np.asarray(source.choice.rows(int(rows[0]), int(rows[-1]) + 1)[rows - rows[0]])
-
-    def _check_ids(self) -> None:
-        """Refuse a column of names that a dataset does not have."""
-        if self._id is not None and isinstance(self._asked, Dataset):
-            if self._asked.source.origin.annotations is None:
-                raise InputError(f"{self._asked!r} has no table of rows; leave --id-column out")
-            self._named(np.zeros(0, np.int64))
-
-    def _ids(self, part: Verdicts) -> list[str]:
-        if isinstance(self._asked, Dataset):
-            return self._named(part.rows)
-        return list(map(text_of, part.others.get(self._id or "", [])))
-
-    def _named(self, rows: Array) -> list[str]:
-        """Names of ascending rows of a dataset."""
-        assert isinstance(self._asked, Dataset) and self._id is not None
-        table = self._asked.source.origin.annotations
-        assert table is not None
-        first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
-        return list(map(text_of, table.read(self._id, first, last)[rows - first].tolist()))
-
-    def _measured(self, part: Verdicts) -> Array:
-        """How sure the predictions of a part are."""
-        found = part.chances if self._measure == "probability" else part.margins
-        assert found is not None
-        return found
 
     def values(self, parts: list[Verdicts]) -> dict[str, Any]:
         """Predictions for programs."""
@@ -125,43 +95,57 @@ class PredictedRows:
     def lines(self, parts: Iterable[Verdicts]) -> Iterator[str]:
         """Rows of CSV; texts are quoted where they hold commas and line ends, and no formulas."""
         labels = [str(label) for label in self._classes.tolist()]
-        head = ["row", *([] if self._id is None else [self._id]), "label", self._measure]
-        yield _line([*head, *(f"{self._measure}_{label}" for label in labels if self._every)])
+        heads = [f"{self._measure}_{label}" for label in labels if self._every]
+        out = io.StringIO()
+        csv.writer(out, lineterminator="").writerow(
+            map(harmless, ["row", *([] if self._id is None else [self._id]), "label", self._measure, *heads])
+        )
+        yield out.getvalue()
         quoted = list(map(_quoted, labels))
         for part in parts:
             ids = [""] * len(part.rows) if self._id is None else [f"{_quoted(name)}," for name in self._ids(part)]
-            columns = (part.rows.tolist(), ids, part.best.tolist(), self._measured(part).tolist(), self._rest(part))
-            for row, name, code, value, rest in zip(*columns, strict=True):
-                yield f"{row},{name}{quoted[code]},{value:.6g}{rest}"
+            rest = [""] * len(part.rows)
+            if self._every:
+                rest = ["".join(f",{value:.6g}" for value in row) for row in _posteriors(part).tolist()]
+            columns = (part.rows.tolist(), ids, part.best.tolist(), self._measured(part).tolist(), rest)
+            for row, name, code, value, others in zip(*columns, strict=True):
+                yield f"{row},{name}{quoted[code]},{value:.6g}{others}"
 
     def columns(self, part: Verdicts) -> dict[str, Any]:
         """Values of a part by the names of the columns that `lines` have, labels as the model has them."""
-        found = {"row": part.rows, "label": self._classes[part.best], self._measure: self._measured(part)}
+        found: dict[str, Any] = {"label": self._classes[part.best], self._measure: self._measured(part)}
         if self._every:
             of_classes = zip(self._classes.tolist(), _posteriors(part).T, strict=True)
             found |= {f"{self._measure}_{label}": values for label, values in of_classes}
         if self._id is None:
-            return found
-        if self._id in found:
+            return {"row": part.rows, **found}
+        if self._id in ("row", *found):
             raise InputError(f"--id-column {self._id!r} is what predictions have a column for; write a .csv file")
-        row = found.pop("row")
-        return {"row": row, self._id: np.array(self._ids(part), str), **found}
+        return {"row": part.rows, self._id: np.array(self._ids(part), str), **found}
 
-    def _rest(self, part: Verdicts) -> list[str]:
-        if not self._every:
-            return [""] * len(part.rows)
-        return ["".join(f",{value:.6g}" for value in row) for row in _posteriors(part).tolist()]
+    def _measured(self, part: Verdicts) -> Array:
+        """Probabilities or margins of the predictions of a part."""
+        found = part.chances if self._measure == "probability" else part.margins
+        assert found is not None
+        return found
+
+    def _ids(self, part: Verdicts) -> list[str]:
+        if self._source is not None:
+            return self._names(part.rows)
+        return list(map(text_of, part.others.get(self._id or "", [])))
+
+    def _names(self, rows: Array) -> list[str]:
+        """Names of ascending rows of a dataset."""
+        assert self._source is not None and self._id is not None
+        table = self._source.origin.annotations
+        assert table is not None
+        first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
+        return list(map(text_of, table.read(self._id, first, last)[rows - first].tolist()))
 
 
 def _posteriors(part: Verdicts) -> Array:
     assert part.posteriors is not None
     return part.posteriors
-
-
-def _line(cells: list[str]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(map(harmless, cells))
-    return out.getvalue()
 
 
 def _quoted(text: str) -> str:

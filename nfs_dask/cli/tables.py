@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich import box
 from rich.cells import cell_len, chop_cells
@@ -18,7 +17,6 @@ SHORTEST = 16  # columns that a text is never shortened below
 MORE = "\u2026"
 
 
-@dataclass(frozen=True)
 class FittedTable:
     """Columns with their heads, aligned to the right where they are numbers.
 
@@ -26,82 +24,49 @@ class FittedTable:
     becomes several tables, one below the other, all with the first column.
     """
 
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    numbers: Sequence[bool]
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> None:
+        self._heads, self._rows, self._numbers = list(columns), rows, numbers
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        for part in self.parts(options.max_width):
-            yield part.table()
-
-    def parts(self, width: int) -> Iterator[FittedTable]:
-        """Tables that are no wider, as far as there are any."""
-        if self.width <= width:
-            yield self
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        room, every = options.max_width, list(range(len(self._heads)))
+        cells = [max([0, *(_width(row[i]) for row in self._rows)]) for i in every]
+        widths = [max(cells[i], _width(head)) for i, head in enumerate(self._heads)]
+        if _total(widths) <= room:
+            yield self._part(every, self._heads, dict(enumerate(widths)))
             return
-        lower = replace(self, columns=[self._on_lines(i) for i in range(len(self.columns))])
-        narrow = lower.shortened(width)
-        n = len(self.columns)
-        if narrow.width <= width or n <= 2:
-            yield narrow
-            return
-        start = 1
-        while start < n:
-            stop = start + 1
-            while stop < n and lower.some(start, stop + 1).shortened(width).width <= width:
-                stop += 1
-            yield lower.some(start, stop).shortened(width)
-            start = stop
+        texts = [0 if number else SHORTEST for number in self._numbers]
+        heads = [_on_lines(head, max(cells[i], texts[i])) for i, head in enumerate(self._heads)]
+        widths = [max(cells[i], _width(head)) for i, head in enumerate(heads)]
+        # Numbers stay whole
+        least = [min(widths[i], max(SHORTEST, cells[i] * self._numbers[i])) for i in every]
+        parts = [every]
+        if len(every) > 2 and _total(least) > room:
+            parts = [every[:2]]
+            for i in every[2:]:
+                if _total(least[j] for j in [*parts[-1], i]) <= room:
+                    parts[-1].append(i)
+                else:
+                    parts.append([0, i])
+        for part in parts:
+            now = {i: widths[i] for i in part}
+            while _total(now.values()) > room and (wide := [i for i in part if now[i] > least[i]]):
+                now[max(wide, key=now.__getitem__)] -= 1
+            yield self._part(part, heads, now)
 
-    def _on_lines(self, column: int) -> str:
-        cells = max([0, *(_widest(row[column]) for row in self.rows)])
-        return _on_lines(self.columns[column], max(cells, 0 if self.numbers[column] else SHORTEST))
-
-    def some(self, start: int, stop: int) -> FittedTable:
-        """The first column and some others."""
-        chosen = [0, *range(start, stop)]
-        rows = [[row[i] for i in chosen] for row in self.rows]
-        return FittedTable([self.columns[i] for i in chosen], rows, [self.numbers[i] for i in chosen])
-
-    @property
-    def widths(self) -> list[int]:
-        return [
-            max([_widest(column), *(_widest(row[i]) for row in self.rows)]) for i, column in enumerate(self.columns)
-        ]
-
-    @property
-    def width(self) -> int:
-        return sum(self.widths) + GAP * (len(self.columns) - 1) + EDGES
-
-    def shortened(self, width: int) -> FittedTable:
-        """The widest texts and heads without their middle, one column after another, until all fit or are short."""
-        widths, over = self.widths, self.width - width
-        while over > 0:
-            candidates = [i for i, one in enumerate(widths) if one > self._least(i)]
-            if not candidates:
-                break
-            widest = max(candidates, key=lambda i: widths[i])
-            widths[widest] -= 1
-            over -= 1
-        rows = [[_short(cell, width) for cell, width in zip(row, widths, strict=True)] for row in self.rows]
-        heads = [
-            "\n".join(_short(line, w) for line in head.split("\n"))
-            for head, w in zip(self.columns, widths, strict=True)
-        ]
-        return FittedTable(heads, rows, self.numbers)
-
-    def _least(self, column: int) -> int:
-        """How narrow a column may become: numbers stay whole."""
-        numbers = [_widest(row[column]) for row in self.rows] if self.numbers[column] else []
-        return max([SHORTEST, *numbers])
-
-    def table(self) -> Table:
+    def _part(self, chosen: Sequence[int], heads: Sequence[str], widths: Mapping[int, int]) -> Table:
+        """Some of the columns, with what is too wide shortened."""
         out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for column, number in zip(self.columns, self.numbers, strict=True):
-            out.add_column(Text(column), justify="right" if number else "left", no_wrap=True, overflow="crop")
-        for row in self.rows:
-            out.add_row(*map(Text, row))
+        for i in chosen:
+            head = "\n".join(_short(line, widths[i]) for line in heads[i].split("\n"))
+            out.add_column(Text(head), justify="right" if self._numbers[i] else "left", no_wrap=True, overflow="crop")
+        for row in self._rows:
+            out.add_row(*(Text(_short(row[i], widths[i])) for i in chosen))
         return out
+
+
+def _total(widths: Iterable[int]) -> int:
+    widths = list(widths)
+    return sum(widths) + GAP * (len(widths) - 1) + EDGES
 
 
 def _on_lines(head: str, width: int) -> str:
@@ -116,13 +81,13 @@ def _on_lines(head: str, width: int) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip()) or head
 
 
-def _widest(text: str) -> int:
+def _width(text: str) -> int:
     return max(map(cell_len, text.split("\n")))
 
 
 def _short(text: str, width: int) -> str:
     """Both ends of a text that is wider."""
-    if cell_len(text) <= width:
+    if _width(text) <= width:
         return text
     left = (width - 1) // 2
     tail = chop_cells(text[::-1], width - 1 - left)[0][::-1]

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nfs_dask.cluster.finding import adaptive_maximum, workers_of
-from nfs_dask.cluster.resources import some_names
-from nfs_dask.cluster.worker_sizes import Worker, name_of
+from nfs_dask.cluster.resources import Worker, name_of, some_names
 from nfs_dask.errors import PlanError
 from nfs_dask.units import format_at_least
 

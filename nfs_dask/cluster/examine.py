@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nfs_dask.cluster.addresses import is_encrypted, is_loopback
-from nfs_dask.cluster.finding import ANSWER_SECONDS, ask_workers, scheduler_info, silent_workers
+from nfs_dask.cluster.finding import ANSWER_SECONDS, ask_scheduler, ask_workers, scheduler_info, silent_workers
 from nfs_dask.cluster.gateway import is_of_gateway
 from nfs_dask.cluster.worker_settings import ProcessSettings, notes_on, settings_of_process
 from nfs_dask.errors import ClusterError, NfsDaskError, StoreError
@@ -133,7 +133,7 @@ def _ask(client: Any) -> tuple[list[Machine], str]:
 
     try:
         info = scheduler_info(client)
-        of_scheduler = client.run_on_scheduler(get_versions, packages=_INSTALLED)
+        of_scheduler = ask_scheduler(client, get_versions, _INSTALLED)
         of_workers = ask_workers(client, info["workers"], get_versions, _INSTALLED)
     except (OSError, TimeoutError) as error:
         raise ClusterError(f"the scheduler does not answer ({_first_line(error)}); see that it is running") from error
@@ -169,27 +169,16 @@ def judge_versions(report: Report) -> None:
     client, *others = report.nodes
     answered = [node for node in others if node.versions]
     report.notes += [f"{node.name} did not say its versions" for node in others if not node.versions]
+    remedy = "install the same version everywhere"
+    if report.gateway:
+        remedy = "make a cluster of the environment or image of this session (Gateway().cluster_options() lists them)"
     for difference in compare_versions(client, answered):
-        if difference.package in MAY_DIFFER or _same_minor_python(difference):
+        versions = [difference.client, *difference.others.values()]
+        same_minor = len({tuple((version or "").split(".")[:2]) for version in versions}) == 1
+        if difference.package in MAY_DIFFER or (difference.package == "python" and same_minor):
             report.notes.append(str(difference))
         else:
-            report.problems.append(f"{difference}; {_remedy(report)}")
-
-
-def _remedy(report: Report) -> str:
-    if report.gateway:
-        return "make a cluster of the environment or image of this session (Gateway().cluster_options() lists them)"
-    return "install the same version everywhere"
-
-
-def _same_minor_python(difference: Difference) -> bool:
-    if difference.package != "python":
-        return False
-    return {_minor(version) for version in difference.others.values()} == {_minor(difference.client)}
-
-
-def _minor(version: str | None) -> str:
-    return ".".join((version or "").split(".")[:2])
+            report.problems.append(f"{difference}; {remedy}")
 
 
 def _judge_workers(report: Report) -> None:

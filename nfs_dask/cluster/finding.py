@@ -11,14 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from nfs_dask.cluster.addresses import check_encryption, is_encrypted, is_loopback, warn_unless_encrypted
-from nfs_dask.cluster.certificate_files import troubles_of
+from nfs_dask.cluster.addresses import (
+    GivenAddress,
+    check_encryption,
+    is_client,
+    is_encrypted,
+    is_loopback,
+    warn_unless_encrypted,
+)
 from nfs_dask.cluster.gateway import connect_to_gateway, gateway_maximum, is_gateway, is_gateway_here, is_of_gateway
-from nfs_dask.cluster.given_address import GivenAddress, is_client
 from nfs_dask.cluster.local_cluster import start_cluster
-from nfs_dask.cluster.resources import Resources, Silent, some_names
+from nfs_dask.cluster.resources import Resources, Silent, resources_of, some_names
+from nfs_dask.cluster.tls import troubles_of
 from nfs_dask.cluster.warming import COUNTING, Warming, warm_up
-from nfs_dask.cluster.worker_sizes import resources_of
 from nfs_dask.errors import ClusterError, InputError
 from nfs_dask.files.claims import sign, sweep
 from nfs_dask.files.folder import PROBE, Folder
@@ -262,6 +267,15 @@ def ask_workers(
     return answers
 
 
+def ask_scheduler(client: Any, function: Callable[..., Any], *args: Any, seconds: float = CONNECT_SECONDS) -> Any:
+    """Return what a function returns on the scheduler; a TimeoutError where no answer comes in time."""
+
+    async def ask() -> Any:
+        return await client.run_on_scheduler(function, *args)
+
+    return client.sync(ask, callback_timeout=seconds)
+
+
 def planned_workers(client: Any, asked: int | None) -> int:
     """How many workers to plan for: as asked, else the maximum of an adaptive cluster, else those present."""
     return asked or adaptive_maximum(client) or len(workers_of(client))
@@ -270,7 +284,7 @@ def planned_workers(client: Any, asked: int | None) -> int:
 def adaptive_maximum(client: Any) -> int | None:
     """How far a cluster grows that is scaled by this process or by a gateway; None: it does not, or elsewhere."""
     adaptive = getattr(client.cluster, "_adaptive", None)
-    maximum = gateway_maximum(client) if is_of_gateway(client) else getattr(adaptive, "maximum", None)
+    maximum = ask_scheduler(client, gateway_maximum) if is_of_gateway(client) else getattr(adaptive, "maximum", None)
     return maximum if isinstance(maximum, int) and 0 < maximum < 2**31 else None
 
 
@@ -298,7 +312,7 @@ def measure(
             workers, reports = _warm(client, locations, token, warming, meanwhile, progress)
     finally:
         for place in probes:
-            _unprobe(place, token)
+            place.delete(f"{PROBE}{token}")
     reached = [place for i, place in enumerate(probes) if all(report["reaches"][i] for report in reports)]
     resources = resources_of(
         workers,
@@ -390,7 +404,3 @@ def _probe(place: Folder, token: str) -> bool:
         logger.debug("%s cannot hold temporary files: %s", place.location, error)
         return False
     return True
-
-
-def _unprobe(place: Folder, token: str) -> None:
-    place.delete(f"{PROBE}{token}")

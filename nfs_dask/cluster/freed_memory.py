@@ -8,7 +8,9 @@ while tasks follow each other the allocator keeps what they free; when they are 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +29,7 @@ _MAPPED_NBYTES = 128 << 10  # arrays from here on are mapped, where nobody said 
 # chunk of 4 MiB is compressed into, which is a little more, is not among them.
 LARGEST = 4 * MiB + 4096
 LARGEST_OF_PASSES = 2 * MiB  # whose larger arrays live longer, and would leave gaps between them
+_CODE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-xp .*/libllvmlite[^/]*\.so\n")  # nobody has ever written to such pages
 _MOST_KEPT = 16 * MiB  # free, at the end of a heap
 
 
@@ -90,6 +93,19 @@ def give_back_freed() -> None:
     """Give back now what tasks that have ended left."""
     if _trimmed_at():
         _tasks.give_back()
+
+
+def give_up_compiler_code() -> None:
+    """Unmap the pages of LLVM's code that this process has run; nothing where the system has no such thing.
+
+    Kernels are compiled or loaded once. The 50 MiB after that are pages of a file that all processes share, but Dask
+    and plans count them as memory of the worker. They are mapped again, one by one, if they are run again.
+    """
+    with suppress(OSError):  # no such file, but on Linux
+        for start, end in _CODE.findall(Path("/proc/self/maps").read_text()):
+            advise = _libc().madvise
+            advise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+            advise(int(start, 16), int(end, 16) - int(start, 16), mmap.MADV_DONTNEED)
 
 
 @cache

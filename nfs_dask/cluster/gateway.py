@@ -47,13 +47,8 @@ def is_of_gateway(client: Any) -> bool:
     return getattr(client.cluster, "gateway", None) is not None
 
 
-def gateway_maximum(client: Any) -> int | None:
-    """How many workers an adaptive cluster of a gateway may grow to, which only its scheduler knows."""
-    maximum: int | None = client.run_on_scheduler(_maximum)
-    return maximum
-
-
-def _maximum(dask_scheduler: Any) -> int | None:
+def gateway_maximum(dask_scheduler: Any) -> int | None:
+    """Return how many workers an adaptive cluster of a gateway may grow to, which only its scheduler knows."""
     service = dask_scheduler.services.get("gateway")
     return service.maximum if getattr(service, "adapt_task", None) is not None else None
 

@@ -54,7 +54,11 @@ def _cluster(workers: int | None, threads: int | None, memory_limit: int | None,
     import distributed
     from dask.system import CPU_COUNT
 
-    from nfs_dask.cluster.loopback_worker import LoopbackWorker
+    class LoopbackWorker(distributed.Worker):
+        """A worker whose HTTP server listens on loopback; one that talks within the process would on all interfaces."""
+
+        def start_http_server(self, routes: Any, dashboard_address: Any, *args: Any, **keywords: Any) -> None:
+            super().start_http_server(routes, dashboard_address or "127.0.0.1:0", *args, **keywords)
 
     try:
         with dask.config.set(SETTINGS):

@@ -27,6 +27,11 @@ def budget_of_task(memory_limit: int, threads: int, warm: int) -> float:
     return (USABLE * memory_limit - warm) / threads - SLACK
 
 
+ALIKE = 0.25  # of the weakest worker's budget, that others have more and still count as like it
+
+Worker = Mapping[str, Any]  # what a scheduler tells of one
+
+
 @dataclass(frozen=True, repr=False)
 class Resources(PlacesHidden):
     """What a plan may count on."""
@@ -97,3 +102,50 @@ def some_names(names: Sequence[str], most: int = 5) -> str:
     """
     others = len(names) - most
     return ", ".join(names[:most]) + (f" and {others} other(s)" if others > 0 else "")
+
+
+def resources_of(workers: Mapping[str, Worker], planned: int, warm: int, spool: str | None) -> Resources:
+    """What a plan may count on: all workers, and what there is without those like the weakest, and so on.
+
+    ``planned`` may be more than there are, of a cluster that grows; the others are taken to be like those present.
+    """
+
+    def budget(address: str) -> float:
+        return budget_of_task(workers[address]["memory_limit"], workers[address]["nthreads"], warm)
+
+    chain: Resources | None = None
+    ranked = sorted(workers, key=budget)
+    for first in reversed(_kinds([budget(address) for address in ranked])):
+        counted = [workers[address] for address in ranked[first:]]
+        number = max(1, min(planned, max(len(counted), planned - first)))
+        threads = sum(worker["nthreads"] for worker in counted)
+        even = threads == len(counted) * counted[0]["nthreads"]
+        chain = Resources(
+            workers=number,
+            threads=counted[0]["nthreads"],
+            memory_limit=counted[0]["memory_limit"] or 0,
+            warm=warm,
+            spool=spool,
+            remote=True,
+            all_threads=0 if even else max(number, round(threads * number / len(counted))),
+            left_out=tuple(name_of(address, workers[address]) for address in ranked[:first]),
+            without_smallest=chain,
+        )
+    assert chain is not None
+    return chain
+
+
+def _kinds(budgets: Sequence[float]) -> list[int]:
+    """Where, among ascending budgets, workers begin that have clearly more than those before."""
+    firsts = [0]
+    for i, budget in enumerate(budgets):
+        weakest = budgets[firsts[-1]]
+        if budget > weakest + ALIKE * abs(weakest):
+            firsts.append(i)
+    return firsts
+
+
+def name_of(address: str, worker: Worker) -> str:
+    """A worker as people know it, with its memory."""
+    name, memory = worker.get("name", address), format_bytes(worker["memory_limit"] or 0)
+    return f"{address} ({memory})" if name == address else f"{name} ({address}, {memory})"

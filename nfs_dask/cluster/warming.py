@@ -10,10 +10,8 @@ import numpy as np
 import psutil
 
 from nfs_dask.arrays.block import Block, distinct, integers_as_integers
-from nfs_dask.arrays.spare import give_back
 from nfs_dask.arrays.tiles import SortedEntries, Tiling
-from nfs_dask.cluster.compiler_code import give_up_compiler_code
-from nfs_dask.cluster.freed_memory import give_back_freed
+from nfs_dask.cluster.freed_memory import give_back_freed, give_up_compiler_code
 from nfs_dask.files.folder import PROBE, Folder
 from nfs_dask.files.spool import SpoolWriter
 from nfs_dask.statistics.counts import ClassCounts
@@ -64,7 +62,6 @@ def warm_up(places: list[str], token: str, warming: Warming = COUNTING) -> dict[
                 _fold_dense(statistic, values)
     if warming.statistic is not None and not warming.statistic.entrywise:
         _fold_dense(warming.statistic, np.float32)
-    give_back()
     give_back_freed()
     give_up_compiler_code()
     return {"own": _own_nbytes(), "reaches": [_reaches(Folder(place), token) for place in places]}

@@ -25,8 +25,7 @@ from nfs_dask.documents.decoding import check_encoding, to_utf8
 from nfs_dask.documents.document_source import PIECE_NBYTES, Batch, ListedPieces, TextColumns
 from nfs_dask.errors import DataWarning, InputError, StoreError, warn
 from nfs_dask.files.ahead import ahead
-from nfs_dask.files.remote import file_system_of, is_url
-from nfs_dask.files.remote_objects import read_object
+from nfs_dask.files.remote import file_system_of, is_url, read_object
 from nfs_dask.units import MiB, format_bytes
 
 DOCUMENT_NBYTES = 256 * MiB  # a file of more is no document

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 import uuid
 import warnings
 from collections import Counter
@@ -22,6 +23,7 @@ from itertools import islice
 from typing import Any, Literal, cast
 from weakref import WeakKeyDictionary, WeakSet
 
+from nfs_dask.cluster.addresses import checked_address
 from nfs_dask.cluster.crew import Crew
 from nfs_dask.cluster.finding import (
     ANSWER_SECONDS,
@@ -35,15 +37,12 @@ from nfs_dask.cluster.finding import (
     silent_workers,
     workers_of,
 )
-from nfs_dask.cluster.given_address import checked_address
 from nfs_dask.cluster.resources import Resources, Silent
 from nfs_dask.cluster.warming import Warming
 from nfs_dask.engine.engine import Engine, label_of
-from nfs_dask.engine.fetching import Fetching
 from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.handing_out import Handout, Work, WorkerTooSmall
-from nfs_dask.engine.on_workers import Failure, hand_on, merge_task, run_item, run_task, run_value, until_stopped
-from nfs_dask.engine.parcel import packed
+from nfs_dask.engine.on_workers import Failure, PickledJob, hand_on, merge_task, run_item, run_task, until_stopped
 from nfs_dask.engine.plan import Plan, merge_tree
 from nfs_dask.engine.task_tally import TOPIC, read_nbytes
 from nfs_dask.engine.tasks import Job, fold_run, scatter_run
@@ -63,6 +62,7 @@ UNREACHED = "Timed out trying to connect"  # begins what Dask says of a schedule
 GROWTH = 64 << 20  # bytes by which workers may have grown since they were asked; of those of more, it is asked again
 _LASTING = ("local_directory", "nthreads", "memory_limit")  # of a worker; one that restarts has another directory
 STOP_SECONDS = 3.0  # that running tasks are waited for when they were cancelled
+FETCH_SECONDS = 0.25  # that a result waits for others; what a worker holds that dies meanwhile is made again
 REPLICATE_SECONDS = 30.0  # that workers may take to pass a job on to each other
 SILENCE_LOOK_SECONDS = 10.0  # between two looks for workers that have fallen silent
 
@@ -289,7 +289,7 @@ class ClusterExecutor:
             return self._collect(list(islice(futures, at_once)), progress, futures)
 
     def map_values(self, function: Callable[[Any, Any], Any], values: Sequence[Any], items: Sequence[Any]) -> list[Any]:
-        task = _lazy(run_value)
+        task = _lazy(run_item)
         with self._watched(len(items), label_of(function), "tasks") as progress, self._all_or_none():
             lazy = [task(function, value, item) for value, item in zip(values, items, strict=True)]
             return self._collect(self._compute(lazy, self._ready()), progress)
@@ -371,11 +371,13 @@ class ClusterExecutor:
 
         What is short, or has to be sent from here, waits where it will run.
         """
-        fetching = Fetching(self._client)
         sends = job.source is None
         each = 2 if short or sends else 1
         handout = Handout(self._client, works, self._start, crew, job.plan.resources.slots, each, sends)
         answered: list[Any] = []
+        waiting: dict[int, Any] = {}
+        results: dict[int, Any] = {}
+        fetched = time.monotonic()
         try:
             for number, future in handout:
                 if future.type is Failure:
@@ -383,9 +385,14 @@ class ClusterExecutor:
                 if only is None:
                     answered.append(future)
                 if only in (None, number):
-                    fetching.add(number, future)
+                    waiting[number] = future
+                # Many at a time: a fetch takes some messages however much it brings, and nothing is handed out then.
+                if waiting and time.monotonic() - fetched > FETCH_SECONDS:
+                    results |= zip(waiting, self._client.gather(list(waiting.values())), strict=True)
+                    waiting, fetched = {}, time.monotonic()
+            results |= zip(waiting, self._client.gather(list(waiting.values())), strict=True)
             self._answered = answered
-            return [_checked(result) for result in fetching.results()]  # one that was lost may fail when made again
+            return [_checked(results[number]) for number in sorted(results)]  # one that was made again may have failed
         except Exception as error:
             raise self.explained(error) from error
 
@@ -398,7 +405,7 @@ class ClusterExecutor:
 
         Dask sends tasks to where their inputs are, so a shared job has to be everywhere before they start.
         """
-        parcel = packed(job)
+        parcel = PickledJob.of(job)
         if len(parcel.content) <= SMALL_JOB:
             return parcel
         with warnings.catch_warnings():

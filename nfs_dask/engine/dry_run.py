@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 from nfs_dask.arrays.block import Block
@@ -73,23 +74,7 @@ class DryRunEngine(Engine):
 
     @contextmanager
     def executor(self) -> Iterator[Any]:
-        yield _Described(self.resources)
-
-
-@dataclass(frozen=True)
-class _Described:
-    """As much of an executor as plans need."""
-
-    described: Resources
-
-    def resources(
-        self,
-        places: Sequence[Folder],
-        *,
-        statistic: Statistic | None = None,
-        rehearsal: Callable[[], None] | None = None,
-    ) -> Resources:
-        return self.described
+        yield SimpleNamespace(resources=lambda *_, **__: self.resources)
 
 
 @dataclass(frozen=True)

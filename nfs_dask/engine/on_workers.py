@@ -6,13 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from nfs_dask.cluster.freed_memory import LARGEST_OF_PASSES, freed_memory_kept
 from nfs_dask.engine.folding import Fold
 from nfs_dask.engine.handing_out import WorkerTooSmall
-from nfs_dask.engine.parcel import Parcel, unpacked
 from nfs_dask.engine.plan import Plan
 from nfs_dask.engine.task_tally import TOPIC, count, tallied
 from nfs_dask.engine.tasks import Job, Tick, merge_folds
@@ -23,6 +22,30 @@ TICK_SECONDS = 0.5  # between two messages of one task
 
 
 @dataclass(frozen=True)
+class PickledJob:
+    """A job that only the tasks of a pass unpickle.
+
+    A scheduler would unpickle the arguments of each task, and keep the runs of the plan with each: with 256 workers
+    that took gigabytes.
+    """
+
+    content: bytes = field(repr=False)  # what Dask writes of a task that fails has no part of it
+
+    @classmethod
+    def of(cls, job: Job) -> PickledJob:
+        from distributed.protocol.pickle import dumps
+
+        return cls(dumps(job))
+
+
+def unpacked(given: Job | PickledJob) -> Job:
+    """Return the job that a task was given, in either form."""
+    from distributed.protocol.pickle import loads
+
+    return cast(Job, loads(given.content)) if isinstance(given, PickledJob) else given
+
+
+@dataclass(frozen=True)
 class Failure:
     """An error of ours on its way from a task to the caller."""
 
@@ -30,7 +53,7 @@ class Failure:
 
 
 def run_task(
-    function: Callable[..., Any], given: Job | Parcel, args: tuple[Any, ...], name: str, shipped: Any = None
+    function: Callable[..., Any], given: Job | PickledJob, args: tuple[Any, ...], name: str, shipped: Any = None
 ) -> Any:
     """Run one task on a worker; what it was given may be the failure of an earlier one."""
     job = unpacked(given)
@@ -47,25 +70,16 @@ def run_task(
             return Failure(error)
 
 
-def run_item(function: Callable[[Any], Any], item: Any) -> Any:
-    """Run one item of `Executor.map_items` on a worker."""
+def run_item(function: Callable[..., Any], *items: Any) -> Any:
+    """Run one call of `Executor.map_items` or `Executor.map_values` on a worker."""
     with freed_memory_kept():
         try:
-            return function(item)
+            return function(*items)
         except NfsDaskError as error:
             return Failure(error)
 
 
-def run_value(function: Callable[[Any, Any], Any], value: Any, item: Any) -> Any:
-    """Run one item of `Executor.map_values` on a worker."""
-    with freed_memory_kept():
-        try:
-            return function(value, item)
-        except NfsDaskError as error:
-            return Failure(error)
-
-
-def merge_task(given: Job | Parcel, folds: Sequence[Fold | Failure]) -> Fold | Failure:
+def merge_task(given: Job | PickledJob, folds: Sequence[Fold | Failure]) -> Fold | Failure:
     """Merge the folds of neighbouring tasks."""
     job = unpacked(given)
     refuse_small(job.plan)
@@ -132,12 +146,10 @@ async def until_stopped(seconds: float, dask_worker: Any) -> None:
     """Wait on a worker for cancelled tasks that are running there; Dask does not interrupt them."""
     deadline = time.monotonic() + seconds
     await asyncio.sleep(0.1)  # the cancellation is on its way
-    while time.monotonic() < deadline and _runs_cancelled(dask_worker):
+    while time.monotonic() < deadline:
+        with dask_worker.active_threads_lock:
+            running = set(dask_worker.active_threads.values())
+        tasks = [dask_worker.state.tasks.get(key) for key in running]
+        if not any(task is None or task.state in ("cancelled", "resumed") for task in tasks):
+            return
         await asyncio.sleep(0.05)
-
-
-def _runs_cancelled(worker: Any) -> bool:
-    with worker.active_threads_lock:
-        running = set(worker.active_threads.values())
-    tasks = [worker.state.tasks.get(key) for key in running]
-    return any(task is None or task.state in ("cancelled", "resumed") for task in tasks)

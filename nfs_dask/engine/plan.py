@@ -295,15 +295,8 @@ class Schedule:
 
     def to_json(self) -> dict[str, Any]:
         """All passes, as JSON values, with what they come to."""
-        return {
-            "passes": [plan.to_json() for plan in self.passes],
-            "tasks": self.tasks,
-            "read_nbytes": self.read_nbytes,
-            "peak_nbytes": self.peak_nbytes,
-            "client_nbytes": self.client_nbytes,
-            "fits": self.fits,
-            "seconds": self.seconds,
-        }
+        names = ("tasks", "read_nbytes", "peak_nbytes", "client_nbytes", "fits", "seconds")
+        return {"passes": [plan.to_json() for plan in self.passes], **{name: getattr(self, name) for name in names}}
 
     def __str__(self) -> str:
         total = (
@@ -315,13 +308,6 @@ class Schedule:
 
 def make_plan(statistic: Statistic, source: Source, resources: Resources, panels: int | None = None) -> Plan:
     """The plan of one pass, on all workers, or without the small ones if these would prevent it or slow it down."""
-    _check_asked(source, panels)
-    plans = [_plan_for(statistic, source, choice, panels) for choice in resources.choices()]
-    fitting = [plan for plan in plans if plan.fits]
-    return min(fitting, key=lambda plan: plan.seconds * (LEAVING if plan is plans[0] else 1.0), default=plans[0])
-
-
-def _check_asked(source: Source, panels: int | None) -> None:
     if source.n_blocks < 1 or source.n_features < 1:
         raise InputError(
             f"the data have {source.n_blocks} block(s) and {source.n_features} column(s); give at least one document "
@@ -329,6 +315,9 @@ def _check_asked(source: Source, panels: int | None) -> None:
         )
     if panels is not None and panels < 1:
         raise InputError(f"panels={panels}; give 1 or more, or None to let the plan choose")
+    plans = [_plan_for(statistic, source, choice, panels) for choice in resources.choices()]
+    fitting = [plan for plan in plans if plan.fits]
+    return min(fitting, key=lambda plan: plan.seconds * (LEAVING if plan is plans[0] else 1.0), default=plans[0])
 
 
 def _plan_for(statistic: Statistic, source: Source, resources: Resources, panels: int | None) -> Plan:
@@ -408,7 +397,9 @@ def run_bounds(n_blocks: int, slots: int, per_slot: float, least: float) -> tupl
 
     One for each slot where there is not enough for more; equal ones where they are few.
     """
-    least = max(1.0, least, n_blocks / (slots * _finest(per_slot)))
+    # How many times the shortest of so many runs goes into what a slot does.
+    finest = per_slot if per_slot <= SLOWER else SLOWER * math.exp(per_slot / SLOWER - 1)
+    least = max(1.0, least, n_blocks / (slots * finest))
     lengths, left = [], n_blocks
     while left > SLOWER * slots * least:
         lengths.append(left // (SLOWER * slots))
@@ -435,26 +426,13 @@ def balanced(runs: tuple[tuple[int, int], ...], sizes: Array) -> tuple[tuple[int
     return tuple(itertools.pairwise([*np.maximum(starts, order).tolist(), n_blocks]))
 
 
-def _finest(per_slot: float) -> float:
-    """How many times the shortest of so many runs goes into what a slot does."""
-    return per_slot if per_slot <= SLOWER else SLOWER * math.exp(per_slot / SLOWER - 1)
-
-
-def _batch(source: Source, runs: tuple[tuple[int, int], ...]) -> int:
-    longest = max(stop - start for start, stop in runs)
-    return max(1, min(longest, BATCH_NBYTES // max(1, source.block_nbytes)))
-
-
-def _packed_nbytes(statistic: Statistic, source: Source) -> int | None:
-    """Bytes of a state on its way: one for each number where all are whole, as most are small then."""
-    whole = source.kind in ("binary", "count") and not source.weighted
-    return _state_nbytes(statistic, source) // 8 if whole else None
-
-
 def _common(
     statistic: Statistic, source: Source, resources: Resources, runs: tuple[tuple[int, int], ...]
 ) -> dict[str, Any]:
     """What plans of either strategy say of the data."""
+    longest = max(stop - start for start, stop in runs)
+    state = _state_nbytes(statistic, source)
+    whole = source.kind in ("binary", "count") and not source.weighted
     return {
         "statistic": statistic.in_short(),
         "fingerprint": source.fingerprint,
@@ -463,11 +441,12 @@ def _common(
         "n_blocks": source.n_blocks,
         "resources": resources,
         "runs": runs,
-        "batch": _batch(source, runs),
+        "batch": max(1, min(longest, BATCH_NBYTES // max(1, source.block_nbytes))),
         "read_nbytes": source.read_nbytes,
         "entries": source.about_entries,
-        "state_nbytes": _state_nbytes(statistic, source),
-        "packed_nbytes": _packed_nbytes(statistic, source),
+        "state_nbytes": state,
+        # Most whole numbers are small, and take a byte on their way.
+        "packed_nbytes": state // 8 if whole else None,
     }
 
 

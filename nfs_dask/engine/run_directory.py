@@ -251,24 +251,13 @@ def _refuse_difference(folder: Folder, then: dict[str, Any], now: dict[str, Any]
 
 
 def kept_blocks(folder: Folder) -> int:
-    """Blocks of an unfinished pass that need not be read again."""
-    return _spooled(folder / "spool") + _checkpointed(folder / "checkpoints")
-
-
-def _spooled(folder: Folder) -> int:
-    """Blocks in finished spool files, which are named after them."""
-    found = [match for name in folder.names() if (match := _BATCH.fullmatch(name))]
-    return sum(int(match[2]) - int(match[1]) for match in found)
-
-
-def _checkpointed(folder: Folder) -> int:
-    """Blocks that the checkpoints of a pass cover; of each, only its header is read."""
-    return sum(_covered(folder, name) for name in folder.names() if _CHECKPOINT.fullmatch(name))
-
-
-def _covered(folder: Folder, name: str) -> int:
-    file = ArrayFile.open(folder, name)
-    try:
-        return sum(int(stop) - int(start) for start, stop in file.facts["coverage"])
-    except (LookupError, TypeError, ValueError) as error:
-        raise file.damaged() from error
+    """Return how many blocks of an unfinished pass need not be read again: spooled ones, and those of checkpoints."""
+    batches = [found for name in (folder / "spool").names() if (found := _BATCH.fullmatch(name))]
+    kept = sum(int(found[2]) - int(found[1]) for found in batches)
+    for name in filter(_CHECKPOINT.fullmatch, (folder / "checkpoints").names()):
+        file = ArrayFile.open(folder / "checkpoints", name)  # of which only the header is read
+        try:
+            kept += sum(int(stop) - int(start) for start, stop in file.facts["coverage"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise file.damaged() from error
+    return kept

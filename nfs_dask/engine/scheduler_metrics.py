@@ -19,7 +19,7 @@ from nfs_dask.engine.task_tally import TOPIC
 logger = logging.getLogger("nfs_dask")
 
 NAME = "nfs-dask-metrics"
-OURS = ("nfs-", "run_task-", "run_value-", "merge_task-")  # what the keys of our tasks begin with
+OURS = ("nfs-", "run_task-", "run_item-", "merge_task-")  # what the keys of our tasks begin with
 
 COUNTERS = {
     "passes": "Passes that have begun, new or resumed",

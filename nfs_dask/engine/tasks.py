@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, empty_block, without_zeros
-from nfs_dask.arrays.spare import give_back
 from nfs_dask.arrays.tiles import TiledEntries, Tiling
 from nfs_dask.engine.folding import Fold, fold_blocks, prepare
 from nfs_dask.engine.plan import Plan
@@ -158,7 +157,6 @@ def scatter_run(job: Job, run: int, tick: Tick, shipped: Block | None = None) ->
     for start, stop in job.batches(run):
         parts.append(scatter_batch(job, _blocks(job, start, stop, shipped), start, stop))
         tick(stop - start)
-    give_back()  # panels take other sizes
     return merge_folds(job, parts)
 
 
@@ -213,12 +211,11 @@ def fold_panels(job: Job, start: int, stop: int, tick: Tick) -> list[states.Chec
         arrays: dict[str, Array] = {}
         for entries in held:
             job.statistic.update_tiles(arrays, entries.of_columns(first - origin, last - origin))
-            del entries  # so that the next ones may take their memory
+            del entries  # its memory is free before the next is read
         if not arrays:
             job.statistic.update_arrays(arrays, empty_block(last - first))
         if panel == stop - 1:
             held = ()
-            give_back()
         checksums.append(states.write_panel(job.out, panel, dict(sorted(arrays.items()))))
         count(panels=1)
         tick(1)

@@ -102,9 +102,7 @@ class ExportingMixin:
         >>> print(model.to_sql(table="words.counted")[:24])
         WITH nfs_dask_weights AS
         """
-        from nfs_dask.export.sql_dialects import dialect_named
-        from nfs_dask.export.sql_statement import statement
-        from nfs_dask.export.sql_texts import tables_of_words
+        from nfs_dask.export.sql import dialect_named, statement, tables_of_words
 
         check_fitted(self)
         said, names = dialect_named(dialect), self._terms_by_name()

@@ -119,14 +119,14 @@ def select(counts: Counts, settings: Settings, search: Search, documents: Docume
 
 
 def lone_errors(counts: Counts, alpha: float, documents: Documents) -> Array:
-    """What each feature alone takes off the error of keeping none, (m,); 0 for those absent from all documents."""
-    cells, where = counts.seen_totals.grouped()
+    """Return what each feature alone takes off the error of keeping none, (m,); 0 for absent features."""
+    distinct, index = counts.seen_totals.grouped()
     problem = _pool(counts, alpha, documents, np.zeros(1, np.int64)).problem
     nothing = KeptSet(problem)
-    mass = (cells.totals * cells.sizes).sum(axis=1) + alpha * counts.totals.n_features
-    points = np.ascontiguousarray(((cells.totals + alpha) / mass[:, None]).T)
-    less = np.where(cells.totals.any(axis=0), nothing.error - nothing.errors_with(points), 0.0)
-    return less if where is None else np.concatenate([part for _, part in where.spread(less)])
+    mass = (distinct.totals * distinct.sizes).sum(axis=1) + alpha * counts.totals.n_features
+    points = np.ascontiguousarray(((distinct.totals + alpha) / mass[:, None]).T)
+    less = np.where(distinct.totals.any(axis=0), nothing.error - nothing.errors_with(points), 0.0)
+    return less if index is None else index.spread(less)
 
 
 def _by_gain(counts: Counts, settings: Settings) -> tuple[Array, Array]:
@@ -167,14 +167,14 @@ def _candidates(totals: Totals, k: int, search: Search) -> Array:
             f"{totals.n_features:,} features of values that are not whole numbers are too many to search through; "
             f"take search={RANKED!r}, leave out rare features, or count whole numbers"
         )
-    cells, where = totals.grouped()
-    useful = np.asarray(cells.totals.any(axis=0))
+    distinct, index = totals.grouped()
+    useful = np.asarray(distinct.totals.any(axis=0))
     if k == totals.n_features or not useful.any():
         useful = np.ones(len(useful), bool)
-    wanted = np.where(useful, np.minimum(cells.sizes, search.largest(k, totals.n_features)), 0)
-    _refuse_too_many(int(wanted.sum()), len(cells.totals), search)
+    wanted = np.where(useful, np.minimum(distinct.sizes, search.largest(k, totals.n_features)), 0)
+    _refuse_too_many(int(wanted.sum()), len(distinct.totals), search)
     nothing = np.zeros(0, np.int64)
-    return np.flatnonzero(useful) if where is None else where.members(wanted, nothing).astype(np.int64)
+    return np.flatnonzero(useful) if index is None else index.members(wanted, nothing)[0]
 
 
 def _refuse_too_many(n: int, n_classes: int, search: Search) -> None:

@@ -83,6 +83,10 @@ class MultinomialClassifier(RankedNaiveBayes):
         Whether the gap is zero up to rounding. Often it is not, though the choice is the best.
     dual_point_ : float, or (C,) float64 for more than two classes
         Share of ``classes_[0]``, or of each class.
+    second_dual_ : ((k',) int64, (k',) float64)
+        Features, ascending, and their weights in (0, 1], sum k: a mixture of supports whose gain is the upper bound,
+        and so its proof. At most C - 1 more than k features; of more than 50 classes there may be more, and weights
+        that prove only nearly as much. None with ``solver="bisection"``.
     ties_ : (t,) int64
         Features that were not chosen, whose counts are those of a chosen one. Gains depend on each other: which others
         could be exchanged at the same value is not known.
@@ -110,6 +114,7 @@ class MultinomialClassifier(RankedNaiveBayes):
     """
 
     dual_point_: float | Array
+    second_dual_: tuple[Array, Array] | None
 
     def __init__(
         self,
@@ -138,7 +143,11 @@ class MultinomialClassifier(RankedNaiveBayes):
     def _said_by(self, model: NaiveBayesModel) -> dict[str, Any]:
         point = model.evidence.point
         assert point is not None
-        return super()._said_by(model) | {"dual_point_": float(point[0]) if len(point) == 2 else read_only(point)}
+        second = model.evidence.second_dual
+        return super()._said_by(model) | {
+            "dual_point_": float(point[0]) if len(point) == 2 else read_only(point),
+            "second_dual_": None if second is None else (read_only(second[0]), read_only(second[1])),
+        }
 
     def _settings(self, source: Source, classes: Array) -> Settings:
         settings = super()._settings(source, classes)

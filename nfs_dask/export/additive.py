@@ -17,7 +17,7 @@ from nfs_dask.models.naive_bayes import NaiveBayesModel
 
 @dataclass(frozen=True)
 class AdditiveScores:
-    """What a row without any selected feature scores, and what each feature adds.
+    """The score of a row without any selected feature, and what each feature adds.
 
     Logarithms of zero are counted apart: a class with more of them than are taken back is ruled out.
     """
@@ -29,7 +29,7 @@ class AdditiveScores:
 
     @property
     def certain(self) -> bool:
-        """Whether no feature rules a class out."""
+        """True if no feature rules a class out."""
         return not self.steps.zeros.any()
 
 

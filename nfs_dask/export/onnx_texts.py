@@ -9,7 +9,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
-from nfs_dask.export.sql_dialects import SIGMAS
+from nfs_dask.export.sql import SIGMAS
 from nfs_dask.text.analysis import runs_of
 from nfs_dask.text.settings import TextSettings
 from nfs_dask.text.unicode import kinds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -125,17 +126,32 @@ def _selection(model: Model, names: Array | None) -> Steps:
 
 
 def _classifier(model: Model) -> Steps:
+    """The last steps: a classifier, after what it needs."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import NearestCentroid
+    from sklearn.svm import LinearSVC
+
     if isinstance(model, NaiveBayesModel):
         return [("classify", _naive_bayes(model))]
-    if isinstance(model, HybridModel):
-        return [*_shares(model), ("classify", _logistic(model, *_weights_of_words(model)))]
-    assert isinstance(model, CentersModel), "there are no other models"
-    if model.method == "l1":
-        return [("classify", _nearest_centroid(model))]
-    if model.has_probabilities:  # whose log odds are half of what distances differ by
+    steps: Steps = []
+    if isinstance(model, HybridModel):  # of words, or of their shares in a region, which have the same weights
+        steps, made = _shares(model), LogisticRegression()
+        coef, intercept = _linear(replace(model, normalize=False))
+    else:
+        assert isinstance(model, CentersModel), "there are no other models"
+        if model.method == "l1":
+            nearest = NearestCentroid(metric="manhattan")
+            nearest.classes_, nearest.centroids_ = model.classes[model.seen], model.centers[model.seen]
+            nearest.class_prior_ = np.full(len(model.seen), 1 / len(model.seen))
+            return [("classify", nearest)]
         coef, intercept = _linear(model)
-        return [("classify", _logistic(model, coef / 2, intercept / 2))]
-    return [("classify", _decided(model, *_linear(model)))]
+        made = LinearSVC()  # a linear rule without probabilities
+        if model.has_probabilities:  # whose log odds are half of what distances differ by
+            made, coef, intercept = LogisticRegression(), coef / 2, intercept / 2
+    made.classes_, made.coef_, made.intercept_ = model.classes.copy(), coef, intercept
+    n = model.evidence.n_evaluations
+    made.n_iter_ = np.array([n]) if isinstance(made, LogisticRegression) else n
+    return [*steps, ("classify", made)]
 
 
 def _naive_bayes(model: NaiveBayesModel) -> Any:
@@ -174,13 +190,6 @@ def _linear(model: CentersModel | HybridModel) -> tuple[Array, Array]:
     return (coef, intercept) if model.n_classes != 2 else (coef[1:] - coef[:1], np.diff(intercept))
 
 
-def _weights_of_words(model: HybridModel) -> tuple[Array, Array]:
-    """Of words, or of their shares in a region: normalised or not, a region has the same weights."""
-    from dataclasses import replace
-
-    return _linear(replace(model, normalize=False))
-
-
 def _shares(model: HybridModel) -> Steps:
     """Steps that divide the words of each region by their number.
 
@@ -195,39 +204,10 @@ def _shares(model: HybridModel) -> Steps:
         return []
     if model.n_regions == 1:
         return [("shares", Normalizer(norm="l1"))]
-    k = len(model.support)
-    n_words = k // model.n_regions
+    k, n_words = len(model.support), len(model.support) // model.n_regions
     regions = [
         (f"region {r}", TfidfTransformer(norm="l1", use_idf=False), slice(r * n_words, (r + 1) * n_words))
         for r in range(model.n_regions)
     ]
     shares = ColumnTransformer(regions, sparse_threshold=1.0, verbose_feature_names_out=False)
     return [("shares", shares.fit(sparse.csr_array((1, k))))]
-
-
-def _logistic(model: Model, coef: Array, intercept: Array) -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    made = LogisticRegression()
-    made.classes_, made.coef_, made.intercept_ = model.classes.copy(), coef, intercept
-    made.n_iter_ = np.array([model.evidence.n_evaluations])
-    return made
-
-
-def _decided(model: Model, coef: Array, intercept: Array) -> Any:
-    """A linear rule without probabilities."""
-    from sklearn.svm import LinearSVC
-
-    made = LinearSVC()
-    made.classes_, made.coef_, made.intercept_ = model.classes.copy(), coef, intercept
-    made.n_iter_ = model.evidence.n_evaluations
-    return made
-
-
-def _nearest_centroid(model: CentersModel) -> Any:
-    from sklearn.neighbors import NearestCentroid
-
-    made = NearestCentroid(metric="manhattan")
-    made.classes_, made.centroids_ = model.classes[model.seen], model.centers[model.seen]
-    made.class_prior_ = np.full(len(model.seen), 1 / len(model.seen))
-    return made

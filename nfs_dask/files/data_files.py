@@ -13,8 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, TypeAlias
 
 from nfs_dask.errors import InputError, StoreError
-from nfs_dask.files.remote import file_system_of, is_on_the_web, is_url, remote_errors
-from nfs_dask.files.signed_urls import unsigned
+from nfs_dask.files.remote import file_system_of, is_on_the_web, is_url, remote_errors, unsigned
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -119,7 +118,5 @@ def _stamp(path: str) -> list[Any]:
             info = fs.info(name)
     except FileNotFoundError:
         raise _missing(path) from None
-    version = [
-        info.get(key) for key in ("ETag", "etag", "LastModified", "Last-Modified", "mtime", "created") if info.get(key)
-    ]
+    version = [info[key] for key in VERSIONS if info.get(key)]
     return [unsigned(path), info["size"], version]

@@ -12,6 +12,7 @@ import itertools
 import os
 import shutil
 import stat
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,10 +25,8 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import read_only
-from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import InputError, NoRoomError, StoreError
-from nfs_dask.files.remote import file_system_of, is_url
-from nfs_dask.files.remote_objects import Upload, read_object, slice_of
+from nfs_dask.files.remote import Upload, file_system_of, is_url, read_object, slice_of
 from nfs_dask.redaction import PlacesHidden
 
 PROBE = ".nfs-probe-"  # begins the names of files that show where one can write
@@ -117,7 +116,7 @@ class Folder(PlacesHidden):
         if self.remote:
             return np.frombuffer(self._read_remote(name, start, stop), np.uint8)
         with self._at_slice(name, start, stop) as (file, size):
-            content = spare((size,), np.uint8)
+            content = np.empty(size, np.uint8)
             found: Array = read_only(content[: file.readinto(content.data)])
             return found
 
@@ -330,3 +329,28 @@ def _named(path: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise NoRoomError(error.errno, error.strerror, error.filename or str(path)) from None
         raise
+
+
+def check_writable(folder: Folder) -> None:
+    """Refuse a folder that cannot be written to. One that is not there yet is made when it is needed."""
+    if folder.remote:
+        if not folder.writable():
+            raise StoreError(f"{folder.location} cannot be written to; name another place, or see to permissions")
+        return
+    place = Path(folder.location)
+    there = next(path for path in (place, *place.parents) if os.path.lexists(path))
+    if not there.is_dir():
+        raise StoreError(f"{folder.location} cannot be a folder, as {there} is a file; name another place")
+    try:
+        with tempfile.TemporaryFile(dir=there):  # which has no name where the system knows such files
+            pass
+    except OSError as error:
+        raise StoreError(
+            f"{there} cannot be written to ({error.strerror}); name another place, or see to permissions"
+        ) from None
+
+
+def parent_of(place: str | os.PathLike[str]) -> tuple[Folder, str]:
+    """The folder that a file or a folder of this path or URL is in, and its name there."""
+    parent, _, name = Folder.of(place).location.rstrip("/").rpartition("/")
+    return Folder.of(parent or "/"), name

@@ -28,7 +28,6 @@ from typing import IO, Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block
-from nfs_dask.arrays.spare import spare
 from nfs_dask.arrays.tiles import PACKED, SortedEntries, TiledEntries, Tiling
 from nfs_dask.files.ahead import ahead
 from nfs_dask.files.arrayfile import ArrayFile, ArrayFileWriter
@@ -181,7 +180,7 @@ def _side_by_side(arrays: Iterator[Array], starts: Array, dtype: np.dtype[Any]) 
     """Arrays one after another; a single one as it is."""
     if len(starts) == 2:
         return next(arrays)
-    held = spare((int(starts[-1]),), dtype)
+    held = np.empty(int(starts[-1]), dtype)
     for array, start in zip(arrays, starts.tolist(), strict=False):
         held[start : start + len(array)] = array
     return held

@@ -10,7 +10,6 @@ import numpy as np
 
 from nfs_dask.arrays.block import UNLABELLED, Array, Block, Kind
 from nfs_dask.arrays.compiling import kernel
-from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import InputError
 from nfs_dask.files.arrayfile import ArrayFile
 from nfs_dask.files.folder import Folder
@@ -216,7 +215,7 @@ class _Reader:
             return self._block(number, rows, _picked(columns, ids), values)
         first, last = self._documents(number)
         indptr = np.zeros(last - first + 1, np.int64)
-        indices, places = spare(ids.shape, columns.dtype), spare(ids.shape, np.int32)
+        indices, places = np.empty(ids.shape, columns.dtype), np.empty(ids.shape, np.int32)
         nnz = _map(rows, ids, columns, len(source.regions), source.n_terms, indptr, indices, places)
         indices, places = indices[:nnz], places[:nnz]
         if not source.columns.ascending:
@@ -323,7 +322,7 @@ def _kind(settings: TextSettings, largest: list[int], ranges: Sequence[MergedRan
 
 def _picked(columns: Array, ids: Array) -> Array:
     """The column of each id. Stretch by stretch, as numpy makes ids of 64 bits of those that it is given."""
-    picked = spare(ids.shape, columns.dtype)
+    picked = np.empty(ids.shape, columns.dtype)
     for start in range(0, len(ids), _STRETCH):
         part = slice(start, start + _STRETCH)
         np.take(columns, ids[part], out=picked[part], mode="clip")  # they are within; to "raise" it would copy

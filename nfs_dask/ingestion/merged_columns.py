@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import StoreError
 from nfs_dask.files.arrayfile import ArrayFile
 from nfs_dask.files.folder import Folder
@@ -65,7 +64,7 @@ class MergedColumns:
         self, number: int, n_ids: int, dtype: np.dtype[Any], *, with_df: bool = False
     ) -> tuple[Array, Array | None]:
         """The column of each id of a segment, or -1, (n_ids,); if asked for, also its document frequency, int64."""
-        columns, df = spare((n_ids,), dtype), np.empty(n_ids, np.int64) if with_df else None
+        columns, df = np.empty(n_ids, dtype), np.empty(n_ids, np.int64) if with_df else None
         n = 0
         for merged in self.ranges:
             file = ArrayFile.open(self.folder, merged.name)

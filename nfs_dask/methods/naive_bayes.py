@@ -6,23 +6,20 @@ References: NFS20 (Askari et al. 2020) Theorems 1 and 2, (4), (7); NFS Theorems 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
-from nfs_dask.methods import shared_totals
 from nfs_dask.methods.class_factors import ClassWeight, Weighing
-from nfs_dask.methods.shared_totals import mapped, smoothed
 from nfs_dask.models.model import NOT_JUDGED, Evidence
 from nfs_dask.models.naive_bayes import NaiveBayesModel
-from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, objectives, streamed_bernoulli
-from nfs_dask.solvers.naive_bayes import streamed_multinomial as streamed
-from nfs_dask.solvers.naive_bayes.gains import gains
+from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, objectives, panel_columns
+from nfs_dask.solvers.naive_bayes.distinct import DistinctColumns, FeatureIndex
+from nfs_dask.solvers.naive_bayes.gains import exact_sum, gains
 from nfs_dask.solvers.naive_bayes.objectives import Objective, log_share
-from nfs_dask.solvers.naive_bayes.stream import TotalsSurvey
 from nfs_dask.solvers.solution import Solution
 from nfs_dask.statistics.class_totals import ArrayTotals, HeldTotals, PanelTotals, Totals
 from nfs_dask.statistics.panels import HeldPanels
@@ -45,9 +42,33 @@ class Counts:
         """Positions of the classes that have documents."""
         return np.flatnonzero(self.documents > 0)
 
-    @property
+    @cached_property
     def seen_totals(self) -> Totals:
         return self.totals.of(self.seen)
+
+    def grouped_counts(self, alpha: float) -> multinomial.GroupedCounts:
+        """Return the totals as a multinomial solver takes them; those of the last smoothing are kept."""
+        if self._kept.keys() != {alpha}:
+            self._kept.clear()
+            self._kept[alpha] = multinomial.GroupedCounts(*self._grouped, alpha)
+        kept: multinomial.GroupedCounts = self._kept[alpha]
+        return kept
+
+    def scored_columns(self, alpha: float) -> bernoulli.ScoredColumns:
+        """Return the totals as a Bernoulli solver takes them; those of the last smoothing are kept."""
+        if self._kept.keys() != {alpha}:
+            self._kept.clear()
+            self._kept[alpha] = bernoulli.score_columns(*self._grouped, self.documents[self.seen], alpha)
+        kept: bernoulli.ScoredColumns = self._kept[alpha]
+        return kept
+
+    @cached_property
+    def _grouped(self) -> tuple[DistinctColumns, FeatureIndex | None]:
+        return self.seen_totals.grouped()
+
+    @cached_property
+    def _kept(self) -> dict[float, Any]:
+        return {}
 
     @classmethod
     def of(cls, classes: Array, documents: Array, totals: Array) -> Counts:
@@ -86,11 +107,9 @@ def fit_bernoulli(counts: Counts, settings: Settings) -> NaiveBayesModel:
     >>> fit_bernoulli(counts, Settings(k=1, alpha=0.0)).support.tolist()
     [0]
     """
-    documents, alpha = counts.documents[counts.seen], settings.alpha
-    totals = counts.seen_totals
-    solution, objective = _solve_bernoulli(totals, documents, settings)
-    logs = partial(_bernoulli_logs, documents=documents, alpha=alpha)
-    present, absent = mapped(totals, solution.support, alpha, "logs", logs)
+    documents = counts.documents[counts.seen]
+    solution, objective = _solve_bernoulli(counts, documents, settings)
+    present, absent = _bernoulli_logs(counts.seen_totals.at(solution.support), documents, settings.alpha)
     return _model(
         "bernoulli",
         counts,
@@ -112,12 +131,11 @@ def fit_multinomial(counts: Counts, settings: Settings) -> NaiveBayesModel:
     >>> model.support.tolist(), model.evidence.gap
     ([4, 6], 0.0)
     """
-    totals = counts.seen_totals
-    solution, objective, total = _solve_multinomial(totals, len(counts.seen), settings)
+    solution, objective, total = _solve_multinomial(counts, settings)
     point = np.zeros(len(counts.classes))
     point[counts.seen] = solution.point
     support, alpha = solution.support, settings.alpha
-    logs = _possible(_log_shares(totals, support, alpha, total))
+    logs = _possible(_log_shares(counts.seen_totals.at(support) + alpha, total))
     unseen = len(counts.seen) < len(counts.classes)
     even = np.logaddexp.reduce(logs[0]) - np.log(logs.shape[1]) if unseen and logs.size else 0.0
     return _model(
@@ -146,69 +164,67 @@ def merged_multinomial(
 
 
 def null_multinomial(counted: multinomial.GroupedCounts) -> float:
-    """Log likelihood at k = 0: sum of g log(g / S)."""
-    g = counted.cells.totals.sum(axis=0) + len(counted.cells.totals) * counted.alpha
-    return objectives.surprise(g, counted.cells.sizes)
+    """Return the log likelihood at k = 0: sum of g log(g / S)."""
+    g = counted.distinct.totals.sum(axis=0) + len(counted.distinct.totals) * counted.alpha
+    return objectives.surprise(g, counted.distinct.sizes)
 
 
 def mass_of(counted: multinomial.GroupedCounts) -> float:
-    """The sum S of all counts under smoothing, about."""
-    cells = counted.cells
+    """Return the sum S of all counts under smoothing, about."""
+    distinct = counted.distinct
     return (
-        float((cells.totals @ cells.sizes.astype(np.float64)).sum())
-        + cells.totals.shape[0] * cells.n_features * counted.alpha
+        float((distinct.totals @ distinct.sizes.astype(np.float64)).sum())
+        + distinct.totals.shape[0] * distinct.n_features * counted.alpha
     )
 
 
 def bernoulli_scores(counts: Counts, alpha: float) -> Array:
-    """Gain of each feature, (m,) float64; 0 for features absent from the documents."""
-    return bernoulli.score_cells(*counts.seen_totals.grouped(), counts.documents[counts.seen], alpha).scores
+    """Return the gain of each feature, (m,) float64; 0 for features absent from the documents."""
+    return counts.scored_columns(alpha).scores
 
 
 def multinomial_scores(counts: Counts, alpha: float, point: Array) -> Array:
-    """Gain of each feature at the dual point (C,), (m,) float64; 0 for features absent from the documents."""
-    counted = multinomial.GroupedCounts(*counts.seen_totals.grouped(), float(alpha))
-    cells = counted.cells.totals
-    gain = np.where(cells.any(axis=0), gains(cells + float(alpha), point[counts.seen]), 0.0)
-    return gain if counted.where is None else np.concatenate([part for _, part in counted.where.spread(gain)])
+    """Return the gain of each feature at the dual point (C,), (m,) float64; 0 for absent features."""
+    counted = counts.grouped_counts(alpha)
+    totals = counted.distinct.totals
+    gain = np.where(totals.any(axis=0), gains(totals + alpha, point[counts.seen]), 0.0)
+    return gain if counted.index is None else counted.index.spread(gain)
 
 
-def _solve_bernoulli(totals: Totals, documents: Array, settings: Settings) -> tuple[Solution, Objective | None]:
-    """The solution, and its log likelihood if that is wanted."""
-    k, alpha, always = settings.k, settings.alpha, settings.always
+def _solve_bernoulli(counts: Counts, documents: Array, settings: Settings) -> tuple[Solution, Objective | None]:
+    """Return the solution, and its log likelihood if that is wanted."""
+    totals, k, alpha, always = counts.seen_totals, settings.k, settings.alpha, settings.always
     if _streams(totals):
-        solution = streamed_bernoulli.solve(totals, documents, k, alpha=alpha, always=always)
+        solution = bernoulli.solve_panels(totals, documents, k, alpha=alpha, always=always)
         if not settings.judged:
             return solution, None
-        columns = totals.at(solution.support)
-        return solution, Objective(streamed_bernoulli.objective(totals, documents, alpha, columns))
-    scored = shared_totals.scored(totals, documents, float(alpha))
+        return solution, Objective(bernoulli.panels_objective(totals, documents, alpha, totals.at(solution.support)))
+    scored = counts.scored_columns(alpha)
     solution = bernoulli.solve(scored, k, always=always)
     if not settings.judged:
         return solution, None
     columns = totals.at(solution.support)
-    value = objectives.bernoulli(scored.cells, scored.where, documents, alpha, solution.support, columns)
-    return solution, Objective(value)
+    return solution, Objective(objectives.bernoulli(scored.distinct, documents, alpha, solution.support, columns))
 
 
-def _solve_multinomial(totals: Totals, n_classes: int, settings: Settings) -> tuple[Solution, Objective | None, float]:
-    """The solution, its log likelihood if that is wanted, and the sum of all counts under smoothing."""
-    k, alpha, always = settings.k, settings.alpha, settings.always
-    if settings.solver == "cuts" and _streams(totals):
-        survey = TotalsSurvey.of(totals, alpha)
-        solution = streamed.solve(totals, survey, k, alpha=alpha, always=always)
-        return solution, survey.objective(totals.at(solution.support)) if settings.judged else None, survey.mass
-    array = _to_bisect(totals, n_classes, settings) if settings.solver == "bisection" else None
-    counted = shared_totals.counted(totals, float(alpha))
-    if array is not None:
-        solution = bisection.solve(array, k, alpha=alpha)
+def _solve_multinomial(counts: Counts, settings: Settings) -> tuple[Solution, Objective | None, float]:
+    """Return the solution, its log likelihood if that is wanted, and the sum of all counts under smoothing."""
+    totals, k, alpha = counts.seen_totals, settings.k, settings.alpha
+    if settings.solver == "bisection":
+        solution = bisection.solve(_to_bisect(totals, len(counts.seen), settings), k, alpha=alpha)
+    elif _streams(totals):
+        sums = panel_columns.TotalsSums.of(totals, alpha)
+        solution = panel_columns.solve(totals, sums, k, settings.always)
+        objective = sums.objective(totals.at(solution.support)) if settings.judged else None
+        return solution, objective, exact_sum(sums.masses)
     else:
-        solution = multinomial.solve(counted, k, always=always)
+        solution = multinomial.solve(counts.grouped_counts(alpha), k, always=settings.always)
+    counted = counts.grouped_counts(alpha)
     if not settings.judged:
         return solution, None, mass_of(counted)
-    cells, columns = counted.cells, totals.at(solution.support)
-    objective = Objective(objectives.multinomial(cells, counted.where, counted.alpha, solution.support, columns))
-    return solution, objective, mass_of(counted)
+    columns = totals.at(solution.support)
+    value = objectives.multinomial(counted.distinct, alpha, solution.support, columns)
+    return solution, Objective(value), mass_of(counted)
 
 
 def _streams(totals: Totals) -> TypeGuard[PanelTotals]:
@@ -236,18 +252,18 @@ def _bernoulli_logs(totals: Array, documents: Array, alpha: float) -> tuple[Arra
     return _possible(present), _possible(absent)
 
 
-def _log_shares(totals: Totals, support: Array, alpha: float, total: float) -> Array:
-    """Log of (B/S) f_c / B_c, (C, k): every class has the same share of its mass on the support.
+def _log_shares(f: Array, total: float) -> Array:
+    """Return the log of (B/S) f_c / B_c, (C, k), for totals of the support: every class has the same share on it.
 
     A class without mass there is like all others together.
     """
-    logs, masses = smoothed(totals, support, alpha, _log)
+    masses = f.sum(axis=1)
     mass = masses.sum()
     if mass == 0:
-        return np.full(logs.shape, -np.inf)
-    shares = logs - _log(masses[:, None], otherwise=0.0) + log_share(mass, total)
+        return np.full(f.shape, -np.inf)
+    shares = _log(f) - _log(masses[:, None], otherwise=0.0) + log_share(mass, total)
     if not masses.all():
-        shares[masses == 0] = _log((totals.at(support) + alpha).sum(axis=0)) - np.log(total)
+        shares[masses == 0] = _log(f.sum(axis=0)) - np.log(total)
     return np.asarray(shares)
 
 
@@ -311,6 +327,7 @@ def _evidence(solution: Solution, objective: Objective | None, total: float, poi
         certified=solution.certified(min(total, -objective.value)),
         point=point,
         n_evaluations=solution.n_evaluations,
+        second_dual=solution.second_dual if point is not None else None,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -25,14 +24,13 @@ from nfs_dask.methods.hybrid import HybridFit, HybridSettings, hybrid_procedure
 from nfs_dask.methods.naive_bayes import Counts, Settings
 from nfs_dask.methods.procedure import Procedure, Sum
 from nfs_dask.methods.recipe import Fit, Grid
-from nfs_dask.methods.shared_totals import SharedTotals
 from nfs_dask.models.centers import CentersModel
 from nfs_dask.models.model import NOT_JUDGED, Model
 from nfs_dask.models.nested_centers import NestedCenters, part_of
 from nfs_dask.solvers.centers.best_features import choose, narrowed
 from nfs_dask.solvers.naive_bayes.problem import forced_features
 from nfs_dask.sources.views import View, some_blocks
-from nfs_dask.statistics.class_totals import PanelTotals, Pick
+from nfs_dask.statistics.class_totals import ArrayTotals, PanelTotals, Pick
 from nfs_dask.statistics.counts import ClassCounts
 from nfs_dask.statistics.gram import Gram
 from nfs_dask.statistics.moments import ClassMoments
@@ -53,10 +51,9 @@ class CountsRecipe:
 
     def fitting(self, classes: Array, panels: Panels) -> Fit:
         weighed = Weighing.of(self.settings.class_weight, panels.totals["weight"], self.pick)
-        weight, pick = weighed.documents, weighed.pick
-        seen: Any = (weight > 0).nonzero()[0]
-        totals = SharedTotals(pick(panels.arrays(0))[seen]) if len(panels) == 1 else _SeenPanels(panels, pick, seen)
-        counts = Counts(classes, weight, totals)
+        pick = weighed.pick
+        totals = ArrayTotals(pick(panels.arrays(0))) if len(panels) == 1 else PanelTotals(panels, pick)
+        counts = Counts(classes, weighed.documents, totals)
 
         def fit(k: int, alpha: float | None) -> Model:
             assert alpha is not None, "naive Bayes smooths"
@@ -158,10 +155,3 @@ class NestedFit:
         """Places of the features that are in any case, which are refused if they are more than k."""
         forced = forced_features(self.always, k, self.whole.n_features)
         return np.searchsorted(self.whole.support, forced)
-
-
-class _SeenPanels(PanelTotals):
-    """Totals in panels, of the classes that have documents."""
-
-    def of(self, classes: Array) -> _SeenPanels:
-        return self

@@ -10,7 +10,8 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.methods.naive_bayes import mass_of, null_multinomial
 from nfs_dask.progress import Progress
-from nfs_dask.solvers.naive_bayes import bernoulli, every_k, multinomial
+from nfs_dask.solvers.naive_bayes import bernoulli, multinomial
+from nfs_dask.solvers.naive_bayes.path_grid import SolvedPath, solve_path
 from nfs_dask.solvers.solution import ABSOLUTE
 from nfs_dask.statistics.class_totals import Totals
 
@@ -66,7 +67,7 @@ class Ranking:
 class BernoulliSupports:
     """Exact for every k: the features of largest gain."""
 
-    scored: bernoulli.Scored
+    scored: bernoulli.ScoredColumns
     value: Array
     bound: Array
     null: float
@@ -74,7 +75,7 @@ class BernoulliSupports:
 
     @classmethod
     def solve(cls, totals: Totals, class_count: Array, alpha: float, ks: Array) -> BernoulliSupports:
-        scored = bernoulli.score_cells(*totals.grouped(), class_count, alpha)
+        scored = bernoulli.score_columns(*totals.grouped(), class_count, alpha)
         value = bernoulli.path(scored, ks)
         bound = scored.rounding.above(value, scored.mass)
         return cls(scored, value, bound, bernoulli.null_objective(scored))
@@ -95,7 +96,7 @@ class BernoulliSupports:
 class MultinomialSupports:
     """A value and a bound for every k."""
 
-    solution: every_k.SolvedPath
+    solution: SolvedPath
     null: float
     mass: float  # all counts
 
@@ -103,7 +104,7 @@ class MultinomialSupports:
     def solve(cls, totals: Totals, alpha: float, ks: Array) -> MultinomialSupports:
         counted = multinomial.GroupedCounts(*totals.grouped(), float(alpha))
         with Progress(len(ks), "solving", "values of k") as progress:
-            solution = every_k.solve_path(counted, ks, tick=progress.advance)
+            solution = solve_path(counted, ks, tick=progress.advance)
         return cls(solution, null_multinomial(counted), mass_of(counted))
 
     @property

@@ -6,7 +6,7 @@ References: HYB (Raina et al. 2003) (3), (6).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -152,7 +152,7 @@ def _choose(classes: Array, panels: Panels, n_regions: int, alpha: float, k: int
     model = fit_multinomial(Counts(classes, panels.totals["weight"], totals), Settings(k, alpha))
     if not len(model.support):
         raise InputError("no document has a word, so that there is none to choose; give documents with counts")
-    return model.support, model.evidence
+    return model.support, replace(model.evidence, second_dual=None)  # which is of words, not of columns
 
 
 def _sum(arrays: Iterator[Array]) -> Array:

@@ -36,6 +36,7 @@ class Evidence:
     point: Array | None  # (C,) the dual point: shares of the classes; None for methods without one
     n_evaluations: int  # how often all gains were evaluated
     bound: float | None = None  # no support of that size has a better objective, whatever was rounded; None: by the gap
+    second_dual: tuple[Array, Array] | None = None  # features, ascending, and their weights in (0, 1]; if there is one
 
     @property
     def best(self) -> float:

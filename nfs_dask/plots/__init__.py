@@ -9,24 +9,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nfs_dask.plots.accuracy_display import AccuracyDisplay
-    from nfs_dask.plots.centers_display import CentersDisplay
-    from nfs_dask.plots.confusion_display import ConfusionDisplay
-    from nfs_dask.plots.coverage_display import CoverageDisplay
-    from nfs_dask.plots.error_display import ErrorDisplay
-    from nfs_dask.plots.features_display import FeaturesDisplay
-    from nfs_dask.plots.path_display import PathDisplay
-    from nfs_dask.plots.reliability_display import ReliabilityDisplay
+    from nfs_dask.plots.k_displays import AccuracyDisplay, ErrorDisplay, PathDisplay
+    from nfs_dask.plots.model_displays import CentersDisplay, FeaturesDisplay
+    from nfs_dask.plots.prediction_displays import ConfusionDisplay, CoverageDisplay, ReliabilityDisplay
 
 _HOME = {
-    "AccuracyDisplay": "nfs_dask.plots.accuracy_display",
-    "CentersDisplay": "nfs_dask.plots.centers_display",
-    "ConfusionDisplay": "nfs_dask.plots.confusion_display",
-    "CoverageDisplay": "nfs_dask.plots.coverage_display",
-    "ErrorDisplay": "nfs_dask.plots.error_display",
-    "FeaturesDisplay": "nfs_dask.plots.features_display",
-    "PathDisplay": "nfs_dask.plots.path_display",
-    "ReliabilityDisplay": "nfs_dask.plots.reliability_display",
+    "AccuracyDisplay": "k_displays",
+    "CentersDisplay": "model_displays",
+    "ConfusionDisplay": "prediction_displays",
+    "CoverageDisplay": "prediction_displays",
+    "ErrorDisplay": "k_displays",
+    "FeaturesDisplay": "model_displays",
+    "PathDisplay": "k_displays",
+    "ReliabilityDisplay": "prediction_displays",
 }
 
 __all__ = [
@@ -44,7 +39,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'nfs_dask.plots' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    value = getattr(importlib.import_module(f"nfs_dask.plots.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""What all displays have: data as attributes, and a method that draws them."""
+"""The base of displays, and checks of what they are given."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from nfs_dask.arrays.block import Array
+from nfs_dask.containers import a_type
 from nfs_dask.errors import InputError
-from nfs_dask.plots.drawing_axes import remember
+from nfs_dask.plots.drawing import PANELS
 
 
 class Display(ABC):
@@ -18,7 +19,7 @@ class Display(ABC):
     Attributes
     ----------
     ax_, axes_, figure_
-        What was drawn on last: the first of the axes, all of them, and their figure.
+        The axes of the last drawing: the first of them, all of them, and their figure.
     """
 
     ax_: Any
@@ -29,9 +30,17 @@ class Display(ABC):
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw, on given axes or in a new figure."""
 
-    def _drawn_on(self, axes: Array) -> None:
-        remember(axes)
+    def _drawn_on(self, axes: Array) -> Self:
+        if len(axes) > 1:  # another display that is given the first of them finds the others
+            setattr(axes[0], PANELS, axes)
         self.ax_, self.axes_, self.figure_ = axes[0], axes, axes[0].figure
+        return self
+
+
+def check_given(what: str, value: Any, kind: type, give: str) -> None:
+    """Refuse a value of another type."""
+    if not isinstance(value, kind):
+        raise InputError(f"{what} {a_type(value)}; give {give}")
 
 
 def numbers(what: str, values: Any, shape: tuple[int | None, ...]) -> Array:
@@ -45,13 +54,3 @@ def numbers(what: str, values: Any, shape: tuple[int | None, ...]) -> Array:
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
         raise InputError(f"{what} have shape {array.shape}; give one of ({wanted})")
     return array
-
-
-def sizes(what: str, values: Any) -> Array:
-    """Numbers of features, ascending, at least one of them."""
-    ks = numbers(what, values, (None,))
-    if not len(ks):
-        raise InputError(f"{what} are empty; give at least one number of features")
-    if not np.all(np.isfinite(ks) & (ks >= 0) & (ks == np.floor(ks))) or np.any(np.diff(ks) <= 0):
-        raise InputError(f"{what} are {ks.tolist()[:5]}...; give whole numbers of features in ascending order")
-    return ks.astype(np.int64)

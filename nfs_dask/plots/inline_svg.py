@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 
 from nfs_dask.markup import escaped
 from nfs_dask.plots.display import Display
-from nfs_dask.plots.drawing_axes import check_matplotlib, without_pyplot
+from nfs_dask.plots.drawing import check_matplotlib, without_pyplot
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -61,7 +61,7 @@ def inline_svg(draw: Callable[[], Display], name: str, title: str, description: 
 
 
 class _Picture:
-    """What matplotlib has drawn, on its way to a page."""
+    """A picture of matplotlib, on its way to a page."""
 
     def __init__(self, root: Element, name: str, on_paper: bool) -> None:
         self.root, self.name, self.on_paper = root, name, on_paper

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -17,22 +20,15 @@ from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.estimators.classifier import parameters_of
 from nfs_dask.estimators.evaluating import check_model, evaluate_closely, explain_hardest
-from nfs_dask.estimators.exporting import gains_of
-from nfs_dask.files.outputs import check_writable, parent_of
+from nfs_dask.files.folder import check_writable, parent_of
 from nfs_dask.files.remote import split_query
-from nfs_dask.markup import escaped, facts_list, html_table, shortened_name
-from nfs_dask.models.certificate_text import certificate_in_words, facts_of_choice, number, verdict_of
-from nfs_dask.plots.drawing_axes import check_matplotlib
-from nfs_dask.plots.features_display import FeaturesDisplay, unit_of
-from nfs_dask.plots.inline_svg import inline_svg
-from nfs_dask.plots.path_display import PathDisplay
+from nfs_dask.markup import escaped, facts_list, shortened_name
+from nfs_dask.models.certificate_text import certificate_in_words, facts_of_choice, verdict_of
+from nfs_dask.plots.drawing import check_matplotlib
 from nfs_dask.prediction.evaluation import Evaluation
-from nfs_dask.prediction.explained_text import signed
+from nfs_dask.prediction.explained_html import STYLE
 from nfs_dask.registry import method_named
-from nfs_dask.reports.judged_section import LONGEST, JudgedSection, judged_section
-from nfs_dask.reports.origin import origin_of, passes_of
-from nfs_dask.reports.page import check_jinja, page_of
-from nfs_dask.reports.slider import Slider, slider_of
+from nfs_dask.reports.sections import features_section, judged_section, origin_section, slider_section
 from nfs_dask.selection.cross_validate import cross_validate
 from nfs_dask.selection.make_path import path as make_path
 from nfs_dask.selection.path_table import Path
@@ -40,11 +36,19 @@ from nfs_dask.selection.validation_table import CrossValidation
 from nfs_dask.units import several
 
 MOST_DOCUMENTS = 100
-MOST_CLASSES = 12  # whose features are shown
-SHOWN = 15  # features of each class
 POINTS = 30  # values of k of a path that is made for a report
 AROUND = 10  # such a path goes up to so many times the k of the model, and to LEAST at least
 LEAST = 1_000
+MISSING = 'a report needs jinja2, which is not installed; pip install "nfs-dask[report]"'
+
+
+def check_libraries() -> None:
+    """Refuse to go on without the libraries of pages, before anything that takes long."""
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise InputError(MISSING) from None
+    check_matplotlib()
 
 
 @dataclass(frozen=True)
@@ -145,9 +149,8 @@ def report(
     >>> nfs.report(model, X, y, path=nfs.path(X, y, method="multinomial")).save("tea.html")  # doctest: +SKIP
     """
     check_model(model)
-    check_asked(n_documents, path, cross_validation, folds)
-    check_jinja()
-    check_matplotlib()
+    _check_asked(n_documents, path, cross_validation, folds)
+    check_libraries()
     if path is not None:
         check_ranks(model)
     found = None
@@ -161,13 +164,10 @@ def report(
     return report_of(model, found, path, cross_validation, title, engine)
 
 
-def check_asked(n_documents: int, path: Any, cross_validation: Any, folds: Any) -> None:
+def _check_asked(n_documents: int, path: Any, cross_validation: Any, folds: Any) -> None:
     """Refuse what cannot be told, before anything is read."""
-    if (
-        isinstance(n_documents, bool)
-        or not isinstance(n_documents, int | np.integer)
-        or not (0 <= n_documents <= MOST_DOCUMENTS)
-    ):
+    whole = isinstance(n_documents, int | np.integer) and not isinstance(n_documents, bool)
+    if not whole or not 0 <= n_documents <= MOST_DOCUMENTS:
         raise InputError(f"n_documents={n_documents!r}; give how many to show, from 0 to {MOST_DOCUMENTS}")
     if path is not None and not isinstance(path, Path | Dataset):
         raise InputError(f"path is {a_type(path)}; give what nfs_dask.path(...) returns, or a Dataset to make one of")
@@ -217,132 +217,66 @@ def report_of(
     title: str | None = None,
     engine: Engine | None = None,
 ) -> ModelReport:
-    """The page of what is known by now."""
-    fitted, alpha = model.model_, parameters_of(model).get("alpha")
-    check_same(model, path, cross_validation)
-    slider = None if path is None else slider_of(path, len(fitted.support), cross_validation, alpha, engine)
-    judged = None if found is None else judged_section(found, explain_hardest(model, found))
-    contents = {
-        "version": __version__,
-        "title": shortened_name(title)
-        if title
-        else f"{fitted.method}: {several(len(fitted.support), 'feature', 'features')}",
-        "summary": _summary(model, found),
-        "certificate": certificate_in_words(fitted),
-        "certificate_table": facts_list(facts_of_choice(fitted), "The choice of features"),
-        **_features(model),
-        **_slider(slider, path, len(fitted.support)),
-        "judged": judged,
-        "origin_table": facts_list(origin_of(model), "Where the model comes from"),
-        "passes_table": _passes(model),
-    }
-    return ModelReport(page_of(sections=_sections(slider, judged), **contents))
-
-
-def check_same(model: Any, path: Path | None, table: CrossValidation | None) -> None:
-    """Refuse a path or a table of another method or other data."""
-    for name, other in (("path", path), ("cross_validation", table)):
+    """The page about a model; refuses a path or a table of another method or other data."""
+    fitted = model.model_
+    for name, other in (("path", path), ("cross_validation", cross_validation)):
         if other is None:
             continue
-        mine, theirs = (model.model_.method, model.model_.n_features), (other.method, other.n_features)
+        mine, theirs = (fitted.method, fitted.n_features), (other.method, other.n_features)
         if mine != theirs or not np.array_equal(model.classes_, other.classes):
             raise InputError(
                 f"{name} is of method {theirs[0]} over {theirs[1]:,} features in {len(other.classes)} classes, the "
                 f"model of {mine[0]} over {mine[1]:,} in {len(model.classes_)}; give one of the same data and method"
             )
-
-
-def _summary(model: Any, found: Evaluation | None) -> str:
-    fitted = model.model_
-    said = f"{len(fitted.support):,} of {fitted.n_features:,} features tell {fitted.n_classes:,} classes apart; "
-    said += f"the choice is {verdict_of(fitted)}."
-    return said if found is None else f"{said} {found.accuracy:.1%} of {found.n:,} test documents are right."
-
-
-def _sections(slider: Slider | None, judged: JudgedSection | None) -> list[tuple[str, str]]:
-    return [
-        ("certificate", "How good the choice is"),
-        *([("features-by-k", "Each number of features")] if slider else []),
-        ("features", "Features"),
-        *([("test", "Test data")] if judged else []),
-        *([("wrong", "Most wrong")] if judged and judged.wrong else []),
-        *([("unsure", "Least sure")] if judged and judged.unsure else []),
-        ("origin", "How it was made"),
-    ]
-
-
-def _features(model: Any) -> dict[str, str]:
-    """The features that speak for each class most, as a picture and as a table with their gains where known."""
-    fitted = model.model_
-    known = getattr(model, "_names", None)
-    largest = np.sort(np.argsort(-fitted.class_count, kind="stable")[:MOST_CLASSES])
-    labels = fitted.classes[largest].tolist()
-    tops = fitted.top_features(SHOWN, None if known is None else known.names)
-    shown = {label: [(shortened_name(name, LONGEST), weight) for name, weight in tops[label]] for label in labels}
-    note = "A weight is how much a feature speaks for its class, against the documents of the other ones."
-    if len(labels) < fitted.n_classes:
-        note += f" {len(labels)} of {fitted.n_classes:,} classes are shown, those with most documents."
-    rows = [
-        [name, shortened_name(label, LONGEST), signed(weight)] for label, top in shown.items() for name, weight in top
-    ]
-    gains = _gains_of(model, labels)
-    head = ["feature", "speaks for", "weight"]
-    if gains is not None:
-        head, rows = [*head, "gain"], [[*row, number(gain)] for row, gain in zip(rows, gains, strict=True)]
-    unit = unit_of(fitted.method)
-    picture = inline_svg(
-        lambda: FeaturesDisplay(features=shown, unit=unit).plot(),
-        "features-picture",
-        "Features that speak for each class most",
-        "Bars are as long as weights are large; the table has the same numbers.",
-    )
-    numbers = [False, False, True, True][: len(head)]
-    table = html_table(head, rows, f"Up to {SHOWN} features of each class, the largest weight first", numbers=numbers)
-    return {"features_note": note, "features_picture": picture, "features_table": table}
-
-
-def _gains_of(model: Any, labels: Sequence[Any]) -> list[float] | None:
-    """Gains of the features that are shown, in their order; None where they are not at hand."""
-    gains = gains_of(model)
-    if gains is None:
-        return None
-    fitted, found = model.model_, []
-    margins = dict(zip(fitted.classes.tolist(), fitted.margins(), strict=True))
-    for label in labels:
-        order = np.argsort(-margins[label], kind="stable")[:SHOWN]
-        found += gains[order[margins[label][order] > 0]].tolist()
-    return found
-
-
-def _slider(slider: Slider | None, path: Path | None, k: int) -> dict[str, Any]:
-    if slider is None or path is None:
-        return {"slider": None}
-    start = slider.steps[slider.start]
-    tops = [
-        [
-            shortened_name(label, LONGEST),
-            [(shortened_name(name, LONGEST), "" if np.isnan(weight) else signed(weight)) for name, weight in top],
-        ]
-        for label, top in start.tops.items()
-    ]
-    head = list(dict.fromkeys(name for step in slider.steps for name in step.facts))
-    rows = [[f"{step.k:,}", *(step.facts.get(name, "-") for name in head)] for step in slider.steps]
-    picture = inline_svg(
-        lambda: PathDisplay.from_path(path, k if k in path.ks else None),
-        "path-picture",
-        "Gain of each number of features",
-        "Gains and their bounds over k, above the gaps between them; the table has the numbers.",
-    )
-    return {
-        "slider": slider,
-        "slider_start": tops,
-        "slider_json": slider.to_json(),
-        "path_picture": picture,
-        "path_table": html_table(["k", *head], rows, "What each k gains", numbers=[True] * (1 + len(head))),
+    k = len(fitted.support)
+    summary = f"{k:,} of {fitted.n_features:,} features tell {fitted.n_classes:,} classes apart; the choice is "
+    summary += f"{verdict_of(fitted)}."
+    if found is not None:
+        summary += f" {found.accuracy:.1%} of {found.n:,} test documents are right."
+    judged = None if found is None else judged_section(found, explain_hardest(model, found))
+    sections = {
+        "certificate": "How good the choice is",
+        "features-by-k": "Each number of features" if path is not None else None,
+        "features": "Features",
+        "test": "Test data" if judged else None,
+        "wrong": "Most wrong" if judged and judged["wrong"] else None,
+        "unsure": "Least sure" if judged and judged["unsure"] else None,
+        "origin": "How it was made",
     }
+    contents = {
+        "version": __version__,
+        "title": shortened_name(title) if title else f"{fitted.method}: {several(k, 'feature', 'features')}",
+        "summary": summary,
+        "sections": [(anchor, name) for anchor, name in sections.items() if name is not None],
+        "certificate": certificate_in_words(fitted),
+        "certificate_table": facts_list(facts_of_choice(fitted), "The choice of features"),
+        "judged": judged,
+    }
+    slider = slider_section(path, k, cross_validation, parameters_of(model).get("alpha"), engine)
+    return ModelReport(_page(contents | features_section(model) | slider | origin_section(model)))
 
 
-def _passes(model: Any) -> str:
-    rows = passes_of(model)
-    head = ["pass", "time", "reads of the data", "tasks", "memory of a process, planned"]
-    return html_table(head, rows, "Passes over the data") if rows else ""
+def _page(contents: Mapping[str, Any]) -> str:
+    """One page of HTML, with a policy that browsers hold it to; equal contents are equal bytes."""
+    import jinja2
+
+    environment = jinja2.Environment(  # names of whoever made the data are texts, and never elements
+        loader=jinja2.FunctionLoader(_template),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    style, script = f"\n{STYLE}{_template('report.css')}", f"\n{_template('report.js')}"
+    style_hash, script_hash = (base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in (style, script))
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{style_hash.decode()}'; script-src 'sha256-{script_hash.decode()}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    template = environment.get_template("report.html.jinja")
+    return template.render(style=style, script=script, policy=policy, **contents)
+
+
+def _template(name: str) -> str:
+    return files("nfs_dask.reports").joinpath("templates", name).read_text(encoding="utf-8")

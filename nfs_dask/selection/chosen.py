@@ -1,9 +1,13 @@
-"""A number of features that a rule has chosen, and why."""
+"""Results of selection: a number of features that a rule has chosen, and the base of tables."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
+
+from nfs_dask.markup import fragment, html_table
 
 
 class Chosen(int):
@@ -45,7 +49,14 @@ class Chosen(int):
         return chosen
 
     def __reduce__(self) -> Any:
-        return _remade, (int(self), self.rule, self.why_, self.table, self.interval, self.alpha)
+        named: dict[str, Any] = {
+            "rule": self.rule,
+            "why": self.why_,
+            "table": self.table,
+            "interval": self.interval,
+            "alpha": self.alpha,
+        }
+        return partial(Chosen, **named), (int(self),)
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as JSON values."""
@@ -59,7 +70,24 @@ class Chosen(int):
         }
 
 
-def _remade(
-    k: int, rule: str, why: str, table: list[dict[str, Any]], interval: tuple[int, int], alpha: float | None
-) -> Chosen:
-    return Chosen(k, rule=rule, why=why, table=table, interval=interval, alpha=alpha)
+class Tabular(ABC):
+    """Something that shows itself as a headline above a table."""
+
+    @property
+    @abstractmethod
+    def headline(self) -> str:
+        """A description in one line."""
+
+    @abstractmethod
+    def cells(self) -> list[list[str]]:
+        """The table that is printed: its head, and rows of texts."""
+
+    def __str__(self) -> str:
+        cells = self.cells()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in cells]
+        return "\n".join([self.headline, *lines])
+
+    def _repr_html_(self) -> str:
+        head, *rows = self.cells()
+        return fragment(html_table(head, rows, self.headline, numbers=[True] * len(head)))

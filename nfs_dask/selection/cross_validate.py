@@ -32,7 +32,7 @@ def cross_validate(
     engine: Engine | None = None,
     **parameters: Any,
 ) -> CrossValidation:
-    """How good models of each k and each alpha are on documents they were not fitted to.
+    """Measure models of each k and each alpha on documents they were not fitted to.
 
     Two passes over the data serve the whole grid: one counts by fold, the other scores each document by all models that
     were fitted without its fold. Medians take as many for the first as one fit does, and a hybrid naive Bayes three in

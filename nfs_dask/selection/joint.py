@@ -11,14 +11,13 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, Kind, integers_as_integers
 from nfs_dask.sources.folds import Sorting
-from nfs_dask.sources.source import Source
-from nfs_dask.sources.views import ColumnChoice, Step, View
+from nfs_dask.sources.views import ColumnChoice, Step
 from nfs_dask.statistics.statistic import State, Statistic
 
 
 @dataclass(frozen=True)
 class JointMember:
-    """A statistic, and what it sees of a block."""
+    """A statistic, and the rows and columns of a block that it is of."""
 
     statistic: Statistic
     n_features: int  # columns of what it sees
@@ -28,14 +27,14 @@ class JointMember:
     steps: tuple[Step, ...] = ()  # what else becomes of a block, in turn
 
     def wants(self, block: Block) -> bool:
-        """Whether the block is one of those it is about."""
+        """True for a block that it is about."""
         if self.numbers is None:
             return True
         place = int(np.searchsorted(self.numbers, block.number))
         return place < len(self.numbers) and bool(self.numbers[place] == block.number)
 
     def seen(self, block: Block) -> Block:
-        """What it sees of a block that has its rows alone."""
+        """Return its part of a block that has its rows alone."""
         block = block if self.columns is None else self.columns.of(block)
         for step in self.steps:
             block = step(block)
@@ -53,7 +52,7 @@ class Joint(Statistic):
 
     @property
     def accepts(self) -> Kind:  # type: ignore[override]
-        """What all of them take."""
+        """Values that all of them take."""
         kinds = {member.statistic.accepts for member in self.members}
         return "signed" if kinds == {"signed"} else "real"
 
@@ -104,12 +103,6 @@ class Joint(Statistic):
 
     def working_nbytes(self, n_features: int) -> int:
         return sum(member.statistic.working_nbytes(member.n_features) for member in self.members)
-
-
-def carrying(source: Source, nbytes: int) -> Source:
-    """A source as it is, whose tasks take so many bytes more than others."""
-    carried = source.import_nbytes + max(0, nbytes)
-    return View(source, "carrying", np.zeros(0, np.int64), nnz=source.nnz, import_nbytes=carried)
 
 
 def _together(states: list[State]) -> State:

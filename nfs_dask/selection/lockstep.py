@@ -16,7 +16,7 @@ import numpy as np
 from nfs_dask.cluster.resources import SLACK, USABLE, Resources
 from nfs_dask.engine.folding import Reduction
 from nfs_dask.methods.procedure import Measure, Passes, Procedure, Sum, Write
-from nfs_dask.selection.joint import Joint, JointMember, carrying
+from nfs_dask.selection.joint import Joint, JointMember
 from nfs_dask.selection.training import TrainingPanels, dataset_by_fold
 from nfs_dask.sources.folds import Sorted
 from nfs_dask.sources.source import Source
@@ -60,7 +60,7 @@ def in_lockstep(procedures: Sequence[Procedure[T]], passes: Passes) -> Procedure
 
 
 def _alone(want: Measure | Write, n: int, passes: Passes) -> Procedure[Any]:
-    """The answer to what one of n procedures wants besides sums."""
+    """Answer a request of one of n procedures other than for sums."""
     if isinstance(want, Write):
         return (yield from passes.write(want))
     resources = yield replace(want, lasting=False)
@@ -68,7 +68,7 @@ def _alone(want: Measure | Write, n: int, passes: Passes) -> Procedure[Any]:
 
 
 def _share(resources: Resources, source: Source, n: int) -> Resources:
-    """What one of n procedures may plan with: blocks are read once for all, the rest of a task's memory is divided."""
+    """Return the resources of one of n procedures: blocks are read once for all, other memory of a task is divided."""
     if not resources.memory_limit:
         return resources
     reading = 2 * source.block_nbytes + source.import_nbytes
@@ -97,7 +97,12 @@ def _jointly(wants: list[Sum], members: list[JointMember], passes: Passes) -> Pr
     carried = sum(want.source.import_nbytes - passes.dataset.source.import_nbytes for want in wants)
     common, members = _of_common_columns(passes.dataset.source, members)
     joint = Joint(max(want.statistic.n_classes for want in wants), tuple(members))
-    view: Any = carrying(_blocks_of(members, common), carried)
+    wanted = [member.numbers for member in members]
+    if all(numbers is not None for numbers in wanted):
+        common = some_blocks(common, np.unique(np.concatenate([numbers for numbers in wanted if numbers is not None])))
+    # A view of all of it, whose tasks hold what the members carry.
+    nbytes = common.import_nbytes + max(0, carried)
+    view: Any = View(common, "carrying", np.zeros(0, np.int64), nnz=common.nnz, import_nbytes=nbytes)
     reduction = yield from passes.carry_out(Sum(joint.label, joint, view, lasting=False))
     states = zip(joint.parts(reduction.state), members, strict=True)
     return [replace(reduction, panels=MemoryPanels(state, member.n_features)) for state, member in states]
@@ -119,7 +124,7 @@ def _of_common_columns(common: Source, members: list[JointMember]) -> tuple[Sour
 
 
 def _differ_in_the_fold_alone(members: list[JointMember]) -> bool:
-    """Whether all are of the same statistic, which can be cut along the columns, of the rows outside of one fold."""
+    """True where all are of one statistic that can be cut along the columns, of the rows outside of one fold."""
     first, rows = members[0].statistic, members[0].rows
     if not first.entrywise or rows is None:
         return False
@@ -135,7 +140,7 @@ def _differ_in_the_fold_alone(members: list[JointMember]) -> bool:
 
 
 def _by_fold(wants: list[Sum], members: list[JointMember], passes: Passes) -> Procedure[list[Reduction]]:
-    """What is cut along the columns like any pass: the statistic by fold, added up over the folds of each.
+    """A pass of the statistic by fold, cut along the columns like any other, added up over the folds of each.
 
     It is kept beside the data where that of one fold would be.
     """
@@ -149,7 +154,7 @@ def _by_fold(wants: list[Sum], members: list[JointMember], passes: Passes) -> Pr
 
 
 def _member(want: Sum, common: Source) -> JointMember | None:
-    """What a procedure asks for as a part of a joint pass; None where it is of other data."""
+    """Return the part of a joint pass that a procedure asks for; None where it is of other data."""
     views: list[View] = []
     source = want.source
     while source is not common:
@@ -168,11 +173,3 @@ def _member(want: Sum, common: Source) -> JointMember | None:
         elif view.step is not None:
             steps.append(view.step)
     return JointMember(want.statistic, want.source.n_features, numbers, rows, columns, tuple(steps))
-
-
-def _blocks_of(members: list[JointMember], common: Source) -> Source:
-    """The common source without the blocks that nobody wants."""
-    wanted = [member.numbers for member in members]
-    if any(numbers is None for numbers in wanted):
-        return common
-    return some_blocks(common, np.unique(np.concatenate([numbers for numbers in wanted if numbers is not None])))

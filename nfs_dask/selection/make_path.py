@@ -1,9 +1,9 @@
-"""Many k at once: what each number of features gains, and how sure that is. One pass over the data serves them all."""
+"""Paths: supports of many sizes with their gains and bounds, from one pass over the data; and their models."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,14 @@ from nfs_dask.estimators.classifier import parameters_of
 from nfs_dask.estimators.inputs import numeric, open_labelled
 from nfs_dask.estimators.loading import make_estimator
 from nfs_dask.methods.number_of_features import numbers_to_keep
+from nfs_dask.methods.procedure import run
+from nfs_dask.methods.recipe import Grid, LongRecipe
+from nfs_dask.models.model import Model
 from nfs_dask.registry import method_named, methods_of_paths
-from nfs_dask.selection.data_rules import PathData
-from nfs_dask.selection.path_table import Named, Path
-from nfs_dask.sources.source import Source
+from nfs_dask.selection.path_table import Path
+from nfs_dask.selection.rules import PathData
+from nfs_dask.selection.validation_passes import MOST_COUNTS
+from nfs_dask.statistics.panels import MemoryPanels
 
 logger = logging.getLogger("nfs_dask")
 
@@ -108,6 +112,7 @@ def path(
     wanted = _wanted(ks, estimator.solves_each_k(len(classes)), dataset.n_features)
     logger.info("solving for %d values of k", len(wanted))
     found = estimator.rank(dataset, wanted)
+    source = dataset.source
     return Path(
         method=method,
         parameters=_shown(estimator),
@@ -117,7 +122,8 @@ def path(
         reused=found.reused,
         ks=wanted,
         solved=found.supports,
-        named=_named(dataset.source),
+        # Data on disk are asked for names when they are needed.
+        named=NamesInMemory(source.names(np.arange(source.n_features))) if source.is_shipped else source,
         rules=PathData((X, y, sample_weight), dataset, method, estimator),
     )
 
@@ -155,8 +161,8 @@ def _wanted(ks: Iterable[Any] | None, alone: bool, n_features: int) -> Array:
 
 
 @dataclass(frozen=True)
-class _Names:
-    """Names of data that were in memory, which are not held themselves."""
+class NamesInMemory:
+    """Names of the columns of data in memory, which are not held themselves."""
 
     all: list[str] | None
 
@@ -164,6 +170,41 @@ class _Names:
         return None if self.all is None else [self.all[i] for i in columns]
 
 
-def _named(source: Source) -> Named:
-    """What lies on disk is asked for names when the time comes."""
-    return _Names(source.names(np.arange(source.n_features))) if source.is_shipped else source
+def models_of_path(path: Path, ks: Sequence[int], engine: Engine | None = None) -> Iterator[Model] | None:
+    """Return models of some k in turn, as fits would give them; None where the data are no longer available.
+
+    One pass over the data serves all of them, or none where what it counts was kept. Of methods that take several
+    passes all models are held at once.
+
+    Parameters
+    ----------
+    path
+        With the data it was made of.
+    ks
+        Numbers of features.
+    engine
+        Where a pass runs; None: where those of the path did.
+    """
+    data = path.rules
+    if not isinstance(data, PathData) or data.dataset is None:
+        return None
+    engine = data.estimator.engine if engine is None else engine
+    alpha = path.parameters.get("alpha")
+    classes, recipe = data.dataset.known_classes(), data.estimator.recipe(data.dataset)
+    if isinstance(recipe, LongRecipe):
+        grid = Grid(path.method, np.asarray(ks, np.int64), (alpha,))
+        return iter(run(recipe.learn(data.dataset, grid), data.dataset, engine)[1])
+    panels = data.dataset.reduce(recipe.statistic(len(classes)), engine).panels
+    nbytes = len(classes) * path.n_features * 8
+    if len(panels) > 1 and nbytes <= MOST_COUNTS:
+        panels = MemoryPanels(panels.state(), path.n_features)
+    fit = recipe.fitting(classes, panels)
+    return (fit(int(k), alpha) for k in ks)  # one at a time: those of many features are large
+
+
+def tops_of_path(
+    path: Path, ks: Sequence[int], n: int, engine: Engine | None = None
+) -> Iterator[dict[Any, list[tuple[str, float]]]] | None:
+    """Return for each k the features that speak for each class most, up to n of them, with their weights."""
+    models = models_of_path(path, ks, engine)
+    return None if models is None else (model.top_features(n, path.named.names) for model in models)

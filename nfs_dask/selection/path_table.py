@@ -12,9 +12,8 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.engine.engine import Engine
 from nfs_dask.errors import InputError
 from nfs_dask.methods.supports import Supports
-from nfs_dask.selection.chosen import Chosen
-from nfs_dask.selection.tabular import Tabular
-from nfs_dask.solvers.naive_bayes.every_k import TOLERANCE
+from nfs_dask.selection.chosen import Chosen, Tabular
+from nfs_dask.solvers.naive_bayes.path_grid import TOLERANCE
 from nfs_dask.solvers.solution import RELATIVE
 from nfs_dask.units import several
 
@@ -22,13 +21,13 @@ SHOWN = 20  # rows of a printed path
 
 
 class Named(Protocol):
-    """Whoever knows what features are called."""
+    """Names of columns, such as a source has."""
 
     def names(self, columns: Array) -> list[str] | None: ...
 
 
 class Chooser(Protocol):
-    """Whoever has the data that a path was made of."""
+    """The data that a path was made of, which rules may read again."""
 
     def choose(self, path: Path, rule: str, **options: Any) -> Chosen: ...
 
@@ -63,7 +62,7 @@ class Path(Tabular):
 
     @property
     def gap(self) -> Array:
-        """What a support loses at most, (K,); never negative."""
+        """The most that a support loses against the best one, (K,); never negative."""
         return self.solved.gap
 
     @property
@@ -73,24 +72,20 @@ class Path(Tabular):
 
     @property
     def certified(self) -> Array:
-        """Whether a support is the best there is up to rounding, (K,), as ``certified_`` of an estimator says it.
+        """True where a support is the best there is up to rounding, (K,), as ``certified_`` of an estimator says it.
 
         An estimator that is fitted to one k tries more, and may prove what is only close here.
         """
-        return self._within(RELATIVE)
+        return self.gap <= RELATIVE * np.abs(self.bound) + self.solved.noise
 
     @property
     def close(self) -> Array:
-        """Whether a support is the best there is up to a millionth of its bound, (K,); all that are certified are."""
-        return self._within(TOLERANCE)
-
-    def _within(self, share: float) -> Array:
-        """Whether the gap is no more than a share of the bound, but for rounding."""
-        return self.gap <= share * np.abs(self.bound) + self.solved.noise
+        """True where a support is the best there is up to a millionth of its bound, (K,); so are all certified ones."""
+        return self.gap <= TOLERANCE * np.abs(self.bound) + self.solved.noise
 
     @property
     def guaranteed(self) -> Array:
-        """What the best k features are sure to gain, known before any is found, (K,).
+        """A gain that the best k features are sure to reach, known before any is found, (K,).
 
         A multinomial model reaches with k features the bound of C - 1 features fewer. Where that k is not on the path,
         a chord takes its place: bounds are concave in k. Other methods reach their bounds.
@@ -107,7 +102,7 @@ class Path(Tabular):
 
     @property
     def objective(self) -> Array:
-        """What the ``objective_`` of an estimator is for each k, (K,): a log likelihood, or the cost of centers."""
+        """The ``objective_`` of an estimator for each k, (K,): a log likelihood, or the cost of centers."""
         return self.solved.objective
 
     def support(self, k: int) -> Array:
@@ -212,18 +207,15 @@ class Path(Tabular):
 
     @property
     def headline(self) -> str:
-        """What this is a path of, in one line."""
-        return (
-            f"{', '.join([self.method, *self._settings()])}: {several(len(self.ks), 'value', 'values')} of k over "
-            f"{self.n_features:,} features, {self.n_rows:,} documents in {len(self.classes)} classes"
-        )
-
-    def _settings(self) -> list[str]:
-        """The parameters in words."""
-        return [
-            f"{name.replace('_', ' ')} {value:g}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
+        """The method, its parameters and the data, in one line."""
+        settings = [
+            f"{name.replace('_', ' ')} {format(value, 'g') if isinstance(value, float) else value}"
             for name, value in self.parameters.items()
         ]
+        return (
+            f"{', '.join([self.method, *settings])}: {several(len(self.ks), 'value', 'values')} of k over "
+            f"{self.n_features:,} features, {self.n_rows:,} documents in {len(self.classes)} classes"
+        )
 
     def cells(self) -> list[list[str]]:
         """The table that is printed: its head, and rows of texts."""

@@ -1,4 +1,4 @@
-"""What users may give for folds: a number, a splitter of scikit-learn, one label for each row, or a column of them."""
+"""Folds from what users give: a number, a splitter of scikit-learn, one label for each row, or a column of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADVICE = (
 
 
 def folds_of(folds: Any, dataset: Dataset, y: Any) -> Folds:
-    """Which fold each row of a dataset is in.
+    """Return the fold of each row of a dataset.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _split(splitter: Any, source: Source, y: Any) -> Folds:
 
 
 def _rows(rows: Any, n_rows: int) -> Array:
-    """Numbers of rows, from numbers or a mask."""
+    """Return numbers of rows, from numbers or a mask."""
     rows = np.asarray(rows)
     rows = np.flatnonzero(rows) if rows.dtype.kind == "b" else rows.astype(np.int64)
     if len(rows) and (rows.min() < 0 or rows.max() >= n_rows):

@@ -1,4 +1,4 @@
-"""Documents by fold and without one of them, and what is counted of all folds but one."""
+"""Documents by fold and without one of them, and the counts of all folds but one."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class TrainingPanels(Panels):
 
 
 def added_folds(state: State, n_folds: int) -> State | None:
-    """What the folds of a state add up to; None where that may be rounded, so that the order of additions matters.
+    """Return the sum of the folds of a state; None where that may be rounded, so that the order of additions matters.
 
     Whole numbers that a double holds are not: taking those of a fold away leaves the sum of the others.
     """
@@ -105,7 +105,7 @@ def added_folds(state: State, n_folds: int) -> State | None:
 
 
 def _adds_exactly(values: Array) -> bool:
-    """Whether no sum of some of the values is rounded."""
+    """True where no sum of some of the values is rounded."""
     if values.dtype.kind != "f":
         return True
     return bool(np.all(values == np.rint(values))) and float(np.abs(values).sum()) < _MOST_WHOLE
@@ -118,7 +118,7 @@ def _over_folds(values: Array, n_folds: int) -> Array:
 
 
 def _less(state: State, part: State) -> State:
-    """What is left of a state; names that it has."""
+    """Subtract a part from a state; the names of the state stay."""
     arrays = {name: state.arrays[name] - values for name, values in part.arrays.items()}
     return State(arrays, {name: values - part.totals[name] for name, values in state.totals.items()})
 

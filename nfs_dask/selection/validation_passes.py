@@ -43,21 +43,7 @@ MOST_COUNTS = 1 << 30  # bytes of counts that are held in memory; others stay in
 def cross_validation(
     dataset: Dataset, folds: Folds, recipe: Recipe | LongRecipe, grid: Grid, engine: Engine | None = None
 ) -> CrossValidation:
-    """Fit models of every k and alpha without each fold in turn, and judge them by it.
-
-    Parameters
-    ----------
-    dataset
-        With labels.
-    folds
-        Of its rows.
-    recipe
-        Of the method.
-    grid
-        What is validated.
-    engine
-        Where the passes run.
-    """
+    """Fit models of every k and alpha without each fold in turn, and judge them by it."""
     return run(_validate(dataset, folds, recipe, grid), dataset, engine)
 
 
@@ -69,7 +55,23 @@ def _validate(dataset: Dataset, folds: Folds, recipe: Recipe | LongRecipe, grid:
         models = yield from _count(passes, folds, recipe, grid)
     totals = yield from _judge(passes, folds, models)
     check_rows(totals["rows"])
-    return table_of(dataset, folds, grid, totals, passes, time.perf_counter() - started)
+    shape = (folds.count, len(grid.alphas), len(grid.ks))
+    classes, lost, answers = dataset.known_classes(), losses(totals), totals.get("answers")
+    return CrossValidation(
+        method=grid.method,
+        parameters=grid.parameters,
+        classes=classes,
+        n_features=dataset.n_features,
+        ks=grid.ks,
+        alphas=grid.alphas,
+        folds=folds.describe(),
+        documents=totals["rows"],
+        right=right_answers(totals).reshape(*shape, len(classes)),
+        losses=None if lost is None else lost.reshape(shape),
+        answers=None if answers is None else answers.reshape(*shape, len(classes), len(classes)),
+        passes=tuple(passes.done),
+        seconds=time.perf_counter() - started,
+    )
 
 
 Models = tuple[Sequence[Model], ...]  # of each fold
@@ -110,7 +112,7 @@ def _learn(passes: Passes, folds: Folds, recipe: LongRecipe, grid: Grid) -> Proc
 
 
 def _judge(passes: Passes, folds: Folds, models: Models) -> Procedure[Mapping[str, Array]]:
-    """What is right of what the models of each fold say of its rows: one pass, or as many as memory asks for."""
+    """Score the rows of each fold by its models: in one pass, or in as many as memory asks for."""
     source = passes.dataset.source
     held_out = HeldOut(folds.count * len(passes.dataset.known_classes()), models)
     view = by_fold(source, folds, held_out.carried_nbytes)
@@ -129,34 +131,6 @@ def _judge(passes: Passes, folds: Folds, models: Models) -> Procedure[Mapping[st
     return beside(first, second)
 
 
-def table_of(
-    dataset: Dataset,
-    folds: Folds,
-    grid: Grid,
-    totals: Mapping[str, Array],
-    passes: Passes,
-    seconds: float,
-) -> CrossValidation:
-    """The totals of a `HeldOut` as a table."""
-    shape = (folds.count, len(grid.alphas), len(grid.ks))
-    classes, lost, answers = dataset.known_classes(), losses(totals), totals.get("answers")
-    return CrossValidation(
-        method=grid.method,
-        parameters=grid.parameters,
-        classes=classes,
-        n_features=dataset.n_features,
-        ks=grid.ks,
-        alphas=grid.alphas,
-        folds=folds.describe(),
-        documents=totals["rows"],
-        right=right_answers(totals).reshape(*shape, len(classes)),
-        losses=None if lost is None else lost.reshape(shape),
-        answers=None if answers is None else answers.reshape(*shape, len(classes), len(classes)),
-        passes=tuple(passes.done),
-        seconds=seconds,
-    )
-
-
 def check_rows(rows: Array) -> None:
     """Refuse folds without documents; ``rows`` (F, C) are how many there are of each class."""
     empty = np.flatnonzero(rows.sum(axis=1) == 0)
@@ -170,11 +144,7 @@ def check_rows(rows: Array) -> None:
 def check_present(classes: Array, present: Array) -> None:
     """Refuse classes without documents; say where one is not among those that the models of a fold are fitted to.
 
-    Parameters
-    ----------
-    classes : (C,) labels
-    present : (F, C) bool
-        Whether a class has documents, of a weight above 0, outside of each fold.
+    ``present`` (F, C) is true where a class has documents, of a weight above 0, outside of each fold.
     """
     nowhere = np.flatnonzero(~present.any(axis=0))
     if len(nowhere):
@@ -195,7 +165,7 @@ def check_present(classes: Array, present: Array) -> None:
 
 
 def _trainings(panels: Panels, statistic: Statistic, folds: Folds) -> Iterator[Panels]:
-    """What was counted outside of each fold in turn; in memory, if what was counted fits."""
+    """Yield the counts outside of each fold in turn; in memory if they fit."""
     nbytes = folds.count * statistic.array_nbytes(panels.n_features, "count", weighted=False)
     wide = len(panels) > 1 and nbytes > MOST_COUNTS
     whole = panels if wide else MemoryPanels(panels.state(), panels.n_features)

@@ -1,4 +1,4 @@
-"""What cross-validation has found, as a table: how good each number of features and each smoothing is, by fold.
+"""The results of cross-validation: measures of each number of features and each smoothing, by fold.
 
 References: docs/mathematics.md 9; SC (Calafiore and Fracastoro 2019) Remark 4.
 """
@@ -16,8 +16,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError
 from nfs_dask.methods.procedure import Pass
 from nfs_dask.registry import MEASURES
-from nfs_dask.selection.chosen import Chosen
-from nfs_dask.selection.tabular import Tabular
+from nfs_dask.selection.chosen import Chosen, Tabular
 from nfs_dask.units import several
 
 Rule = Literal["cv", "1se", "near"]
@@ -31,21 +30,8 @@ _CALLED = {"accuracy": "accuracy", "balanced": "balanced accuracy", "log_loss": 
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A cell of the table, and why it was chosen."""
-
-    k: int
-    alpha: float | None  # None of a method that does not smooth
-    rule: Rule
-    why: str
-    interval: tuple[
-        int, int
-    ]  # smallest and largest k that are within one standard error of the best, or within a share
-
-
-@dataclass(frozen=True)
 class CrossValidation(Tabular):
-    """How good models of each k and each alpha are on documents they have not seen; made by `cross_validate`.
+    """Measures of models of each k and alpha on documents they were not fitted to; made by `cross_validate`.
 
     Axes are folds (F), smoothings (A), numbers of features (K) and classes (C). Documents count once, whatever weights
     they had when models were fitted.
@@ -67,12 +53,12 @@ class CrossValidation(Tabular):
 
     @property
     def n_folds(self) -> int:
-        """How many folds there are."""
+        """The number of folds."""
         return len(self.documents)
 
     @property
     def reads(self) -> float:
-        """How often the data were read: the shares of all passes together."""
+        """The number of reads of the data: the shares of all passes together."""
         return sum(one.share for one in self.passes)
 
     @cached_property
@@ -127,11 +113,18 @@ class CrossValidation(Tabular):
             )
         return np.asarray(self.answers[:, *self._cell(k, alpha)].sum(axis=0))
 
-    def verdict(self, rule: Rule = "cv", by: Measure = "accuracy", within: float | None = None) -> Verdict:
-        """The k and alpha that a rule chooses.
+    def choose(self, rule: Rule = "cv", by: Measure = "accuracy", within: float | None = None) -> Chosen:
+        """Return the k that a rule chooses, which an estimator takes as it is; it knows its alpha, and says why.
 
-        "cv": the best mean over the folds; of equal ones the smallest k, then the first alpha. "1se": the smallest k
-        that is within one standard error of that, with the best alpha for it; "near": within a share of it.
+        Parameters
+        ----------
+        rule : "cv", "1se" or "near"
+            The best mean over the folds, of equal ones the smallest k, then the first alpha; the smallest k that is
+            within one standard error of that, with the best alpha for it; or the smallest within a share of it.
+        by : "accuracy", "balanced" or "log_loss"
+            The measure.
+        within : float in [0, 1), optional
+            For "near": the share of the best that may be lost, 0.01 if not given.
         """
         if rule not in RULES:
             raise InputError(f"rule={rule!r}; give one of {', '.join(map(repr, RULES))}")
@@ -148,39 +141,22 @@ class CrossValidation(Tabular):
         room = error if share is None else share * abs(curve[best])
         near = np.flatnonzero(curve >= curve[best] - room)
         chosen = best if rule == "cv" else int(near[0])
-        interval = (int(self.ks[near[0]]), int(self.ks[near[-1]]))
+        first, last = int(self.ks[near[0]]), int(self.ks[near[-1]])
         k, alpha = int(self.ks[chosen]), self.alphas[rows[chosen]]
         told = (
             f"{_CALLED[by]} of {sign * curve[best]:.4f} over {self.n_folds} folds, with a standard error of {error:.4f}"
         )
-        smoothed = "" if alpha is None else f" and alpha {alpha:g}"
+        why = f"{k:,} features{'' if alpha is None else f' and alpha {alpha:g}'} have "
         if rule == "cv":
-            why = f"{k:,} features{smoothed} have the best {told}"
+            why += f"the best {told}"
         else:
             nearness = "one standard error" if share is None else f"{100 * share:.3g} %"
-            why = (
-                f"{k:,} features{smoothed} have {_CALLED[by]} {sign * curve[chosen]:.4f}; no fewer come within "
-                f"{nearness} of the best, which {int(self.ks[best]):,} features reach: {told}"
+            why += (
+                f"{_CALLED[by]} {sign * curve[chosen]:.4f}; no fewer come within {nearness} of the best, which "
+                f"{int(self.ks[best]):,} features reach: {told}"
             )
-        return Verdict(k, alpha, rule, f"{why}; {interval[0]:,} to {interval[1]:,} are within that", interval)
-
-    def choose(self, rule: Rule = "cv", by: Measure = "accuracy", within: float | None = None) -> Chosen:
-        """The k that a rule chooses, which an estimator takes as it is; it knows its alpha, and says why.
-
-        Parameters
-        ----------
-        rule : "cv", "1se" or "near"
-            The best mean over the folds; the smallest k that is within one standard error of that; or the smallest that
-            is within a share of it.
-        by : "accuracy", "balanced" or "log_loss"
-            Of what.
-        within : float in [0, 1), optional
-            For "near": the share of the best that may be lost, 0.01 if not given.
-        """
-        found = self.verdict(rule, by, within)
-        return Chosen(
-            found.k, rule=rule, why=found.why, table=self.records(), interval=found.interval, alpha=found.alpha
-        )
+        why += f"; {first:,} to {last:,} are within that"
+        return Chosen(k, rule=rule, why=why, table=self.records(), interval=(first, last), alpha=alpha)
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each alpha and k, as JSON values."""
@@ -211,7 +187,7 @@ class CrossValidation(Tabular):
 
     @property
     def headline(self) -> str:
-        """What was validated, in one line."""
+        """The grid and the data, in one line."""
         grid = f"{several(len(self.ks), 'value', 'values')} of k"
         grid += f" and {len(self.alphas)} of alpha" if len(self.alphas) > 1 else ""
         return (
@@ -221,7 +197,7 @@ class CrossValidation(Tabular):
 
     def cells(self) -> list[list[str]]:
         """The table that is printed: its head, and rows of texts; the best alpha of each k, and about 20 of the k."""
-        mean, error = self.mean(), self.standard_error()
+        mean, error, balanced = self.mean(), self.standard_error(), self.mean("balanced")
         rows, picked = mean.argmax(axis=0), np.unique(np.linspace(0, len(self.ks) - 1, SHOWN).round().astype(int))
         loss = self.mean("log_loss") if self.losses is not None else None
         head = ["k", "accuracy", "+-", "balanced"] + ["log loss"] * (loss is not None)
@@ -229,12 +205,7 @@ class CrossValidation(Tabular):
         table = [head]
         for j in picked.tolist():
             a = rows[j]
-            cells = [
-                f"{int(self.ks[j]):,}",
-                f"{mean[a, j]:.4f}",
-                f"{error[a, j]:.4f}",
-                f"{self.mean('balanced')[a, j]:.4f}",
-            ]
+            cells = [f"{int(self.ks[j]):,}", *(f"{column[a, j]:.4f}" for column in (mean, error, balanced))]
             cells += [f"{loss[a, j]:.4f}"] if loss is not None else []
             cells[1:1] = [f"{self.alphas[a]:g}"] if self.alphas[a] is not None else []
             table.append(cells)
@@ -244,7 +215,7 @@ class CrossValidation(Tabular):
         return f"<CrossValidation of {self.headline}>"
 
     def _cell(self, k: int, alpha: float | None) -> tuple[int, int]:
-        """Where a k and an alpha are in the table."""
+        """Return the position of a k and an alpha in the table."""
         place = int(np.searchsorted(self.ks, k))
         if place == len(self.ks) or self.ks[place] != k:
             raise InputError(f"k={k} was not validated; those that were are {self.ks.tolist()}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,16 +17,31 @@ ABSOLUTE = 1e-14  # and so are two that are closer than this times the total of 
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """A point x of the second dual: maximise (D)(x) over 0 <= x <= 1 and sum x = k.
+class FeatureSet:
+    """A set of features: how many it takes of which columns, each of which may stand for several equal features."""
 
-    At most C entries are fractions, so that its features (the rounded-up point) number at most k + C - 1.
-    """
+    columns: Array  # (n, ) intp, ascending
+    counts: Array  # (n, ) int64, each at least 1; of a mixture of sets float64, above 0
 
-    features: Array  # (k', ) int64, ascending, those with x > 0; k <= k' <= k + C - 1
-    weights: Array  # (k', ) float64, their x in (0, 1]
-    value: float  # (D)(x) less its value at k = 0: a lower bound of the bound
-    rounded_value: float  # gain of all `features`: at least the bound
+    @classmethod
+    def of(cls, counts: Array) -> FeatureSet:
+        """Make a set from the number of features of each column, (M, )."""
+        columns = np.flatnonzero(counts)
+        return cls(columns, counts[columns])
+
+    def spread(self, n_columns: int) -> Array:
+        """Return the counts of all columns, (n_columns, )."""
+        out = np.zeros(n_columns, self.counts.dtype)
+        out[self.columns] = self.counts
+        return out
+
+    def map(self, column: Callable[[Array], Array]) -> FeatureSet:
+        """Return the same set with other numbers for the columns."""
+        return FeatureSet(column(self.columns), self.counts)
+
+    def sum(self, values: Array) -> Array:
+        """Return the sum over the features of ``values``, (M, ) or (n, M)."""
+        return np.asarray((values.take(self.columns, axis=-1) * self.counts).sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -42,14 +59,30 @@ class Solution:
     ties: int  # features that share the last place at the dual point, 0 if the choice was not among equals
     n_evaluations: int  # how often all gains were evaluated
     point: Array  # (C, ) float64, the dual point: shares of the classes, sum 1
-    certificate: Certificate | None = None
+    second_dual: tuple[Array, Array] | None = None  # its features, (k', ) ascending, and their weights in (0, 1]
+    chosen: FeatureSet | None = None  # in columns of a problem, while features are not looked up
+    mixture: FeatureSet | None = None  # the point of the second dual, likewise
 
     def certified(self, total: float = 0.0) -> bool:
-        """Whether the support is optimal up to rounding; ``total`` is the sum of all counts."""
+        """Return whether the support is optimal up to rounding; ``total`` is the sum of all counts."""
         return self.gap <= RELATIVE * self.bound + ABSOLUTE * total
+
+    def times(self, scale: float) -> Solution:
+        """Return it for counts multiplied by a power of two; the bound and the gap are rounded upward."""
+        if scale == 1:
+            return self
+        bound, gap = (
+            x * scale if x * scale / scale >= x else math.nextafter(x * scale, math.inf) for x in (self.bound, self.gap)
+        )
+        return replace(self, value=self.value * scale, bound=bound, gap=gap)
+
+    def map(self, column: Callable[[Array], Array]) -> Solution:
+        """Return the same with other numbers for the columns."""
+        assert self.chosen is not None and self.mixture is not None
+        return replace(self, chosen=self.chosen.map(column), mixture=self.mixture.map(column))
 
 
 def nothing(point: Array, support: Array | None = None) -> Solution:
-    """The solution where there is nothing to gain: k = 0, or counts in one class only."""
+    """Return the solution where there is nothing to gain: k = 0, or counts in one class only."""
     support = np.zeros(0, np.int64) if support is None else support
-    return Solution(support, 0.0, 0.0, 0.0, 0, 0, point)
+    return Solution(support, 0.0, 0.0, 0.0, 0, 0, point, (support, np.ones(len(support))))

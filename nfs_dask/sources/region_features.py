@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nfs_dask.arrays.block import Array, Block, check_structure, full_rows, row_range
-from nfs_dask.arrays.spare import give_back
 from nfs_dask.sources.source import Sizes, Source
 from nfs_dask.sources.views import View
 from nfs_dask.sources.word_table_files import COUNTS, TableFiles
@@ -86,11 +85,7 @@ class Featuring:
         """The features of blocks, in pieces of at most `PIECE_ROWS` documents."""
         whole = self._whole()
         for batch in self._batches(_pieces(blocks), 0 if whole else self.batch_nbytes):
-            if whole is None:
-                give_back()  # what it took to read them
             _add(batch, whole or self._panels())
-            if whole is None:
-                give_back()  # what panels took
             for piece, sums in batch:
                 yield self._features(piece, sums)
 

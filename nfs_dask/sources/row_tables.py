@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,7 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import DataWarning, InputError, NfsDaskError, StoreError, warn
-from nfs_dask.sources.anndata_tables import Categorical, HeldColumn, Nullable, TableColumn, unreadable
-from nfs_dask.store.hierarchy import Hierarchy
+from nfs_dask.sources.anndata_files import AnnDataFile, Categorical, HeldColumn, Nullable, TableColumn, unreadable
 from nfs_dask.store.layout import INDEX
 from nfs_dask.store.row_columns import MOST_CATEGORIES, TEXT, RowColumn, is_keepable
 from nfs_dask.store.shard_tasks import exactly
@@ -31,10 +30,9 @@ class RowTable(ABC):
     labels: str | None  # the column that the labels of the source are
     named = True
 
-    @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def opened(self) -> AbstractContextManager[Any]:
         """What columns are found in."""
-        yield None
+        return nullcontext()
 
     @abstractmethod
     def names(self, place: Any) -> Iterable[Any]:
@@ -51,7 +49,7 @@ class RowTable(ABC):
                 try:
                     if not isinstance(name, str) or not is_keepable(name):
                         raise InputError("its name cannot be that of a folder")
-                    found.append(_described(name, self._of_length(place, name)))
+                    found.append(_described(name, self.column(place, name)))
                 except NfsDaskError as error:
                     if isinstance(error, StoreError):
                         raise
@@ -62,39 +60,31 @@ class RowTable(ABC):
 
     def read(self, name: str, start: int, stop: int) -> Array:
         with self.opened() as place:
-            column = self._of_length(place, name)
+            column = self.column(place, name)
             values = column.read(start, stop)
             if name == INDEX:
                 return _as_names(values, column.where, start)
             return _numbers(values, column.where) if _is_number(column) else values
 
-    def _of_length(self, place: Any, name: str) -> TableColumn:
-        column = self.column(place, name)
-        if column.length != self.n_rows:
-            raise StoreError(f"{column.where} has {column.length} values for {self.n_rows} rows; it is damaged")
-        return column
-
 
 @dataclass(frozen=True)
-class ZarrRows(RowTable):
-    """Of a Zarr store."""
+class StoredRows(RowTable):
+    """Of a file of AnnData, which is opened for each piece."""
 
-    hierarchy: Hierarchy
+    open: Callable[[], AbstractContextManager[AnnDataFile]]
     n_rows: int
     labels: str | None
 
-    def names(self, place: Any) -> Iterable[Any]:
-        found: Iterable[Any] = self.hierarchy.get("obs").attributes.get("column-order", [])
-        return found
+    def opened(self) -> AbstractContextManager[AnnDataFile]:
+        return self.open()
 
-    def column(self, place: Any, name: str) -> TableColumn:
-        from nfs_dask.sources.zarr_columns import obs_column, zarr_index
+    def names(self, place: AnnDataFile) -> Iterable[Any]:
+        return place.columns()
 
-        if name != INDEX:
-            return obs_column(self.hierarchy, name, self.n_rows)
-        index = zarr_index(self.hierarchy, "obs")
-        assert index is not None
-        return index
+    def column(self, place: AnnDataFile, name: str) -> TableColumn:
+        column = place.index("obs", self.n_rows) if name == INDEX else place.column(name, self.n_rows)
+        assert column is not None
+        return column
 
 
 class FrameRowTable(RowTable):

@@ -12,7 +12,7 @@ import numpy as np
 from nfs_dask.arrays.block import UNLABELLED, Array
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.folder import Folder
-from nfs_dask.sources.anndata_tables import Categorical, TableColumn
+from nfs_dask.sources.anndata_files import Categorical, TableColumn
 from nfs_dask.sources.labels import MOST_CLASSES, encode, encode_as, merge_classes, smallest_codes
 from nfs_dask.store.header import Header
 from nfs_dask.store.hierarchy import Hierarchy
@@ -118,10 +118,11 @@ class ColumnLabels:
 
 def column_labels(hierarchy: Hierarchy, name: str, n_rows: int) -> ColumnLabels:
     """The labels in a column of the table of rows of a Zarr store."""
-    from nfs_dask.sources.zarr_columns import categories_aside, obs_column
+    from nfs_dask.sources.anndata_zarr import AnnDataZarr
 
-    column = obs_column(hierarchy, name, n_rows)
-    aside = categories_aside(hierarchy.get(f"obs/{name}"))
+    file = AnnDataZarr(hierarchy)
+    column = file.column(name, n_rows)
+    aside = file.categories_aside(f"obs/{name}")
     paths = [f"obs/{name}"] if aside is None else [f"obs/{name}", aside]
     return ColumnLabels(column, fingerprint=listing(hierarchy, *paths))
 

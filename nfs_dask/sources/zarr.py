@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,8 +16,10 @@ from nfs_dask.arrays.block import UNLABELLED, Array, Block, Csr
 from nfs_dask.errors import InputError, StoreError
 from nfs_dask.files.ahead import BLOCKS_IN_FLIGHT, ahead
 from nfs_dask.files.folder import Folder
+from nfs_dask.sources.anndata_files import AnnDataFile
 from nfs_dask.sources.anndata_memory import RAW
-from nfs_dask.sources.row_tables import ZarrRows
+from nfs_dask.sources.anndata_zarr import AnnDataZarr
+from nfs_dask.sources.row_tables import StoredRows
 from nfs_dask.sources.source import Facts, Sizes, Source
 from nfs_dask.sources.stored_labels import GivenLabels, Labels, OwnLabels, column_labels, listing
 from nfs_dask.store.header import Header, find_header
@@ -108,9 +112,11 @@ class ZarrSource(Source):
         return self._matrix.names(checked_columns(columns, self.n_features))
 
     @property
-    def annotations(self) -> ZarrRows | None:
+    def annotations(self) -> StoredRows | None:
         hierarchy = self._opened or Hierarchy.open(self._folder)
-        return ZarrRows(hierarchy, self.n_rows, self._label) if hierarchy.find("obs") is not None else None
+        if hierarchy.find("obs") is None:
+            return None
+        return StoredRows(partial(_already_open, AnnDataZarr(hierarchy)), self.n_rows, self._label)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}  # blocks need none of it
@@ -210,32 +216,34 @@ class _Foreign:
     text: TextFacts | None = None
 
     def __init__(self, hierarchy: Hierarchy, layer: str | None) -> None:
-        from nfs_dask.sources.anndata_matrices import foreign_matrix
-        from nfs_dask.sources.zarr_columns import check_names
+        from nfs_dask.store.foreign_arrays import objects
 
         path = "X" if layer is None else f"layers/{layer}"
         if hierarchy.find(path) is None:
             what = "no X in it" if layer is None else f"no layer {layer!r}"
             hint = RAW if layer == "raw" and hierarchy.find("raw") is not None else "give an AnnData store that has one"
             raise StoreError(f"{hierarchy.folder.location} is a Zarr group with {what}; {hint}")
-        self._hierarchy = hierarchy
-        self._matrix = matrix = foreign_matrix(hierarchy, path)
-        check_names(hierarchy, matrix.n_features)
+        self._file = AnnDataZarr(hierarchy)
+        self._matrix = matrix = self._file.matrix(path)
+        self._cuts = cuts = matrix.cut()
+        n_rows, n_features = matrix.shape
+        self._file.index("var", n_features)  # refused at once, if it cannot be read
         self.facts = Facts(
-            matrix.n_rows,
-            matrix.n_features,
-            matrix.cuts.n_blocks,
+            n_rows,
+            n_features,
+            cuts.n_blocks,
             matrix.nnz,
             matrix.kind,
             import_nbytes=ZARR_NBYTES,
             fingerprint=listing(hierarchy, path),
         )
         # The chunks that a block is taken from are unpacked whole beside it.
-        nbytes = matrix.cuts.block_nbytes(matrix.entry_nbytes) + matrix.chunk_nbytes
-        self.sizes = Sizes(nbytes, matrix.cuts.block_entries, _size(hierarchy, path))
+        nbytes = cuts.block_nbytes(matrix.entry_nbytes) + matrix.chunk_nbytes
+        read_nbytes = sum(size for _, size, _ in objects(hierarchy.folder, path))
+        self.sizes = Sizes(nbytes, cuts.block_entries, read_nbytes)
 
     def edges(self, start: int, stop: int) -> Array:
-        return self._matrix.cuts.rows[start : stop + 1]
+        return self._cuts.rows[start : stop + 1]
 
     def rows(self, start: int, stop: int) -> Csr:
         return self._matrix.rows(start, stop)
@@ -250,9 +258,11 @@ class _Foreign:
         return None
 
     def names(self, columns: Array) -> list[str] | None:
-        from nfs_dask.sources.zarr_columns import zarr_names
+        return self._file.names(columns, self.facts.n_features)
 
-        return zarr_names(self._hierarchy, columns)
+
+def _already_open(file: AnnDataFile) -> AbstractContextManager[AnnDataFile]:
+    return nullcontext(file)
 
 
 def _remote_nbytes(folder: Folder, sizes: Sizes) -> int:
@@ -277,9 +287,3 @@ def _joined(fingerprint: str | None, labels: Labels | None) -> str | None:
     """The fingerprint of data with labels that are not part of them."""
     extra = "" if labels is None else labels.fingerprint()
     return hashlib.blake2b(f"{fingerprint} {extra}".encode(), digest_size=16).hexdigest() if extra else fingerprint
-
-
-def _size(hierarchy: Hierarchy, path: str) -> int:
-    from nfs_dask.store.foreign_arrays import objects
-
-    return sum(size for _, size, _ in objects(hierarchy.folder, path))

@@ -15,8 +15,7 @@ import numpy as np
 from nfs_dask.arrays.block import Array
 from nfs_dask.errors import InputError, PlanError
 from nfs_dask.files.ahead import ahead
-from nfs_dask.solvers.naive_bayes.directory import Directory, Listed, Panelled
-from nfs_dask.solvers.naive_bayes.equal_columns import Cells, Numbering, group
+from nfs_dask.solvers.naive_bayes.distinct import ColumnNumbering, DistinctColumns, FeatureIndex, group
 from nfs_dask.statistics.panels import HeldPanels, Panels
 
 Pick = Callable[[dict[str, Array]], Array]  # the totals (C, columns) among the arrays of a state
@@ -28,8 +27,8 @@ class Totals(Protocol):
     @property
     def n_features(self) -> int: ...
 
-    def grouped(self) -> tuple[Cells, Directory | None]:
-        """The distinct columns, and which features each stands for; None for reals, whose cells are features."""
+    def grouped(self) -> tuple[DistinctColumns, FeatureIndex | None]:
+        """The distinct columns, and which features each stands for; None for reals, whose columns are features."""
         ...
 
     def at(self, columns: Array) -> Array:
@@ -45,8 +44,8 @@ class Totals(Protocol):
 class ArrayTotals:
     """Totals in memory.
 
-    >>> cells, where = ArrayTotals(np.array([[1, 0, 1], [2, 0, 2]])).grouped()
-    >>> cells.totals.tolist(), cells.sizes.tolist()
+    >>> distinct, index = ArrayTotals(np.array([[1, 0, 1], [2, 0, 2]])).grouped()
+    >>> distinct.totals.tolist(), distinct.sizes.tolist()
     ([[1, 0], [2, 0]], [2, 1])
     """
 
@@ -56,11 +55,10 @@ class ArrayTotals:
     def n_features(self) -> int:
         return int(self.array.shape[1])
 
-    def grouped(self) -> tuple[Cells, Directory | None]:
+    def grouped(self) -> tuple[DistinctColumns, FeatureIndex | None]:
         if self.array.dtype.kind == "f" and not np.isfinite(self.array.sum()):
             raise InputError("values under their weights add up to more than a float holds; scale them down")
-        cells, codes = group(self.array)
-        return cells, None if codes is None else Listed(codes)
+        return group(self.array)
 
     def at(self, columns: Array) -> Array:
         found: Array = self.array[:, columns]
@@ -87,16 +85,16 @@ class HeldTotals:
         """All of them side by side."""
         return _rows(self.pick(self.panels.state().arrays), self.classes)
 
-    def grouped(self) -> tuple[Cells, Directory | None]:
-        numbering: Numbering | None = None
+    def grouped(self) -> tuple[DistinctColumns, FeatureIndex | None]:
+        numbering: ColumnNumbering | None = None
         codes = []
         for totals in self._parts():
             if totals.dtype.kind == "f":
                 return ArrayTotals(self.array).grouped()
-            numbering = Numbering(len(totals)) if numbering is None else numbering
+            numbering = ColumnNumbering(len(totals)) if numbering is None else numbering
             codes.append(numbering.codes(totals))
         assert numbering is not None
-        return numbering.cells, Listed(np.concatenate(codes))
+        return numbering.distinct, FeatureIndex.listed(np.concatenate(codes))
 
     def at(self, columns: Array) -> Array:
         parts = self._whole_numbers
@@ -134,19 +132,19 @@ class PanelTotals:
     def n_features(self) -> int:
         return self.panels.n_features
 
-    def grouped(self) -> tuple[Cells, Directory | None]:
-        cells = self._cells
-        if cells is None:
+    def grouped(self) -> tuple[DistinctColumns, FeatureIndex | None]:
+        distinct = self._distinct
+        if distinct is None:
             raise PlanError(
                 f"{self.n_features:,} features of values that are not whole numbers are solved panel by panel, for one "
                 "k alone; fit an estimator for each k you want, leave out rare features, or count whole numbers"
             )
-        return cells, Panelled(self._stored, cells)
+        return distinct, FeatureIndex.of_panels(self._stored, distinct)
 
     @property
     def real(self) -> bool:
-        """Whether there are values that are not whole numbers, so that solvers let the panels stream by."""
-        return self._cells is None
+        """True if there are values that are not whole numbers, so that solvers let the panels stream by."""
+        return self._distinct is None
 
     def at(self, columns: Array) -> Array:
         if not len(columns):
@@ -157,16 +155,16 @@ class PanelTotals:
         return PanelTotals(self.panels, self.pick, classes)
 
     @cached_property
-    def _cells(self) -> Cells | None:
+    def _distinct(self) -> DistinctColumns | None:
         """Distinct columns of all panels, None for reals."""
-        numbering: Numbering | None = None
+        numbering: ColumnNumbering | None = None
         for _, totals in self._stored():
             if totals.dtype.kind == "f":
                 return None
-            numbering = Numbering(len(totals)) if numbering is None else numbering
+            numbering = ColumnNumbering(len(totals)) if numbering is None else numbering
             numbering.add(totals)
         assert numbering is not None
-        return numbering.cells
+        return numbering.distinct
 
     def parts(self) -> Iterator[tuple[int, Array]]:
         """First feature and totals of each panel."""

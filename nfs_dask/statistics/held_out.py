@@ -1,4 +1,4 @@
-"""What models say of documents they have not seen: one pass judges many models by the rows of their own folds."""
+"""Answers of models about documents they have not seen: one pass judges many models by the rows of their own folds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class JudgedTogether(Protocol):
     """Models of the same data and classes."""
 
     def scores(self, block: Block) -> Array:
-        """How well each row suits each class, (n, P, C), by each model."""
+        """Return scores (n, P, C) of each row for each class, by each model."""
         ...
 
 
@@ -64,7 +64,7 @@ class Nested(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut(Statistic):
-    """How often the models of each fold are right about the rows of that fold.
+    """Counts of right answers of the models of each fold about the rows of that fold.
 
     Rows come under codes ``f * C + c``: row of class c in fold f, for the models ``models[f]``, which were fitted to
     other folds; there are as many of them for each fold. Rows count once, whatever their weights. Totals:
@@ -98,12 +98,12 @@ class HeldOut(Statistic):
 
     @property
     def counts_answers(self) -> bool:
-        """Whether it is counted which class a document was given, and not only whether that was right."""
+        """True if counts are by the class that a document was given, and not only of right answers."""
         return len(self.models) * len(self.models[0]) * self.n_labels**2 <= MOST_CONFUSIONS
 
     @property
     def has_losses(self) -> bool:
-        """Whether models have probabilities."""
+        """True of models with probabilities."""
         return self.models[0][0].has_probabilities
 
     def describe(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class HeldOut(Statistic):
 
     @cached_property
     def _digest(self) -> str:
-        """What stands for the models."""
+        """A digest of the models."""
         digest = hashlib.blake2b(digest_size=16)
         for model in (model for models in self.models for model in models):
             plain = {field.name: getattr(model, field.name) for field in fields(model)}  # type: ignore[arg-type]

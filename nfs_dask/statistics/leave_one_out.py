@@ -35,7 +35,6 @@ from nfs_dask.arrays.block import (
 )
 from nfs_dask.arrays.kernels import read_only
 from nfs_dask.arrays.lookup import Lookup
-from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import InputError
 from nfs_dask.statistics import region_kernels as kernels
 from nfs_dask.statistics.word_pairs import WordPairs
@@ -91,14 +90,14 @@ class RegionTable:
 
     @cached_property
     def columns(self) -> Lookup:
-        """Where the words of the support are among the columns of all regions."""
+        """Positions of the words of the support among the columns of all regions."""
         assert self.support is not None
         starts = np.arange(self.n_regions, dtype=np.int64)[:, None] * self.n_words
         return Lookup.of((starts + self.support).ravel().astype(np.int64), self.n_regions * self.n_words)
 
 
 class RegionSums:
-    """What panels of words have added to the documents of a block so far.
+    """Sums that panels of words have added to the documents of a block so far.
 
     >>> block = Block(np.array([0, 2]), np.array([0, 3]), np.array([2, 1]), np.array([0]), 4)
     >>> table = RegionTable(n_regions=2, n_words=2, totals=np.array([3, 4]))
@@ -157,7 +156,7 @@ class RegionSums:
     def _add_pairs(self, counts: WordPairs, first: int) -> None:
         (indptr, indices, _), n_words = self.entries, self.table.n_kept
         numbers, ends = read_only(counts.numbers), np.empty_like(self.places)
-        gathered = spare((len(indices),), numbers.dtype)
+        gathered = np.empty(len(indices), numbers.dtype)
         kernels.gather_numbers(indptr, indices, n_words, first, numbers, self.places, ends, gathered)
         tables = n_words, len(numbers), gathered, counts.pairs
         kernels.add_pair_logs(*self._documents, *tables, *self._logarithms, self.places, ends, self.logs)
@@ -191,7 +190,7 @@ class RegionSums:
 
 @dataclass(frozen=True)
 class _Regions:
-    """Where the entries of documents lie in their regions."""
+    """Positions of the entries of documents in their regions."""
 
     places: Array  # (n, R) where those of each region begin
     lengths: Array  # (n, R) the sums of their values, of the type that these add up in
@@ -223,7 +222,7 @@ def laid_out(counts: Array) -> LaidOut:
         narrow = np.can_cast(dtype, np.int32) or counts.max(initial=0) <= _MOST_NARROW
         dtype = np.dtype(np.int32 if narrow else np.int64)
     words = np.moveaxis(counts, 0, -1)
-    laid = spare(words.shape, dtype)
+    laid = np.empty(words.shape, dtype)
     laid[...] = words
     return np.moveaxis(laid, -1, 0)
 
@@ -260,7 +259,7 @@ def _checked(block: Block, table: RegionTable, trusted: bool) -> Block:
 
 
 def _removed(block: Block, n_classes: int, leave_out: bool) -> Array:
-    """How much of each document leaves the table, (n,)."""
+    """Return the share of each document that leaves the table, (n,)."""
     if not leave_out:
         return np.zeros(block.n_rows)
     check_labels(block, n_classes)

@@ -1,4 +1,4 @@
-"""How long documents are: a histogram of bounded size."""
+"""Lengths of documents: a histogram of bounded size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one step of a logistic fit needs to know of all documents: the likelihood and its derivatives, as totals."""
+"""The likelihood of a logistic model and its derivatives, as totals over documents: one step of a fit."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from nfs_dask.arrays.doubles import Pair, distil, two_product
 from nfs_dask.arrays.kernels import add_rows, add_values
 from nfs_dask.errors import InputError
 from nfs_dask.statistics import real_kernels as kernels
-from nfs_dask.statistics.remainders import Remainders
+from nfs_dask.statistics.incremental import Remainders, not_among_them
 from nfs_dask.statistics.statistic import EntrywiseStatistic, State, Statistic, added, array_of
 
 SUMS = ("sums", "real_sums", "real_sums_low")
@@ -133,7 +133,7 @@ class ClassMoments(EntrywiseStatistic):
 
 @dataclass(frozen=True)
 class Moments:
-    """What the sums of some columns say of their distribution; classes without documents have means of 0."""
+    """Means and variances of some columns; classes without documents have means of 0."""
 
     weight: Array  # (C,) sum of the weights of the rows of each class
     means: Array  # (C, m) float64, correctly rounded
@@ -180,7 +180,7 @@ def moments(state: State) -> Moments:
 
 
 def _fits_integers(state: State) -> bool:
-    """Whether all there is are whole numbers, doubles hold their sums, and 64 bits hold n times a sum of squares.
+    """Return True if all are whole numbers, doubles hold their sums, and 64 bits hold n times a sum of squares.
 
     It does not depend on the columns that are looked at, so that every cut of them has the same variances.
     """
@@ -249,7 +249,7 @@ def take_away(state: State, part: State) -> State:
             total = Pair.sum_of(_terms(rest, names, slice(None))).value
             exact = names[1] not in rest
             if (exact and total[rows == 0].any()) or (names is SQUARES and (total < 0).any()):
-                raise _not_among_them()
+                raise not_among_them()
             for name, values in rest.items():
                 arrays[name][:, columns] = np.where(rows[:, None] == 0, 0, values)
         left.check()
@@ -267,7 +267,7 @@ def _totals_without(totals: Mapping[str, Array], part: Mapping[str, Array]) -> d
         left = Remainders(rest["rows"], len(names))
         rest.update(zip(names, _real_rest([totals[n] for n in names], [part[n] for n in names], left), strict=True))
         if (rest["rows"] < 0).any() or (rest[high] < 0).any() or rest[high][rest["rows"] == 0].any():
-            raise _not_among_them()
+            raise not_among_them()
         left.check()
     return rest
 
@@ -295,13 +295,6 @@ def _real_rest(terms: list[Array], part: list[Array], left: Remainders) -> list[
     rest = distil([*terms, *(-term for term in part)], len(terms))
     nothing = left.is_nothing(np.broadcast_to(terms[0], rest[0].shape), rest[0])
     return [np.where(nothing, 0.0, term) for term in rest]
-
-
-def _not_among_them() -> InputError:
-    return InputError(
-        "these documents are not among those the model was fitted on, or not with these labels and weights; "
-        "forget only what was given to fit or partial_fit"
-    )
 
 
 def _weight(totals: Mapping[str, Array]) -> Pair:

@@ -23,7 +23,7 @@ SMALL_SQUARE = 1 << 32  # squares below this, under their weight, add up in int6
 
 @register_jitable
 def _is_small(x: Any, w: Any) -> Any:
-    """Whether the square of a whole number, under its weight, adds up in int64."""
+    """Return True if the square of a whole number, under its weight, adds up in int64."""
     return x > -SMALL and x < SMALL and (w == 1 or np.float64(w) * np.float64(x * x) < SMALL_SQUARE)
 
 

@@ -92,7 +92,7 @@ def _reach(indices: Array, low: Any, high: Any, column: Any) -> Any:
 def _in_regions(
     indices: Any, data: Any, low: Any, high: Any, word: Any, n_words: Any, first: Any, last: Any, nothing: Any
 ) -> Any:
-    """How often a row has a word in regions ``first .. last - 1``."""
+    """Count the occurrences of a word in regions ``first .. last - 1`` of a row."""
     own = nothing
     for q in range(first, last):
         column = q * n_words + word

@@ -1,4 +1,4 @@
-"""What a statistic is: a frozen description that folds blocks into states and merges states.
+"""Statistics: frozen descriptions that fold blocks into states and merge states.
 
 The description and the data are two types. The description is small, hashable and names everything that changes the
 numbers, so it makes cache keys, checkpoints and messages easy; a `State` is arrays.
@@ -27,7 +27,7 @@ from nfs_dask.errors import NfsDaskError
 
 @dataclass
 class State:
-    """What has been folded so far over some range of columns.
+    """The result of folding blocks so far, over some range of columns.
 
     ``arrays`` have the columns as their last axis and appear when first needed; ``totals`` do not depend on columns.
     """
@@ -40,7 +40,7 @@ class State:
         return sum(a.nbytes for a in (*self.arrays.values(), *self.totals.values()))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What goes to another process: links and the memory of both ends are what merging takes most of."""
+        """Pack arrays for other processes: links and the memory of both ends are most of the time of merging."""
         return {"arrays": {name: packed(array) for name, array in self.arrays.items()}, "totals": self.totals}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ class Statistic(ABC):
 
     @property
     def needs_distinct(self) -> bool:
-        """Whether it matters that a row has a column at most once."""
+        """True if each column has to be in a row at most once."""
         return True
 
     @abstractmethod
@@ -104,7 +104,7 @@ class Statistic(ABC):
         return {"statistic": self.name, **{f.name: getattr(self, f.name) for f in fields(self)}}  # type: ignore[arg-type]
 
     def in_short(self) -> dict[str, Any]:
-        """What plans say of it: `describe`, but for what takes long to work out and says nothing to people."""
+        """Shorten `describe` for plans: without values that take long to compute and say nothing to people."""
         return self.describe()
 
 
@@ -136,7 +136,7 @@ class EntrywiseStatistic(Statistic):
 
 @dataclass(frozen=True)
 class Coverage:
-    """Which blocks a state holds: sorted, disjoint, half-open ranges of block numbers."""
+    """The blocks that a state holds: sorted, disjoint, half-open ranges of block numbers."""
 
     ranges: tuple[tuple[int, int], ...] = ()
 

@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.spare import spare
 
 FEW = 1 << 7  # two counts below this make a number together
 OWN = FEW * FEW  # the first number that is a word's own
@@ -41,7 +40,7 @@ class WordPairs:
         unsigned = counts.view(f"u{counts.itemsize}")  # one that is negative has no place among the few
         many = (unsigned[0] >= FEW) | (unsigned[1] >= FEW)
         n_own = int(np.count_nonzero(many))
-        numbers = spare(counts.shape[1:], np.uint16 if OWN + n_own <= NARROW else np.uint32)
+        numbers = np.empty(counts.shape[1:], np.uint16 if OWN + n_own <= NARROW else np.uint32)
         np.multiply(unsigned[0], FEW, out=numbers, dtype=numbers.dtype, casting="unsafe")
         np.add(numbers, unsigned[1], out=numbers, dtype=numbers.dtype, casting="unsafe")
         numbers[many] = np.arange(OWN, OWN + n_own, dtype=numbers.dtype)
@@ -73,7 +72,7 @@ class WordPairs:
 
 
 def fit_together(parts: Sequence[WordPairs], nbytes: int) -> bool:
-    """Whether the numbers of these words are two bytes each side by side, too, and take at most so many together."""
+    """Return True if these words side by side have numbers of two bytes, too, and take at most so many together."""
     n_own, total = sum(len(part.own) for part in parts), sum(part.numbers.nbytes for part in parts)
     return OWN + n_own <= NARROW and total <= nbytes
 
@@ -82,7 +81,7 @@ def side_by_side(parts: Sequence[WordPairs]) -> WordPairs:
     """Words that follow one another, of parts that fit together."""
     if len(parts) == 1:
         return parts[0]
-    numbers = spare((len(parts[0].numbers), sum(part.n_words for part in parts)), np.uint16)
+    numbers = np.empty((len(parts[0].numbers), sum(part.n_words for part in parts)), np.uint16)
     first, n_own = 0, 0
     for part in parts:
         there = numbers[:, first : first + part.n_words]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,12 +17,10 @@ import zarr
 from zarr.storage import FsspecStore, LocalStore, StorePath, WrapperStore
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.store.hierarchy import Hierarchy
 from nfs_dask.store.layout import MAX_CHUNK_NBYTES, Json
-from nfs_dask.store.plain_rows import has_plain_rows
 from nfs_dask.units import format_bytes
 
 _NUMBERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {"bool"}
@@ -50,7 +49,7 @@ class ForeignArray:
             self.chunks = _checked_chunks(self._document, self._version)
             self.dtype = _checked_dtype(self._document, self._version, text)
             _check_codecs(self._document, self._version)
-            self._plain = not self.folder.remote and has_plain_rows(self._document, self._version, self.dtype)
+            self._plain = not self.folder.remote and _has_plain_rows(self._document, self._version, self.dtype)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, StoreError):
                 raise
@@ -84,7 +83,7 @@ class ForeignArray:
 
     def _read_plain(self, start: int, stop: int) -> Array | None:
         """The rows as they lie in their chunks, without a copy between; None where these are not as they should be."""
-        values = spare((stop - start, *self.shape[1:]), self.dtype)
+        values = np.empty((stop - start, *self.shape[1:]), self.dtype)
         flat, row_nbytes = values.reshape(-1).view(np.uint8), math.prod(self.shape[1:]) * self.dtype.itemsize
         for number, low, high in self._pieces(start, stop, self.chunks[0]):
             out = flat[(low - start) * row_nbytes : (high - start) * row_nbytes]
@@ -234,3 +233,22 @@ def _codec_names_v3(codecs: list[Json]) -> list[str]:
 def _codec_names_v2(document: Json) -> list[str]:
     used = [*(document.get("filters") or []), document.get("compressor")]
     return [str(codec["id"]) for codec in used if codec is not None]
+
+
+def _has_plain_rows(document: Json, version: int, dtype: np.dtype[Any]) -> bool:
+    """Tell by its metadata that a chunk of an array is whole rows as they are in memory, with nothing to unpack."""
+    if version == 2:
+        whole = _whole_rows(document["shape"], document["chunks"])
+        bare = document.get("compressor") is None and not document.get("filters") and document.get("order") == "C"
+        return whole and bare and str(document["dtype"])[0] in ("|", "<" if sys.byteorder == "little" else ">")
+    grid, codecs = document["chunk_grid"], document["codecs"]
+    if grid["name"] != "regular" or [one["name"] for one in codecs] != ["bytes"]:
+        return False
+    order = (codecs[0].get("configuration") or {}).get("endian", sys.byteorder)
+    return (order == sys.byteorder or dtype.itemsize == 1) and _whole_rows(
+        document["shape"], grid["configuration"]["chunk_shape"]
+    )
+
+
+def _whole_rows(shape: list[int], chunks: list[int]) -> bool:
+    return math.prod(shape[1:]) > 0 and list(shape[1:]) == list(chunks[1:])

@@ -111,6 +111,7 @@ def _arrays(model: Model) -> dict[str, Array]:
         "support": model.support,
         "class_count": model.class_count,
         "point": model.evidence.point,
+        "second_dual": None if model.evidence.second_dual is None else np.stack(model.evidence.second_dual),
         "idf": None if model.text is None else model.text.idf,
     }
     arrays = {**common, **family_of(model.method).arrays(model)}
@@ -118,7 +119,7 @@ def _arrays(model: Model) -> dict[str, Array]:
 
 
 def _header(model: Model, parameters: dict[str, Any], name: str, arrays: dict[str, Array]) -> dict[str, Any]:
-    evidence = dataclasses.asdict(dataclasses.replace(model.evidence, point=None))
+    evidence = dataclasses.asdict(dataclasses.replace(model.evidence, point=None, second_dual=None))
     return {
         "kind": KIND,
         "format": FORMAT,
@@ -166,6 +167,7 @@ def _read_arrays(folder: Folder, header: dict[str, Any]) -> dict[str, Array]:
         "support": [k],
         "class_count": [n_classes],
         "point": [n_classes],
+        "second_dual": [2, min(max(header["arrays"].get("second_dual", [k])[-1], k), n_features)],
         "idf": [k],
         **_family(folder, header).shapes(header, n_classes, k, n_features),
     }
@@ -201,7 +203,7 @@ def _model(folder: Folder, header: dict[str, Any], arrays: dict[str, Array]) -> 
         "class_count": arrays["class_count"],
         "n_features": n_features,
         "support": support,
-        "evidence": _evidence(header["evidence"], arrays.get("point")),
+        "evidence": _evidence(header["evidence"], arrays.get("point"), arrays.get("second_dual")),
         "names": names,
         "text": text_features(header.get("text"), folder, support, names, arrays.get("idf"), n_features),
         "provenance": dict(header["provenance"]),
@@ -209,8 +211,9 @@ def _model(folder: Folder, header: dict[str, Any], arrays: dict[str, Array]) -> 
     return _family(folder, header).make(header, arrays, common)
 
 
-def _evidence(found: dict[str, Any], point: Array | None) -> Evidence:
-    evidence = Evidence(**{**found, "point": point})
+def _evidence(found: dict[str, Any], point: Array | None, second_dual: Array | None) -> Evidence:
+    second = None if second_dual is None else (second_dual[0].astype(np.int64), second_dual[1])
+    evidence = Evidence(**{**found, "point": point, "second_dual": second})
     if not all(type(number) in (int, float) for number in (evidence.objective, evidence.gap, evidence.n_evaluations)):
         raise ValueError(f"its evidence is {found}")
     return evidence

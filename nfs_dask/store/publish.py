@@ -18,8 +18,7 @@ from pathlib import Path
 
 from nfs_dask.errors import StoreError
 from nfs_dask.files.claims import WRITING, Claim, forget, held, is_abandoned, seems_abandoned
-from nfs_dask.files.folder import Folder, rename_folder
-from nfs_dask.files.outputs import check_writable, parent_of
+from nfs_dask.files.folder import Folder, check_writable, parent_of, rename_folder
 from nfs_dask.files.sealed import json_object
 from nfs_dask.store.header import ROOT, Header, find_header
 from nfs_dask.store.layout import OWN, other_editions

@@ -22,7 +22,6 @@ import numpy as np
 from numcodecs import blosc
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.arrays.spare import spare
 from nfs_dask.errors import StoreError
 from nfs_dask.files.folder import Folder
 from nfs_dask.files.sealed import MOST_JSON
@@ -98,7 +97,7 @@ class ShardWriter:
     def __init__(self, folder: Folder, numbers: Numbers, shard: int, wanted: bool = True) -> None:
         self._numbers = numbers
         self._folder, self._name = folder, numbers.object_name(shard)
-        self._chunk = spare((numbers.chunk,), np.dtype(numbers.dtype).newbyteorder("<"))
+        self._chunk = np.empty(numbers.chunk, np.dtype(numbers.dtype).newbyteorder("<"))
         self._filled = 0
         self._offset = 0
         self._table: list[tuple[int, int]] = []
@@ -231,7 +230,7 @@ class ShardReader:
         shards = range(start // self.numbers.shard, -(-stop // self.numbers.shard)) if stop > start else range(0)
         for shard in shards:
             self._named(shard, self._table)  # sizes that metadata claim are believed when the objects are there
-        out = spare((stop - start,), self._wanted)
+        out = np.empty(stop - start, self._wanted)
         for shard in shards:
             first = shard * self.numbers.shard
             low, high = max(start, first), min(stop, first + self.numbers.shard)
@@ -271,7 +270,7 @@ class ShardReader:
         if len(content) != end - begin:
             raise _Damage("it is truncated")
         checks = checks_of(self.folder, self.numbers)
-        aside = spare((chunk,), self._dtype)  # for chunks of which not all is wanted, or not as it is
+        aside = np.empty(chunk, self._dtype)  # for chunks of which not all is wanted, or not as it is
         for i, (offset, size) in enumerate(table):
             here = (first + i) * chunk
             packed = content[int(offset) - begin : int(offset) - begin + int(size)]

@@ -18,8 +18,7 @@ from nfs_dask.arrays.block import Array
 from nfs_dask.errors import DataWarning, InputError, warn
 from nfs_dask.files.claims import Claim
 from nfs_dask.files.folder import Folder
-from nfs_dask.store.classes import merged_classes
-from nfs_dask.store.columns_task import ColumnsTask, write_columns
+from nfs_dask.store.columns import ColumnsTask, check_text, write_columns
 from nfs_dask.store.header import INDEX_NAMES, NARROW, ROOT, Header, index_type, read_header
 from nfs_dask.store.layout import Json, Layout, Numbers, Texts, check_label_name
 from nfs_dask.store.names import (
@@ -55,7 +54,6 @@ from nfs_dask.store.shard_tasks import (
 from nfs_dask.store.shards import ShardReader, write_numbers
 from nfs_dask.store.survey import Survey, SurveyedRows, SurveyTask, Values, survey
 from nfs_dask.store.text_facts import TextFacts, check_same_text
-from nfs_dask.store.vocabulary import check_text
 from nfs_dask.units import MiB
 
 Progress = Callable[[str, int, int], None]  # what is being done, tasks done, tasks in all
@@ -242,7 +240,7 @@ def _append(work: _Work, folder: Folder, names: Names | None, text: TextFacts | 
         given = names_of(source, old.layout.row_chunk)
     if given is not None:
         check_same_names(folder, old, given)
-    classes, codes = merged_classes(old, source.classes)
+    classes, codes = _merged_classes(old, source.classes)
     with scratch_folder(folder) as scratch:
         surveys = _survey(work, scratch, codes, old.text)
         values = _values_of(surveys)
@@ -420,6 +418,30 @@ def _check_same_shape(old: Header, source: SurveyedRows, where: str) -> None:
     if source.weighted != (old.weight_type is not None):
         has, lacks = ("the rows to append", where) if source.weighted else (where, "the rows to append")
         raise InputError(f"{has} have sample weights and {lacks} have none; give a weight to every row or to none")
+
+
+def _merged_classes(old: Header, classes: Array | None) -> tuple[tuple[Any, ...], Array | None]:
+    """The store's classes with new ones at the end, and the stored code of each class of the source."""
+    if old.label is None:
+        if classes is not None:
+            raise InputError(
+                "the store has no labels, and the rows to append have; ingest all rows together into a new store"
+            )
+        return (), None
+    if classes is None or len(classes) == 0:
+        raise InputError(
+            f"the rows of the store have labels ({old.label}), and the rows to append have none; give one label for "
+            "each row, as labels= or by the column that holds them"
+        )
+    class_type, values = plain_classes(classes)
+    if old.classes and class_type != old.class_type:
+        raise InputError(
+            f"the store's labels are of type {old.class_type}, those of the rows to append of type {class_type}; "
+            "convert them before appending"
+        )
+    merged = {value: code for code, value in enumerate(old.classes)}
+    codes = np.array([merged.setdefault(value, len(merged)) for value in values])
+    return tuple(merged), codes
 
 
 def _json(metadata: Json) -> bytes:

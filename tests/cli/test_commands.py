@@ -297,15 +297,6 @@ def block_of(corpus):
     return X, corpus.classes[block.codes]
 
 
-def test_documents_held_out_are_others_of_the_same_kind():
-    train, test = GeneratedCorpus(500, 300), GeneratedCorpus(500, 300, first_block=1)
-    assert np.array_equal(train.planted_columns(), test.planted_columns())
-    assert (block_of(train)[0] != block_of(test)[0]).nnz > 1000
-    assert train.fingerprint != test.fingerprint
-    (continued,) = GeneratedCorpus(4096 + 500, 300).blocks(1, 2)
-    assert (block_of(test)[0].data == continued.data).all()
-
-
 def test_demo_for_people_shows_a_table_without_colours_in_a_pipe():
     result = run("demo", "--documents", 2000, "--features", 500, "--words", 5)
     assert result.exit_code == 0
@@ -345,16 +336,6 @@ def test_info_tells_what_is_in_a_store(store, matrix, labels):
     assert values["fingerprint"] == open_dataset(store).fingerprint
 
 
-def test_info_lists_kept_statistics(tmp_path, matrix, labels):
-    dataset = ingest(matrix, tmp_path / "x.zarr", labels=labels)
-    assert run_json("info", tmp_path / "x.zarr")["statistics"] == []
-    dataset.reduce(dataset.class_counts())
-    (kept,) = run_json("info", tmp_path / "x.zarr")["statistics"]
-    assert kept == dataset.class_counts().describe()
-    ingest(matrix, tmp_path / "x.zarr", labels=labels, append=True)
-    assert run_json("info", tmp_path / "x.zarr")["statistics"] == [], "those of other data do not count"
-
-
 def test_info_is_harmless_on_a_terminal_whatever_the_labels(store):
     result = run("info", store)
     assert result.exit_code == 0
@@ -366,30 +347,6 @@ def test_info_is_harmless_on_a_terminal_whatever_the_labels(store):
 def test_info_verifies(store):
     assert run_json("info", store, "--verify")["verified"] is True
     assert "all agree" in run("info", store, "--verify").stdout
-
-
-def test_info_names_what_is_damaged(tmp_path, matrix, labels):
-    ingest(matrix, tmp_path / "x.zarr", labels=labels)
-    (shard, *_) = sorted(
-        p for p in (tmp_path / "x.zarr" / "X" / "data").rglob("*") if p.is_file() and p.name != "zarr.json"
-    )
-    content = bytearray(shard.read_bytes())
-    content[len(content) // 2] ^= 1
-    shard.write_bytes(content)
-    assert run("info", tmp_path / "x.zarr").exit_code == 0, "without --verify the values are not read"
-    result = run("info", tmp_path / "x.zarr", "--verify")
-    assert result.exit_code == 3
-    assert str(shard.relative_to(tmp_path)) in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-def test_plan_prints_and_spends_nothing(store):
-    values = run_json("plan", store, "--method", "counts")
-    assert values["n_features"] == 12
-    assert values["fits"] is True
-    text = run("plan", store).stdout
-    assert "Memory" in text
-    assert "Tasks" in text
 
 
 def test_a_store_without_any_label_is_3(tmp_path, matrix):
@@ -419,20 +376,6 @@ def test_ingest_of_npz_with_labels(tmp_path, matrix, labels):
     counts = dataset.reduce(dataset.class_counts()).state.arrays["sums"]
     truth = np.stack([matrix[labels == c].sum(axis=0) for c in sorted(set(labels))])
     assert np.array_equal(counts, truth)
-
-
-def test_ingest_of_several_files_then_append(tmp_path, matrix):
-    from sklearn.datasets import dump_svmlight_file
-
-    for i in range(3):
-        dump_svmlight_file(
-            matrix[20 * i : 20 * i + 20].astype(float), np.arange(20) % 2, str(tmp_path / f"part{i}.svmlight")
-        )
-    parts = [tmp_path / "part0.svmlight", tmp_path / "part1.svmlight"]
-    assert run_json("ingest", *parts, tmp_path / "x.zarr")["rows"] == 40
-    values = run_json("ingest", tmp_path / "part2.svmlight", tmp_path / "x.zarr", "--append")
-    assert values["rows"] == 60
-    assert run_json("info", tmp_path / "x.zarr")["class_rows"] == [30, 30]
 
 
 @pytest.mark.parametrize(

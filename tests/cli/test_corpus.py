@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import scipy.sparse as sp
 from nfs_dask.arrays.block import check_labels, check_structure
 from nfs_dask.cli.corpus import GeneratedCorpus
 from nfs_dask.errors import InputError
-from nfs_dask.sources.source import Source
 
 
 def matrix_of(corpus, start=0, stop=None):
@@ -24,12 +22,6 @@ def matrix_of(corpus, start=0, stop=None):
 @pytest.fixture(scope="module")
 def corpus():
     return GeneratedCorpus(3000, 2000, n_classes=3, planted=5, seed=7, block_rows=700)
-
-
-def test_it_is_a_source(corpus):
-    assert isinstance(corpus, Source)
-    assert corpus.n_blocks == 5
-    assert corpus.classes.tolist() == sorted(corpus.classes.tolist())
 
 
 def test_blocks_are_sound_and_within_what_was_promised(corpus):
@@ -64,52 +56,11 @@ def test_the_planted_words_are_those_whose_counts_differ_most(corpus):
         assert set(corpus.names(found)) == set(corpus.planted_words(c))
 
 
-def test_the_background_is_zipf(corpus):
-    X, _ = matrix_of(GeneratedCorpus(5000, 1000, planted=0))
-    counts = X.sum(axis=0)
-    expected = np.log1p(1 / np.arange(1, 1001)) / np.log(1001) * counts.sum()
-    # Poisson noise: five standard deviations for each of the 1,000 words.
-    assert np.all(np.abs(counts - expected) < 5 * np.sqrt(expected) + 5)
-
-
-def test_documents_have_the_length_asked_for():
-    X, _ = matrix_of(GeneratedCorpus(4000, 800, words_per_document=30))
-    lengths = X.sum(axis=1)
-    assert lengths.mean() == pytest.approx(30, rel=0.02)
-    assert lengths.min() >= 1
-
-
-def test_names_are_words_and_no_two_alike(corpus):
-    names = corpus.names(np.arange(corpus.n_features))
-    assert len(set(names)) == corpus.n_features
-    planted = {word for c in range(3) for word in corpus.planted_words(c)}
-    assert {name for name in names if not name.startswith("w0")} == planted
-
-
 def test_fingerprints_tell_corpora_apart():
     kinds = [{}, {"seed": 1}, {"planted": 9}, {"n_classes": 3}, {"words_per_document": 61}, {"block_rows": 99}]
     prints = [GeneratedCorpus(100, 500, **kind).fingerprint for kind in kinds]
     assert len(set(prints)) == len(kinds)
     assert GeneratedCorpus(100, 500).fingerprint == prints[0]
-
-
-def test_many_classes_and_many_words_have_names_too():
-    corpus = GeneratedCorpus(10, 5000, n_classes=30, planted=20)
-    words = [word for c in range(30) for word in corpus.planted_words(c)]
-    assert len(set(words)) == 600
-    assert corpus.classes.tolist() == sorted(corpus.classes.tolist())
-
-
-def test_memory_does_not_grow_with_the_documents():
-    def peak(n_documents):
-        tracemalloc.start()
-        for _ in GeneratedCorpus(n_documents, 10_000, block_rows=500).blocks(0, -(-n_documents // 500)):
-            pass
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    assert peak(8000) < 1.2 * peak(2000)
 
 
 @pytest.mark.parametrize(

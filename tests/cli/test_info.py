@@ -43,22 +43,6 @@ def model(tmp_path: Path, made: Path) -> Path:
 # Models
 
 
-def test_a_model_tells_what_it_is(model: Path) -> None:
-    loaded = nfs.load_model(model)
-    values = as_json("info", model)
-    assert values["type"] == "model"
-    assert (values["method"], values["k"], values["features"]) == ("multinomial", 15, 300)
-    assert values["classes"] == loaded.classes_.tolist()
-    assert values["class_count"] == loaded.class_count_.tolist()
-    assert (values["objective"], values["gap"]) == (loaded.objective_, loaded.dual_gap_)
-    assert values["certified"] is loaded.certified_
-    assert values["parameters"]["alpha"] == 0.5
-    assert values["provenance"] == loaded.provenance_
-    tops = {label: [tuple(pair) for pair in best] for label, best in values["top_features"].items()}
-    assert tops == loaded.top_features(10)
-    assert values["nbytes"] == sum(p.stat().st_size for p in model.rglob("*") if p.is_file())
-
-
 def test_a_model_for_people(model: Path) -> None:
     text = run("info", model).stdout
     assert "multinomial, 15 of 300 features" in text

@@ -11,7 +11,7 @@ import pytest
 
 import nfs_dask as nfs
 from nfs_dask.cli.main import cli
-from nfs_dask.export.sql_dialects import DIALECTS
+from nfs_dask.export.sql import DIALECTS
 from tests.helpers.commands import as_json, run
 
 NAMES = [

@@ -19,7 +19,7 @@ import pytest
 
 import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
-from nfs_dask.cli.interrupts import AT_ONCE, STOPPING
+from nfs_dask.cli.reporting import AT_ONCE, STOPPING
 from nfs_dask.engine.driver import DRIVER, Command, driving
 from nfs_dask.engine.run_status import read_status
 from tests.helpers.commands import as_json, run
@@ -189,7 +189,7 @@ def test_a_killed_driver_is_lost_and_another_may_go_on(
 def test_a_second_signal_ends_at_once() -> None:
     code = (
         "import time, click\n"
-        "from nfs_dask.cli.interrupts import announced\n"
+        "from nfs_dask.cli.reporting import announced\n"
         "with announced(lambda text: click.echo(text, err=True)):\n"
         "    try:\n"
         "        click.echo('ready', err=True)\n"
@@ -213,7 +213,7 @@ def test_a_second_signal_ends_at_once() -> None:
 def test_a_program_keeps_its_own_handling_of_sigterm() -> None:
     code = (
         "import signal, os\n"
-        "from nfs_dask.cli.interrupts import announced\n"
+        "from nfs_dask.cli.reporting import announced\n"
         "with announced(print):\n"
         "    pass\n"
         "assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL\n"

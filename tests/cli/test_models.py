@@ -11,16 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix
 from sklearn.naive_bayes import MultinomialNB
 
 from nfs_dask.cli.corpus import GeneratedCorpus
-from nfs_dask.dataset import open_dataset
-from nfs_dask.errors import DataWarning, InputError
+from nfs_dask.errors import InputError
 from nfs_dask.estimators.loading import load_model
 from nfs_dask.estimators.scikit_learn import SparseMultinomialNB
 from nfs_dask.ingestion.ingest import ingest
-from nfs_dask.prediction.evaluation import evaluate
 from tests.helpers.commands import as_json, run
 
 CORPUS = GeneratedCorpus(3000, 400, 3, words_per_document=20, block_rows=700)
@@ -39,69 +36,11 @@ def matrix() -> tuple[sp.csr_matrix, np.ndarray]:
     return sp.vstack(parts).tocsr(), CORPUS.classes[np.concatenate([b.codes for b in blocks])]
 
 
-def test_fit_finds_the_planted_words(store: Path, tmp_path: Path) -> None:
-    values = as_json("fit", store, tmp_path / "m", "-k", 30)
-    tops = {name for top in values["top_features"].values() for name, _ in top}
-    planted = {word for c in range(3) for word in CORPUS.planted_words(c)}
-    assert len(tops & planted) >= 25  # chance would find 2
-    assert values["gap"] >= 0
-    assert values["upper_bound"] >= values["objective"]
-
-
-def test_another_k_or_alpha_reads_no_documents(tmp_path: Path) -> None:
-    store = tmp_path / "corpus.zarr"
-    ingest(CORPUS, store)
-    assert not as_json("fit", store, tmp_path / "m", "-k", 10)["counts_reused"]
-    assert as_json("fit", store, tmp_path / "m", "-k", 0.05, "--alpha", 0.5, "--overwrite")["counts_reused"]
-    assert not as_json("fit", store, tmp_path / "m", "-k", 10, "--no-cache", "--overwrite")["counts_reused"]
-
-
-def test_weights_that_rule_a_class_out_are_null_in_json(tmp_path: Path) -> None:
-    X = sp.csr_matrix(np.array([[3, 0, 1, 2], [0, 3, 1, 1]] * 5))
-    ingest(X, tmp_path / "s.zarr", labels=np.array(["a", "b"] * 5))
-    assert ["x0", None] in as_json("fit", tmp_path / "s.zarr", tmp_path / "m", "-k", 3, "--alpha", 0)["top_features"][
-        "a"
-    ]
-
-
 def test_all_features_and_priors_equal_scikit_learn(store: Path, tmp_path: Path) -> None:
     X, y = matrix()
     run("fit", store, tmp_path / "m", "-k", "all", "--alpha", 0.3, "--class-prior", "0.2,0.3,0.5")
     theirs = MultinomialNB(alpha=0.3, class_prior=[0.2, 0.3, 0.5]).fit(X, y)
     np.testing.assert_allclose(load_model(tmp_path / "m").predict_proba(X), theirs.predict_proba(X), atol=1e-12)
-
-
-def test_predict_and_evaluate(store: Path, tmp_path: Path) -> None:
-    X, y = matrix()
-    run("fit", store, tmp_path / "m", "--method", "bernoulli", "--binarize", 0, "-k", 20)
-    model = load_model(tmp_path / "m")
-    out = tmp_path / "out.csv"
-    run("predict", tmp_path / "m", store, "--out", out)
-    with out.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["label"] for row in rows] == model.predict(X).tolist()
-    np.testing.assert_allclose(
-        [float(row["probability"]) for row in rows], model.predict_proba(X).max(axis=1), rtol=1e-5
-    )
-    assert run("predict", tmp_path / "m", store).stdout == out.read_text()
-    values = as_json("evaluate", tmp_path / "m", store)
-    predicted = model.predict(X)
-    assert values["n"] == 3000
-    assert values["accuracy"] == pytest.approx(accuracy_score(y, predicted))
-    assert values["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, predicted))
-    np.testing.assert_array_equal(values["confusion"], confusion_matrix(y, predicted))
-    assert values["interval"][0] < values["accuracy"] < values["interval"][1]
-
-
-def test_labels_that_the_model_does_not_know_are_mistakes(store: Path) -> None:
-    X, y = matrix()
-    few = SparseMultinomialNB(k=20).fit(X[y != "cooking"], y[y != "cooking"])
-    with pytest.warns(DataWarning, match="have labels the model was not fitted to, 'cooking'"):
-        result = evaluate(few.model_, open_dataset(store))
-    assert result.confusion.shape == (3, 2)
-    known = y != "cooking"
-    assert result.accuracy == pytest.approx((few.predict(X[known]) == y[known]).sum() / len(y))
-    assert result.recall[list(result.labels).index("cooking")] == 0
 
 
 def test_a_run_is_resumed_or_refused(store: Path, tmp_path: Path) -> None:

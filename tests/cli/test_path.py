@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -30,25 +29,6 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def store(fresh: Path, tmp_path: Path) -> Path:
     """A store beside which nothing is kept yet."""
     return Path(shutil.copytree(fresh, tmp_path / "corpus.zarr"))
-
-
-@pytest.mark.parametrize("method", [["multinomial"], ["bernoulli", "--binarize", 0]], ids=str)
-def test_path_is_that_of_the_library(store: Path, tmp_path: Path, method: list[Any]) -> None:
-    out = tmp_path / "path.csv"
-    values = as_json(
-        "path", store, "--method", *method, "--ks", "5, 0.1,all", "--alpha", 0.5, "--no-cache", "--csv", out
-    )
-    assert not values["counts_reused"]
-    parameters = {"binarize": 0.0} if len(method) > 1 else {}
-    path = nfs.path(nfs.open_dataset(store), method[0], [5, 30, 300], alpha=0.5, **parameters)
-    assert not path.reused
-    assert values["path"] == path.records()
-    assert [row["k"] for row in values["path"]] == [5, 30, 300]
-    assert set(values["path"][0]) >= {"value", "bound", "gap", "relative_gap", "certified", "guaranteed"}
-    with out.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [float(row["bound"]) for row in rows] == path.bound.tolist()
-    assert list(rows[0]) == list(values["path"][0])
 
 
 def test_path_for_people_fits_a_screen_and_reads_no_document_twice(store: Path) -> None:

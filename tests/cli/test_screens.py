@@ -16,8 +16,8 @@ import pytest
 from rich.console import Console
 
 import nfs_dask as nfs
-from nfs_dask.cli.interrupts import STOPPING
 from nfs_dask.cli.output import fitted, table
+from nfs_dask.cli.reporting import STOPPING
 from tests.helpers.commands import run
 from tests.helpers.terminals import each_shown_on_terminal, shown_on_terminal
 
@@ -141,7 +141,7 @@ def test_an_interrupt_is_answered_at_once(tmp_path: Path) -> None:
     """Also while the main thread computes: Python's own handlers wait for it."""
     code = (
         "import time, click\n"
-        "from nfs_dask.cli.interrupts import announced\n"
+        "from nfs_dask.cli.reporting import announced\n"
         "import signal; signal.signal(signal.SIGINT, lambda *_: None)\n"
         "with announced(lambda text: click.echo(f'{time.monotonic()} {text}', err=True)):\n"
         "    click.echo('ready', err=True)\n"

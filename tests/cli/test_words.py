@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import nfs_dask as nfs
 from nfs_dask.cli.main import cli
-from nfs_dask.cli.shell_words import in_shell_words
+from nfs_dask.cli.reporting import in_shell_words
 from tests.helpers.commands import as_json, run
 
 ROWS = ["tea cup,yes", "tea tea milk,yes", "coffee cup,no", "coffee black,no", "green tea,yes", "coffee cup cup,no"] * 4
@@ -127,14 +126,6 @@ def test_every_chosen_feature_is_listed(tmp_path: Path, store: Path) -> None:
     assert "All 2 chosen features" in run("fit", store, tmp_path / "m", "-k", 2, "--all-features").stdout
     assert "chosen" not in as_json("info", tmp_path / "all")
     assert "for models" in run("info", store, "--all-features", code=2).stderr
-
-
-@pytest.mark.parametrize("method", ["bernoulli", "l2", "l1"])
-def test_every_method_lists_its_features(tmp_path: Path, method: str) -> None:
-    X = np.random.default_rng(0).integers(0, 2, (30, 8))
-    nfs.ingest(X, tmp_path / "s", labels=np.arange(30) % 3)
-    chosen = as_json("fit", tmp_path / "s", tmp_path / "m", "--method", method, "-k", 5, "--all-features")["chosen"]
-    assert len({one["feature"] for one in chosen}) == 5
 
 
 # What a model remembers

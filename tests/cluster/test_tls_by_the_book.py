@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from nfs_dask.cluster.doors import greets, greets_anonymous, greets_plain
 from nfs_dask.cluster.finding import connect, workers_of
+from nfs_dask.cluster.tls_audit import greets, greets_anonymous, greets_plain
 from nfs_dask.errors import ClusterError
 from tests.helpers.certificates import Certificates
 from tests.helpers.commands import run

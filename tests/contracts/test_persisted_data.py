@@ -57,7 +57,7 @@ def test_other_persisted_data_stand_in_no_way(one_worker: Client) -> None:
 
 def test_memory_that_workers_keep_for_themselves_is_freed_as_the_message_says(one_worker: Client) -> None:
     def keep(dask_worker: Any) -> None:
-        dask_worker.kept = np.ones(32 << 20)
+        dask_worker.kept = np.ones(24 << 20)
 
     X = counts(4 * 32_768)
     y = np.arange(len(X)) % 7 % 2

@@ -11,7 +11,7 @@ import yaml
 
 import nfs_dask as nfs
 from nfs_dask.cli.corpus import GeneratedCorpus
-from nfs_dask.cli.kubernetes_jobs import fit_words
+from nfs_dask.cli.plan import fit_words
 from nfs_dask.cluster.manifests import FitJob, WorkerSize
 from nfs_dask.engine.plan import Plan
 from nfs_dask.errors import InputError

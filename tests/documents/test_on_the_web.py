@@ -16,11 +16,11 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 import nfs_dask as nfs
-from nfs_dask.cli.texts import Location
+from nfs_dask.cli.options import Location
 from nfs_dask.documents import lines
 from nfs_dask.errors import NfsDaskError
 from nfs_dask.files.data_files import fingerprint
-from nfs_dask.files.signed_urls import unsigned
+from nfs_dask.files.remote import unsigned
 from tests.helpers.stored import assert_same_matrix, labels, matrix, names
 from tests.helpers.web_server import signed_server
 

@@ -51,7 +51,7 @@ ALWAYS = {
     "model_",
 }
 OTHERS = {
-    "multinomial": {"class_log_prior_", "feature_log_prob_", "dual_point_"},
+    "multinomial": {"class_log_prior_", "feature_log_prob_", "dual_point_", "second_dual_"},
     "bernoulli": {"class_log_prior_", "feature_log_prob_"},
     "centroid": {"centers_", "common_center_"},
     "whitened": {"centers_", "common_center_"},

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import xlogy
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 from nfs_dask import InputError, SparseBernoulliNB, SparseMultinomialNB
@@ -146,6 +147,14 @@ def test_multinomial_is_as_good_as_it_says(k, n_classes):
     assert model.dual_gap_ == pytest.approx(model.upper_bound_ - model.objective_, abs=1e-9)
     point = model.dual_point_
     assert isinstance(point, float) if n_classes == 2 else point.sum() == pytest.approx(1)
+    features, weights = model.second_dual_
+    assert k <= len(features) <= k + n_classes - 1 and ((weights > 0) & (weights <= 1)).all()
+    assert weights.sum() == pytest.approx(k)
+    # its value: with B_c the weighed totals, sum x (f log f - g log g) + B log B - sum B_c log B_c, beside none at all
+    g, B = f.sum(axis=0), f[:, features] @ weights
+    own = (xlogy(f, f).sum(axis=0) - xlogy(g, g))[features] @ weights
+    gain = own + xlogy(B.sum(), B.sum()) - xlogy(B, B).sum()
+    assert xlogy(g, g / g.sum()).sum() + gain == pytest.approx(model.upper_bound_, rel=1e-12)
 
 
 def test_the_printed_algorithm_agrees():

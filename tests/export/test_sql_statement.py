@@ -15,7 +15,7 @@ import sqlglot
 
 import nfs_dask as nfs
 from nfs_dask import InputError, TextVectorizer
-from nfs_dask.export.sql_dialects import DIALECTS
+from nfs_dask.export.sql import DIALECTS
 from nfs_dask.text.unicode import WORD, kinds
 from tests.helpers.sql_cases import HARD_TERMS, hard_counts, long_rows, named, sql_cases
 

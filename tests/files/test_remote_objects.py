@@ -9,7 +9,7 @@ import fsspec
 import pytest
 
 from nfs_dask.files.folder import Folder
-from nfs_dask.files.remote_objects import SMALL
+from nfs_dask.files.remote import SMALL
 from tests.helpers.unreliable_s3 import UnreliableS3, truncated, unreliable_s3
 
 CONTENT = bytes(range(256)) * 40

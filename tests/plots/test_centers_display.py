@@ -10,7 +10,7 @@ import pytest
 import nfs_dask as nfs
 from nfs_dask import InputError
 from nfs_dask.plots import CentersDisplay
-from nfs_dask.plots.shown_text import shown
+from nfs_dask.plots.drawing import shown
 
 
 def centers_by_name(X: Any, y: Any, names: list[str]) -> Any:

@@ -13,7 +13,7 @@ from sklearn.metrics import confusion_matrix
 import nfs_dask as nfs
 from nfs_dask import InputError
 from nfs_dask.plots import ConfusionDisplay
-from nfs_dask.plots.shown_text import shown
+from nfs_dask.plots.drawing import shown
 from tests.plots.conftest import documents
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import nfs_dask as nfs
 from nfs_dask import InputError
-from nfs_dask.plots.drawing_axes import panels
+from nfs_dask.plots.drawing import panels
 
 
 def test_without_axes_pyplot_has_a_new_figure() -> None:

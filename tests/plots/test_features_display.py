@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import nfs_dask as nfs
 from nfs_dask import InputError
 from nfs_dask.plots import FeaturesDisplay
-from nfs_dask.plots.shown_text import shown
+from nfs_dask.plots.drawing import shown
 from tests.plots.conftest import documents
 
 

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from nfs_dask.plots.shown_text import LONGEST, as_text, legend_name, shown
+from nfs_dask.plots.drawing import LONGEST, as_text, legend_name, shown
 from tests.plots.conftest import AWKWARD
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from nfs_dask.plots.drawing_axes import points_of
-from nfs_dask.plots.styles import COLORS, SIGNED, line_style, lines_on, put_legend, put_title, width_of
+from nfs_dask.plots.drawing import COLORS, SIGNED, line_style, lines_on, points_of, put_legend, put_title, width_of
 
 
 def lightness(color: str) -> float:

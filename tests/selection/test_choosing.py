@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import nfs_dask as nfs
 from nfs_dask.errors import InputError
 from nfs_dask.methods.model_errors import overall_error
 from nfs_dask.selection.chosen import Chosen
-from nfs_dask.selection.rules import elbow, smallest_error
+from nfs_dask.selection.rules import by_elbow, by_error
 from tests.helpers.commands import as_json, run
 
 KS = [2, 5, 10, 30, 60]
@@ -95,7 +96,7 @@ def test_shares_and_all_are_looked_at_too() -> None:
 def test_a_curve_without_a_bend_says_so() -> None:
     ks = np.array([1, 2, 4, 8, 16])
     gains = {"bent": np.array([1.0, 6.0, 8.0, 9.0, 9.5]), "even": np.log2(ks) + 1.0, "late": ks.astype(float)}
-    said = {name: elbow(made_up_path(ks, gain)).why_ for name, gain in gains.items()}
+    said = {name: by_elbow(None, made_up_path(ks, gain), {}).why_ for name, gain in gains.items()}
     assert "hardly bends" not in said["bent"]
     assert "hardly bends" in said["even"] and "hardly bends" in said["late"]
 
@@ -132,7 +133,11 @@ def test_a_normal_error_by_hand() -> None:
 
 
 def test_the_smallest_of_equal_errors() -> None:
-    chosen = smallest_error(np.array([1, 4, 9, 16]), np.array([0.5, 0.2004, 0.2, 0.2]), "predicted error")
+    errors = np.array([0.5, 0.2004, 0.2, 0.2])
+    estimator = SimpleNamespace(engine=None, predicted_errors=lambda *_: errors)
+    data: Any = SimpleNamespace(method="l2", estimator=estimator, dataset=estimator)
+    path: Any = SimpleNamespace(n_features=16)
+    chosen = by_error(data, path, {"ks": [1, 4, 9, 16]})
     assert (int(chosen), chosen.interval) == (9, (4, 16))
 
 

@@ -593,25 +593,22 @@ def test_the_table_tells_its_story() -> None:
 
 def test_rules_choose_what_they_say() -> None:
     table = validated(X, Y, "multinomial", folds=FOLDS)
-    best, simple = table.verdict("cv"), table.verdict("1se")
+    best, simple = table.choose("cv"), table.choose("1se")
     mean, error = table.mean(), table.standard_error()
     assert best.alpha is not None
-    assert mean[ALPHAS.index(best.alpha), KS.index(best.k)] == mean.max()
+    assert mean[ALPHAS.index(best.alpha), KS.index(best)] == mean.max()
     at = np.unravel_index(mean.argmax(), mean.shape)
     near = [k for j, k in enumerate(KS) if mean[:, j].max() >= mean.max() - error[at]]
-    assert simple.k == min(near) <= best.k
+    assert simple == min(near) <= best
     assert simple.interval == best.interval == (min(near), max(near))
-    assert f"{best.k:,} features" in best.why
-    chosen = table.choose("1se")
-    assert chosen == simple.k and isinstance(chosen, int)
-    assert (chosen.alpha, chosen.why_, chosen.interval) == (simple.alpha, simple.why, simple.interval)
-    assert len(chosen.table) == len(KS) * len(ALPHAS)
-    assert nfs.SparseMultinomialNB(k=chosen, alpha=chosen.alpha).fit(X, Y).model_.support.shape == (simple.k,)
-    by_loss = table.verdict("cv", by="log_loss")
+    assert f"{best:,} features" in best.why_
+    assert isinstance(simple, int) and len(simple.table) == len(KS) * len(ALPHAS)
+    assert nfs.SparseMultinomialNB(k=simple, alpha=simple.alpha).fit(X, Y).model_.support.shape == (simple,)
+    by_loss = table.choose("cv", by="log_loss")
     losses = table.mean("log_loss")
-    assert losses[ALPHAS.index(by_loss.alpha), KS.index(by_loss.k)] == losses.min()
+    assert losses[ALPHAS.index(by_loss.alpha), KS.index(by_loss)] == losses.min()
     with pytest.raises(InputError, match='"?cv"?.*1se'):
-        table.verdict("2se")  # type: ignore[arg-type]
+        table.choose("2se")  # type: ignore[arg-type]
 
 
 def test_folds_are_a_column_of_any_table(tmp_path: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nfs_dask as nfs
-from nfs_dask.selection.models_of_path import models_of_path, tops_of_path
+from nfs_dask.selection.make_path import models_of_path, tops_of_path
 
 ESTIMATORS = {
     "multinomial": nfs.SparseMultinomialNB,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial, screening
-from nfs_dask.solvers.naive_bayes.certificates import dual_value
-from nfs_dask.solvers.naive_bayes.every_k import guaranteed, solve_path
+from nfs_dask.solvers.naive_bayes import bernoulli, bisection, multinomial
 from nfs_dask.solvers.naive_bayes.gains import gains, set_gain
+from nfs_dask.solvers.naive_bayes.path_grid import guaranteed, solve_path
 
 GAIN = 1e-9  # relative; MATH: counts of 1e12 allow no better
 NOISE = 1e-14  # of the total of all counts
@@ -51,41 +50,35 @@ def test_multinomial(golden):
         for answer in case["expected"]["at_k"]:
             k, psi, where = answer["k"], answer["psi_gain"], (case["id"], answer["k"])
             most = answer.get("phi_gain", psi)
-            for swaps in (False, True):
-                solution = multinomial.solve(counted, k, swaps=swaps, certificate=True)
-                assert len(solution.support) == chosen(F, k), where
-                assert solution.bound == pytest.approx(psi, rel=GAIN, abs=noise), where
-                least = answer["swap" if swaps else "tie_walk"]
-                assert least * (1 - GAIN) - noise <= solution.value <= most * (1 + GAIN) + noise, where
-                if answer["alpha"] is not None:
-                    assert abs(solution.point[0] - answer["alpha"]) <= (1e-9 if answer["kink"] else 1e-6), where
-                if solution.certificate is not None:
-                    certificate = solution.certificate
-                    assert certificate.value == pytest.approx(psi, rel=GAIN, abs=noise), where
-                    assert certificate.rounded_value >= psi * (1 - GAIN) - noise, where
-                    assert len(certificate.features) <= k + 1, where
-                    assert certificate.weights.sum() == pytest.approx(chosen(F, k)), where
+            solution = multinomial.solve(counted, k)
+            assert len(solution.support) == chosen(F, k), where
+            assert solution.bound == pytest.approx(psi, rel=GAIN, abs=noise), where
+            assert answer["swap"] * (1 - GAIN) - noise <= solution.value <= most * (1 + GAIN) + noise, where
+            if answer["alpha"] is not None:
+                assert abs(solution.point[0] - answer["alpha"]) <= (1e-9 if answer["kink"] else 1e-6), where
+            features, weights = solution.second_dual
+            assert set_gain(F[:, features].astype(float), weights) == pytest.approx(psi, rel=GAIN, abs=noise), where
+            assert set_gain(F[:, features].astype(float), np.ones(len(features))) >= psi * (1 - GAIN) - noise, where
+            assert len(features) <= k + 1, where
+            assert weights.sum() == pytest.approx(chosen(F, k)), where
 
 
-def test_second_dual_and_screening(golden):
+def test_second_dual(golden):
     for case in golden("multinomial_dual.json"):
         F, k = np.array(case["inputs"]["F"], float), case["inputs"]["k"]
         expected = case["expected"]
         base = expected["D_of_x"][2]
         for x, value in zip(case["inputs"]["x"], expected["D_of_x"], strict=True):
-            assert base + dual_value(F, np.array(x, float)) == pytest.approx(value, rel=1e-12)
-        low, high = (np.array([a, 1 - a]) for a in (case["inputs"]["lo"], case["inputs"]["hi"]))
-        always, never = screening.screen(F, np.ones(F.shape[1], np.int64), low, high, k)
-        assert np.flatnonzero(always).tolist() == expected["always_in"]
-        assert np.flatnonzero(never).tolist() == expected["always_out"]
+            assert base + set_gain(F, np.array(x, float)) == pytest.approx(value, rel=1e-12)
+        low = np.array([case["inputs"]["lo"], 1 - case["inputs"]["lo"]])
         np.testing.assert_allclose(gains(F, low), expected["h_at_lo"], 1e-12)
-        solution = multinomial.solve(multinomial.count(F), k, certificate=True)
+        features, weights = multinomial.solve(multinomial.count(F), k).second_dual
         size, gain = expected["repaired"]
         x = np.zeros(F.shape[1])
-        x[solution.certificate.features] = solution.certificate.weights
+        x[features] = weights
         np.testing.assert_allclose(x, expected["optimal_x"], atol=1e-9)
-        assert len(solution.certificate.features) == size
-        assert solution.certificate.rounded_value == pytest.approx(gain, rel=1e-12)
+        assert len(features) == size
+        assert set_gain(F[:, features], np.ones(size)) == pytest.approx(gain, rel=1e-12)
 
 
 def test_many_classes(golden):
@@ -94,17 +87,16 @@ def test_many_classes(golden):
         counted = multinomial.count(F)
         for answer in case["expected"]["at_k"]:
             k, psi = answer["k"], answer["psi_gain"]
-            solution = multinomial.solve(counted, k, certificate=True)
+            solution = multinomial.solve(counted, k)
             assert solution.bound == pytest.approx(psi, rel=1e-12)
             if "phi_gain" in answer:
                 assert solution.value <= answer["phi_gain"] * (1 + 1e-12) + 1e-12
                 assert solution.value >= 0.97 * answer["phi_gain"]
             if answer["alpha"] is not None:
                 np.testing.assert_allclose(solution.point, answer["alpha"], atol=1e-6)
-            if solution.certificate is not None:
-                assert solution.certificate.value == pytest.approx(psi, rel=1e-12)
-                assert len(solution.certificate.features) <= k + len(F) - 1
-                assert solution.certificate.rounded_value >= psi * (1 - 1e-12)
+            features, weights = solution.second_dual
+            assert set_gain(F[:, features].astype(float), weights) == pytest.approx(psi, rel=1e-12)
+            assert len(features) <= k + len(F) - 1
 
 
 @pytest.mark.parametrize("name", ["uniform", "zipf", "dup"])

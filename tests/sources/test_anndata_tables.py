@@ -96,13 +96,6 @@ def test_labels_are_read_from_any_column(tmp_path, form, column):
     assert labels_of(source) == values
 
 
-@pytest.mark.parametrize("column", COLUMNS)
-def test_the_same_labels_whatever_the_file(tmp_path, column):
-    sources = [open_source(write(tmp_path / form, form, {"y": COLUMNS[column]}), labels="y") for form in FORMS]
-    assert len({source.classes.dtype.kind for source in sources}) == 1
-    assert len({str(labels_of(source)) for source in sources}) == 1
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_measurements_are_no_labels_in_any_file_even_as_categories(tmp_path, form):
     place = write(tmp_path / "a", form, {"y": pd.Categorical(np.arange(N_ROWS) % 3 / 2)})

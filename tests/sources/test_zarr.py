@@ -145,7 +145,7 @@ def test_labels_may_be_given_instead(ours):
     assert len(prints) == 3  # the column's name means the store's own labels
     with pytest.raises(InputError, match=f"{N_ROWS} rows .* 3 labels"):
         ZarrSource(ours, labels=["a", "b", "c"])
-    with pytest.raises(InputError, match="no column 'genre'; it has label"):
+    with pytest.raises(InputError, match="no column 'genre' in obs; it has label"):
         ZarrSource(ours, labels="genre")
 
 
@@ -381,7 +381,7 @@ def test_missing_labels_are_unlabelled_and_bad_columns_refused(tmp_path):
     assert read(ZarrSource(place, labels="y"))[1][0] == -1
     with pytest.raises(InputError, match="continuous values"):
         ZarrSource(place, labels="size")
-    with pytest.raises(InputError, match="no column 'z'; it has y, size"):
+    with pytest.raises(InputError, match="no column 'z' in obs; it has y, size"):
         ZarrSource(place, labels="z")
 
 

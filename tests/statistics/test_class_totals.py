@@ -20,9 +20,7 @@ from nfs_dask.errors import InputError, PlanError, StoreError
 from nfs_dask.estimators.scikit_learn import SparseBernoulliNB, SparseMultinomialNB
 from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
 from nfs_dask.models.naive_bayes import NaiveBayesModel
-from nfs_dask.solvers.naive_bayes import multinomial
-from nfs_dask.solvers.naive_bayes import streamed_multinomial as streamed
-from nfs_dask.solvers.naive_bayes.stream import TotalsSurvey
+from nfs_dask.solvers.naive_bayes import multinomial, panel_columns
 from nfs_dask.sources.matrix_source import MatrixSource
 from nfs_dask.statistics.class_totals import ArrayTotals, HeldTotals, PanelTotals
 from nfs_dask.statistics.panels import HeldPanels, Panels
@@ -63,7 +61,7 @@ def test_totals_held_in_panels_are_those_in_one_piece(seed: int, most: int, cuts
         for name in ("totals", "sizes", "firsts"):
             np.testing.assert_array_equal(getattr(cells, name), getattr(known, name))
         assert where is not None and listed is not None
-        np.testing.assert_array_equal(where.cells_of(np.arange(30)), listed.cells_of(np.arange(30)))
+        np.testing.assert_array_equal(where.columns_of(np.arange(30)), listed.columns_of(np.arange(30)))
         np.testing.assert_array_equal(mine.at(wanted), other.at(wanted))
         assert mine.at(wanted).dtype == np.int64
         np.testing.assert_array_equal(mine.array, other.array)
@@ -213,7 +211,7 @@ def test_ties_of_reals_are_counted_beyond_those_that_are_held() -> None:
     table = np.tile(np.array([[1.5, 0.5], [0.5, 1.5]]), 100)
     whole = multinomial.solve(multinomial.count(table), 6)
     totals = panelled(table, {30, 31, 120})
-    solution = streamed.solve(totals, TotalsSurvey.of(totals, 0.0), 6, alpha=0.0)
+    solution = panel_columns.solve(totals, panel_columns.TotalsSums.of(totals, 0.0), 6)
     assert solution.ties == whole.ties == 200
     assert solution.value == pytest.approx(whole.value, rel=1e-12)
     assert solution.gap == pytest.approx(whole.gap, abs=1e-12)

@@ -41,14 +41,14 @@ class Cost:
         return cls(high, float(exact - Fraction(high)) if high else 0.0)
 
     def less(self, sums: Array) -> Array:
-        """What is left, (K,), when sums of gains (2, K) are taken off; never negative."""
+        """Return the rest, (K,), when sums of gains (2, K) are taken off; never negative."""
         total, error = two_sum(self.high, -sums[0])
         return np.maximum(total + (error + (self.low - sums[1])), 0.0)
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """What the best features gain, for many k; made by `rank`. Exact: no other features gain more."""
+    """The gains of the best features for many k; made by `rank`. Exact: no other features gain more."""
 
     gains: Array  # (m,) float64, at least 0, and infinite where a feature alone tells the classes apart
     forced: Array  # features that are in every support, ascending

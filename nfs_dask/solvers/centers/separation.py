@@ -1,4 +1,4 @@
-"""How far the classes lie apart in each feature, in twice the digits of a double.
+"""Distances of the classes from each other in each feature, in twice the digits of a double.
 
 Means come as quotients of sums, and what is wanted is their differences: where a feature has a large offset, or many
 features have means that are equal as fractions, doubles would tell little. Here a number is a pair, the double nearest

@@ -135,7 +135,7 @@ def _check(class_weight: Array, ridge: float) -> None:
 
 
 class _NewtonSearch:
-    """Where Newton's method is, and what it knows."""
+    """The state of Newton's method."""
 
     def __init__(self, class_weight: Array, n_features: int, ridge: float) -> None:
         first = len(class_weight) - 1  # parameter of the first slope
@@ -160,7 +160,7 @@ class _NewtonSearch:
         self._aim()
 
     def is_done(self) -> Steps[bool]:
-        """Whether theta is the maximum; refuses data that have none."""
+        """Return True if theta is the maximum; refuses data that have none."""
         small = np.linalg.norm(self.step) <= TOLERANCE * (1 + np.linalg.norm(self.place))
         if self.size > TOLERANCE or not (small or self.at_rest):
             return False

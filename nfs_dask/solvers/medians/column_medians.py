@@ -28,7 +28,7 @@ _SMALL = 2.0**-500
 
 @dataclass(frozen=True)
 class ColumnMedians:
-    """What is known of some columns (U). Classes without documents have zeros and take no part.
+    """Medians of some columns (U). Classes without documents have zeros and take no part.
 
     ``dispersions`` are averages of |x - median| under the weights of a class, ``pooled_dispersions`` the sums over
     classes of those about the common median, and ``gains`` how much less it is about medians of their own.

@@ -1,4 +1,4 @@
-"""Where medians are looked for: edges from a sample, and the cell between edges that is proved to hold each median.
+"""Brackets of medians: edges from a sample, and the cell between edges that is proved to hold each median.
 
 Targets are the median of each class, and last the one of all classes together, each of which weighs 1. A view is a
 class as one of them sees it: [0, c] within its own edges, [1, c] within the pooled ones.
@@ -18,7 +18,6 @@ import numpy as np
 from nfs_dask.arrays.doubles import Pair
 from nfs_dask.errors import InputError
 from nfs_dask.solvers.medians.half_weight import Halves
-from nfs_dask.solvers.medians.ladders import Ladders
 from nfs_dask.solvers.solution import Array
 
 Arrays: TypeAlias = Mapping[str, Array]
@@ -41,7 +40,7 @@ class Brackets:
 
     @property
     def sizes(self) -> Array:
-        """How many values are inside the intervals of each column, over all views."""
+        """Number of values inside the intervals of each column, over all views."""
         return np.asarray(self.capacities.sum(axis=(0, 1)))
 
     def open(self, most: int) -> Array:
@@ -162,7 +161,7 @@ def find_brackets(arrays: Arrays, totals: Arrays, edges: Array) -> Brackets:
 
 @dataclass(frozen=True)
 class _Climbed:
-    """What the classes that have documents weigh up to each cell of their ladders, that cell included."""
+    """The weights of classes that have documents up to each cell of their ladders, that cell included."""
 
     weights: Pair  # (K, S, U) with the zeros, which nobody stores
     entries: Array  # (K, S, U) without them
@@ -188,7 +187,7 @@ class _Climbed:
         return cls(Pair(high, low), np.cumsum(entries, axis=0))
 
     def bracket(self, edges: Array, steps: Array, reached: Callable[[Pair], Array]) -> tuple[Array, Array, Array]:
-        """Where weights reach half: ends (T, U) of a cell between edges, or the edge twice, and entries (S, U) inside.
+        """Return the cells where weights reach half: ends (T, U), or the edge twice, and entries (S, U) inside.
 
         ``edges`` (T, U, n + 1) end with an infinity, and ``steps`` (S, U, n + 1) are their numbers in the ladders. All
         weight together is known to be enough.
@@ -216,3 +215,38 @@ class _Climbed:
         low = np.where(first > 0, low, -np.inf)
         inside = entries(first, 0) - np.where(first > 0, entries(before, 1), 0)
         return np.where(between, low, high), high, np.where(between, inside, 0)
+
+
+# The edges of a class and those of all classes together in one order, so that a value is looked for once for both
+
+
+@dataclass(frozen=True)
+class Ladders:
+    """Of each class, the different ones of its own edges and the pooled ones, ascending: the *steps* of its ladder.
+
+    What equals step j is in cell 2j + 1 of a class, what lies between the steps before and at j in cell 2j.
+    """
+
+    steps: Array  # (C, U, E + 1), infinities behind the last
+    pooled: Array  # (C, U, B + 1) which step each pooled edge is, and E
+
+    @classmethod
+    def of(cls, edges: Array) -> Ladders:
+        """Of edges (C + 1, B, U) that ascend along B and may repeat: those of each class, and last the pooled ones."""
+        every = [_steps(own.T, edges[-1].T) for own in edges[:-1]]
+        return cls(np.stack([steps for steps, _ in every]), np.stack([pooled for _, pooled in every]))
+
+
+def _steps(own: Array, pooled: Array) -> tuple[Array, Array]:
+    """Steps (U, E + 1) of two kinds of edges (U, B), and which ones the second kind are (U, B + 1)."""
+    every = np.concatenate((own, pooled), axis=1)
+    order = np.argsort(every, axis=1, kind="stable")
+    ordered = np.take_along_axis(every, order, axis=1)
+    is_new = np.ones(ordered.shape, bool)
+    is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    numbers = np.cumsum(is_new, axis=1) - 1
+    steps = np.full((len(every), every.shape[1] + 1), np.inf)
+    np.put_along_axis(steps, numbers, ordered, axis=1)
+    places = np.full(steps.shape, every.shape[1])
+    np.put_along_axis(places, order, numbers, axis=1)
+    return steps, places[:, own.shape[1] :]

@@ -1,4 +1,4 @@
-"""Whether weights have reached half of all: decided exactly, as ties are common and choose which value is a median.
+"""Comparison of weights with half of all: exact, as ties are common and choose which value is a median.
 
 The rows of every class weigh 1 together, so the question for several classes is whether sum_c cum_c / W_c >= C / 2. In
 floats, sums of 1 / W_c are seldom what they ought to be. Whole numbers over a common denominator decide where they stay
@@ -63,11 +63,11 @@ class Halves:
         return self.weight.hi.tolist(), self.weight.lo.tolist()
 
     def own(self, below: Pair) -> Array:
-        """Whether weights (C, U) are at least half of their own class."""
+        """Mark weights (C, U) that are at least half of their own class."""
         return np.asarray(below.against_half(self.weight.part((slice(None), None))) >= 0)
 
     def together(self, below: Pair) -> Array:
-        """Whether the weights (C, U) of all classes, each divided by that of its class, reach half."""
+        """Mark where the weights (C, U) of all classes, each divided by that of its class, reach half."""
         scales = self.scales
         if scales.all():
             whole = below.hi.astype(np.int64) + below.lo.astype(np.int64)

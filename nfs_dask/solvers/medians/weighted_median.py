@@ -17,7 +17,7 @@ from nfs_dask.solvers.solution import Array
 
 @dataclass(frozen=True)
 class Tails:
-    """What lies beyond the known values of some classes (C, U) on one side.
+    """Weights and sums beyond the known values of some classes (C, U) on one side.
 
     The sums of weight * value are kept in several doubles (2 or 3, C, U).
     """
@@ -102,7 +102,7 @@ class WeightedMedian:
         return middles
 
     def starts_above(self) -> bool:
-        """Whether the median of some column lies below all of its known values."""
+        """Return True if the median of some column lies below all of its known values."""
         return bool(self.halves.n_classes and self.halves.together(self.below.weight).any())
 
     def _known(self) -> tuple[Array, ...]:

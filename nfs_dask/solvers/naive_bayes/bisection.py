@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from nfs_dask.solvers.naive_bayes.gains import gains, set_gain
-from nfs_dask.solvers.naive_bayes.outward import TWO
+from nfs_dask.solvers.naive_bayes.rounding_error import TWO_CLASSES
 from nfs_dask.solvers.solution import Array, Solution, nothing
 
 TOLERANCE = 1e-10  # on the dual point
@@ -42,8 +42,8 @@ def solve(totals: Array, k: int, *, alpha: float = 0.0, tolerance: float = TOLER
     a = (low + high) / 2
     chosen = _best(f, constant, a, k)
     value, point, mass = set_gain(f[:, chosen], np.ones(k)), np.array([a, 1 - a]), float(masses.sum())
-    bound = float(TWO.above(np.sort(gains(f, point))[n_features - k :].sum(), mass))
-    gap = max(0.0, float(np.nextafter(bound - TWO.below(value, mass), np.inf)))
+    bound = float(TWO_CLASSES.above(np.sort(gains(f, point))[n_features - k :].sum(), mass))
+    gap = max(0.0, float(np.nextafter(bound - TWO_CLASSES.below(value, mass), np.inf)))
     return Solution(np.sort(columns[chosen]), value, bound, gap, 0, steps + 1, point)
 
 

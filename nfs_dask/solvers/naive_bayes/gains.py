@@ -27,114 +27,72 @@ from nfs_dask.arrays.compiling import inlined_part, kernel, kernel_part
 from nfs_dask.arrays.kernels import fused
 from nfs_dask.solvers.solution import Array
 
-ROUNDING = 2.0**-45  # relative: what a sum of gains of two classes may be wrong by
-_MOST_EXACT = 1 << 17  # terms; beyond, the pairwise sum of numpy is as good as reals deserve
+ROUNDING = 2.0**-45  # relative error of a sum of gains of two classes
 SMALLEST = 2.0**-1000  # share that a class with counts has in any point
+_MOST_EXACT = 1 << 17  # terms; beyond, the pairwise sum of numpy is as good as reals deserve
 _FAR, _LIFT = 2.0**600, 2.0**500  # counts so large or small are divided or multiplied by so much
 _LEAST, _MOST, _SMALL_SHARE = 2.0**-600, 2.0**900, 2.0**-300  # between which no product of two loses anything
 
 
 def gains(totals: Array, point: Array) -> Array:
-    """h_i(point) of every column, (M, ) float64; infinite where a feature has counts in a class of share 0.
+    """Return h_i(point) of every column, (M, ) float64; infinite where a class of share 0 has counts.
 
     >>> gains(np.array([[3.0, 2.0], [1.0, 2.0]]), np.array([0.5, 0.5])).round(6).tolist()
     [0.523248, 0.0]
     """
     out = np.empty(totals.shape[1])
-    (gains_two if len(totals) == 2 else _gains_many)(totals, point, out)
+    (_gains_two if len(totals) == 2 else _gains_many)(np.ascontiguousarray(totals, np.float64), point, out)
     return out
 
 
 def exact_sum(terms: Array) -> float:
-    """Sum that does not depend on the order of the terms."""
+    """Return a sum that does not depend on the order of the terms."""
     # Python adds its own numbers twice as fast as those of numpy
     return math.fsum(terms.tolist()) if len(terms) <= _MOST_EXACT else float(terms.sum())
 
 
-def divergence(masses: Array, point: Array) -> Array:
-    """B KL(B_c/B || point) for each column of ``masses`` (C, n)."""
-    return gains(np.ascontiguousarray(masses, np.float64), point)
-
-
-def shares(masses: Array, otherwise: Array) -> Array:
-    """``masses`` (C, ) as a point; ``otherwise`` if there is no mass. A share too small for a double is not 0."""
+def shares(masses: Array) -> Array:
+    """Return ``masses`` (C, ) as a point, uniform if there is no mass. A share too small for a double is not 0."""
     total = masses.sum()
-    return _positive(masses / total, masses) if total > 0 else otherwise
-
-
-def _positive(point: Array, masses: Array) -> Array:
-    return np.maximum(point, SMALLEST * (masses > 0))
+    if not total > 0:
+        return np.full(len(masses), 1 / max(len(masses), 1))
+    return np.maximum(masses / total, SMALLEST * (masses > 0))
 
 
 def set_gain(totals: Array, counts: Array) -> float:
-    """Gain G of a set that takes ``counts`` features of each column."""
+    """Return the gain G of a set that takes ``counts`` features of each column; fractions give the second dual.
+
+    >>> round(set_gain(np.array([[7.0, 1.0, 4.0], [1.0, 7.0, 4.0]]), np.array([1.0, 1.0, 0.5])), 6)
+    5.062032
+    """
     masses = (totals * counts).sum(axis=1)
     total = masses.sum()
     if total == 0:
         return 0.0
     # two shares need not add up to 1, so that these may be halved until they nearly do, which does not round
     own = np.ldexp(masses, -math.frexp(total)[1]) if len(masses) == 2 else masses / total
-    return exact_sum(gains(np.ascontiguousarray(totals), _positive(own, masses)) * counts)
-
-
-def own_point(totals: Array, counts: Array) -> Array:
-    """The point p_D of such a set, at which its gain is least."""
-    return shares((totals * counts).sum(axis=1), np.full(len(totals), 1 / len(totals)))
+    return exact_sum(gains(totals, np.maximum(own, SMALLEST * (masses > 0))) * counts)
 
 
 @kernel
-def gains_two(totals, point, out):
-    """Write the gains of all columns of two classes."""
-    seen = seen_from(point[0], point[1])
-    for i in range(len(out)):
-        out[i] = _gain_inside(totals[0, i], totals[1, i], seen)
-
-
-@kernel_part
-def seen_from(a, b):
-    """What all gains at a point have in common."""
-    inside = min(a, b) > _SMALL_SHARE
+def _gains_two(totals, point, out):
+    a, b = point[0], point[1]
+    s, inside = a + b, min(a, b) > _SMALL_SHARE
     all_in_first = math.log1p(b / a) if a > 0 else np.inf  # the gain of one count of either class
     all_in_second = math.log1p(a / b) if b > 0 else np.inf
     u, v = (1 / a, 1 / b) if inside else (0.0, 0.0)
-    return a, b, a + b, u, v, inside, all_in_first, all_in_second
-
-
-def _gain(f, e, seen):
-    """The gain of one column at a point that `seen_from` knows."""
-    a, b, s, u, v, inside, all_in_first, all_in_second = seen
-    g = f + e
-    if e == 0 or f == 0:
-        return g * (all_in_first if e == 0 else all_in_second) if g > 0 else 0.0
-    if inside and _LEAST < g < _MOST:
-        w = 1 / g
-        d = difference(f, b, e, a) * w
-        p, q = f * w * s, e * w * s
-        return (part(p, d, a, d * u, p * u) + part(q, -d, b, -d * v, q * v)) * (g / s)
-    return _far_gain(f, e, a, b)
-
-
-gain_seen = kernel_part(_gain)
-_gain_inside = inlined_part(_gain)  # calls would take a fifth of the time of all gains
-
-
-@inlined_part
-def own_gains(totals, cells, counts, n, out):
-    """Write the gains at its own point of what a set of two classes takes of n cells, which add up to its gain G."""
-    f = e = 0.0
-    for j in range(n):  # in the order in which numpy adds up columns
-        f += totals[0, cells[j]] * counts[j]
-        e += totals[1, cells[j]] * counts[j]
-        out[j] = 0.0
-    if f + e == 0:
-        return
-    # two shares need not add up to 1, so that these may be halved until they nearly do, which does not round
-    power = -math.frexp(f + e)[1]
-    a = max(math.ldexp(f, power), SMALLEST) if f > 0 else 0.0
-    b = max(math.ldexp(e, power), SMALLEST) if e > 0 else 0.0
-    seen = seen_from(a, b)
-    for j in range(n):
-        out[j] = gain_seen(totals[0, cells[j]], totals[1, cells[j]], seen) * counts[j]
+    for i in range(len(out)):
+        f, e = totals[0, i], totals[1, i]
+        g = f + e
+        if e == 0 or f == 0:
+            out[i] = g * (all_in_first if e == 0 else all_in_second) if g > 0 else 0.0
+        elif inside and _LEAST < g < _MOST:
+            w = 1 / g
+            d = difference(f, b, e, a) * w
+            p, q = f * w * s, e * w * s
+            out[i] = (part(p, d, a, d * u, p * u) + part(q, -d, b, -d * v, q * v)) * (g / s)
+        else:
+            out[i] = _far_gain(f, e, a, b)
 
 
 @kernel_part
@@ -160,7 +118,7 @@ def difference(x, y, v, w):
     return (left - right) + (fused(x, y, -left) - fused(v, w, -right))
 
 
-@kernel_part
+@inlined_part
 def part(p, d, a, x, ratio):
     """A w(x), x = d / a, where p = a + d: both are given, as neither may be made of the other; ``ratio`` is p / a."""
     if abs(x) <= 0.5:

@@ -22,8 +22,7 @@ import numba
 import numpy as np
 
 from nfs_dask.arrays.compiling import kernel
-from nfs_dask.solvers.naive_bayes.directory import Directory
-from nfs_dask.solvers.naive_bayes.equal_columns import Cells
+from nfs_dask.solvers.naive_bayes.distinct import DistinctColumns
 from nfs_dask.solvers.naive_bayes.gains import exact_sum
 from nfs_dask.solvers.solution import Array
 
@@ -101,43 +100,41 @@ def _yes_or_no(present, absent, out):
         out[i] = more * math.log1p(-less / n) + less * log_share(less, n) if less > 0 else 0.0
 
 
-def multinomial(cells: Cells, where: Directory | None, alpha: float, support: Array, columns: Array) -> float:
-    """Log likelihood at the best shares; ``columns`` (C, k) are the totals of the support, without smoothing."""
-    g, chosen = (totals.sum(axis=0) + len(totals) * alpha for totals in (cells.totals, columns))
-    outside, sizes = _others(g, cells.sizes, where, support, chosen)
+def multinomial(distinct: DistinctColumns, alpha: float, support: Array, columns: Array) -> float:
+    """Return the log likelihood at the best shares; ``columns`` (C, k) are totals of the support, not smoothed."""
+    g, chosen = (totals.sum(axis=0) + len(totals) * alpha for totals in (distinct.totals, columns))
+    outside, sizes = _others(g, distinct, support, chosen)
     together = exact_sum(chosen)
     smooth = columns + alpha
     return surprise(np.append(outside, together), np.append(sizes, 1)) + sum(surprise(row) for row in smooth)
 
 
-def bernoulli(
-    cells: Cells, where: Directory | None, documents: Array, alpha: float, support: Array, columns: Array
-) -> float:
-    """Log likelihood at the best rates; ``columns`` (C, k) are the totals of the support, without smoothing."""
-    g, chosen = (totals.sum(axis=0) for totals in (cells.totals, columns))
-    outside, sizes = _others(g, cells.sizes, where, support, chosen)
+def bernoulli(distinct: DistinctColumns, documents: Array, alpha: float, support: Array, columns: Array) -> float:
+    """Return the log likelihood at the best rates; ``columns`` (C, k) are totals of the support, not smoothed."""
+    g, chosen = (totals.sum(axis=0) for totals in (distinct.totals, columns))
+    outside, sizes = _others(g, distinct, support, chosen)
     return exact_sum(pooled(outside, documents, alpha) * sizes) + exact_sum(split(columns, documents, alpha))
 
 
 def pooled(g: Array, documents: Array, alpha: float) -> Array:
-    """What each feature adds where all classes share a rate; ``g`` of all documents have it, without smoothing."""
+    """Return what each feature adds where all classes share a rate; ``g`` documents have it, without smoothing."""
     prior = len(documents) * alpha
     return yes_or_no(g + prior, np.maximum(documents.sum() - g, 0.0) + prior)
 
 
 def split(totals: Array, documents: Array, alpha: float) -> Array:
-    """What each feature adds where each class has its rate; ``totals`` (C, n) without smoothing."""
+    """Return what each feature adds where each class has its rate; ``totals`` (C, n) without smoothing."""
     n = documents[:, None]
     return np.asarray(yes_or_no(totals + alpha, np.maximum(n - totals, 0.0) + alpha).sum(axis=0))
 
 
-def _others(g: Array, sizes: Array, where: Directory | None, support: Array, chosen: Array) -> tuple[Array, Array]:
-    """Amounts of features outside of a support, and how many have each; ``chosen`` are the amounts inside."""
-    if where is None:
+def _others(g: Array, distinct: DistinctColumns, support: Array, chosen: Array) -> tuple[Array, Array]:
+    """Return amounts of features outside of a support, and how many have each; ``chosen`` are those inside."""
+    if not distinct.grouped:
         left = np.ones(len(g), bool)
         left[support] = False
         return g[left], np.ones(len(g) - len(support), np.int64)
     amounts, place = np.unique(g, return_inverse=True)
     left = np.zeros(len(amounts), np.int64)
-    np.add.at(left, place, sizes)
+    np.add.at(left, place, distinct.sizes)
     return amounts, left - np.bincount(np.searchsorted(amounts, chosen), minlength=len(amounts))

@@ -1,4 +1,4 @@
-"""What a multinomial solver works on: selectable columns under smoothing, and features that are forced in.
+"""The problem a multinomial solver works on: selectable columns under smoothing, and features that are forced in.
 
 References: NFS (SMNB), section 3.1.
 """
@@ -10,14 +10,20 @@ from functools import cached_property
 
 import numpy as np
 
+from nfs_dask.arrays.compiling import kernel
+from nfs_dask.arrays.exact_kernels import gather
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.naive_bayes.directory import Directory
-from nfs_dask.solvers.naive_bayes.equal_columns import Cells
+from nfs_dask.solvers.naive_bayes.distinct import DistinctColumns
 from nfs_dask.solvers.naive_bayes.gains import exact_sum, gains, shares
-from nfs_dask.solvers.naive_bayes.outward import MANY, TWO, WHOLE, Rounding, is_exact
-from nfs_dask.solvers.naive_bayes.sums import Sums
-from nfs_dask.solvers.naive_bayes.topk import TopFeatures, top
-from nfs_dask.solvers.solution import Array
+from nfs_dask.solvers.naive_bayes.rounding_error import (
+    EXACT_COUNTS,
+    MANY_CLASSES,
+    TWO_CLASSES,
+    RoundingError,
+    is_exact,
+)
+from nfs_dask.solvers.naive_bayes.topk import top
+from nfs_dask.solvers.solution import Array, FeatureSet
 
 _HEAVY, _HEAVIEST = 2.0**300, 2.0**1010  # sums of counts
 
@@ -26,28 +32,31 @@ _HEAVY, _HEAVIEST = 2.0**300, 2.0**1010  # sums of counts
 class Problem:
     """Choose k features, the forced ones among them, such that the gain is largest.
 
-    Columns are the selectable cells followed by one column for each forced feature. Totals include the smoothing.
+    Columns are the selectable ones followed by one for each forced feature. Totals include the smoothing.
     """
 
     totals: Array  # (C, M) float64; classes without any count are left out
     sizes: Array  # (M, ) int64, at least 1
-    n_forced: int  # the last columns, always taken
-    origin: Array  # (M - n_forced, ) the cell each free column came from
+    origin: Array  # (M - n_forced, ) the distinct column each free one came from
+    forced: Array  # (n_forced, ) int64 ascending feature indices, whose columns are the last ones
     start: Array  # (C, ) shares of the classes in all counts
-    n_cells: int
-    forced: Array  # (n_forced, ) int64 ascending feature indices
     classes: Array  # (C, ) which classes are left in
+    n_classes: int  # of all
     mass: float  # sum of all counts, of features that cannot be chosen too
     exact: bool  # whether totals and sums of them are not rounded
     rounded: bool = True  # whether totals may be equal where counts are not
     partial: bool = False  # whether columns are left out that are worth less than any in a best set at the dual point
 
     @property
-    def rounding(self) -> Rounding:
-        """What sums of gains may be wrong by."""
+    def rounding(self) -> RoundingError:
         if len(self.classes) > 2:
-            return MANY
-        return WHOLE if self.exact else TWO
+            return MANY_CLASSES
+        return EXACT_COUNTS if self.exact else TWO_CLASSES
+
+    @property
+    def n_free(self) -> int:
+        """Columns that are not forced."""
+        return len(self.sizes) - len(self.forced)
 
     @cached_property
     def size(self) -> int:
@@ -57,99 +66,64 @@ class Problem:
     def gains(self, point: Array) -> Array:
         return gains(self.totals, point)
 
-    def top(self, gain: Array, k: int) -> TopFeatures:
-        """The k best features, forced ones first."""
-        if self.n_forced:
-            gain = gain.copy()
-            gain[len(gain) - self.n_forced :] = np.inf
-        return top(gain, self.sizes, k)
+    def top(self, gain: Array, k: int) -> FeatureSet:
+        """Return the k best features, forced ones first."""
+        n = self.n_free
+        free = top(gain[:n], self.sizes[:n], k - len(self.forced))
+        if not len(self.forced):
+            return free
+        last = np.arange(n, len(self.sizes))
+        return FeatureSet(np.concatenate((free.columns, last)), np.concatenate((free.counts, self.sizes[last])))
 
     def only(self, columns: Array) -> Problem:
-        """The problem on some of the columns, forced ones among them; ascending."""
-        free = columns[: len(columns) - self.n_forced]
-        return replace(self, totals=self.totals[:, columns], sizes=self.sizes[columns], origin=self.origin[free])
+        """Return the problem on some of the columns, forced ones among them; ascending."""
+        free = columns[: len(columns) - len(self.forced)]
+        parts = self.totals.take(columns, axis=1), self.sizes[columns], self.origin[free]
+        return replace(self, totals=parts[0], sizes=parts[1], origin=parts[2], partial=True)
 
     def times(self, scale: float) -> Problem:
-        """The problem with all counts multiplied."""
+        """Return the problem with all counts multiplied."""
         return replace(self, totals=self.totals * scale, mass=self.mass * scale)
 
-    def wanted(self, choice: TopFeatures) -> Array:
-        """How many features ``choice`` takes of each original cell, forced ones not counted; (n_cells, ) int64."""
-        counts = choice.spread(len(self.sizes))
-        out = np.zeros(self.n_cells, np.int64)
-        out[self.origin] = counts[: len(counts) - self.n_forced]
+    def all_classes(self, point: Array) -> Array:
+        """Return a point of the problem's classes as one of all classes."""
+        out = np.zeros(self.n_classes)
+        out[self.classes] = point
         return out
 
-    def features(self, choice: TopFeatures, where: Directory | None) -> Array:
-        """The features of a choice, ascending; ``where`` tells those of a cell, None if cells are features."""
-        if where is None:
-            free = choice.cells[choice.cells < len(self.sizes) - self.n_forced]
-            chosen = self.origin[free].astype(np.int64)
-        else:
-            chosen = where.members(self.wanted(choice), self.forced)
-            if not len(self.forced):
-                return chosen  # which ascend
-        return np.sort(np.concatenate((chosen, self.forced)))
 
+def build_problem(distinct: DistinctColumns, k: int, alpha: float, forced: Array, forced_columns: Array) -> Problem:
+    """Build the problem of k features: adds ``alpha`` to all counts and leaves out what k < m must not choose.
 
-def pose(cells: Cells, k: int, alpha: float, forced: Array, forced_cells: Array) -> Problem:
-    """The problem of k features: adds ``alpha`` to all counts and leaves out what k < m must not choose.
-
-    ``forced`` are features, ascending, and ``forced_cells`` the cells they are in.
+    ``forced`` are features, ascending, and ``forced_columns`` the distinct columns they have.
     """
-    raw = cells.totals
-    smooth = alpha > 0
+    raw, sizes, smooth = distinct.totals, distinct.sizes, alpha > 0
     classes = np.arange(len(raw)) if smooth else np.flatnonzero(raw.any(axis=1))
-    sizes = cells.sizes
-    if len(forced):
-        sizes = sizes - np.bincount(forced_cells, minlength=len(sizes))
-    free: Array | slice = slice(None)
-    if len(forced) or k < cells.n_features:
-        selectable = sizes > 0
-        if k < cells.n_features:
-            selectable &= raw.any(axis=0)
-        free = np.flatnonzero(selectable)
     totals = raw[classes].astype(np.float64) if raw.dtype.kind != "f" or len(classes) < len(raw) else raw
-    masses = _masses(totals, cells) + alpha * cells.n_features
+    masses = _masses(totals, distinct) + alpha * distinct.n_features
     refuse_heavy(masses)
-    mass = exact_sum(masses)
-    if smooth:
-        totals = totals + alpha
-    chosen = totals if isinstance(free, slice) else totals[:, free]
+    totals = totals + alpha if smooth else totals
+    free = np.arange(raw.shape[1])
+    if len(forced) or k < distinct.n_features:
+        sizes = sizes - np.bincount(forced_columns, minlength=len(sizes)) if len(forced) else sizes
+        free = np.flatnonzero((sizes > 0) & raw.any(axis=0) if k < distinct.n_features else sizes > 0)
+    chosen = totals if len(free) == raw.shape[1] else totals[:, free]
     if len(forced):
-        chosen = np.concatenate((chosen, totals[:, forced_cells]), axis=1)
-    origin = np.arange(raw.shape[1])[free]
-    exact = is_exact(cells.grouped, alpha, mass)
+        chosen = np.concatenate((chosen, totals[:, forced_columns]), axis=1)
+    mass = exact_sum(masses)
+    exact = is_exact(distinct.grouped, alpha, mass)
     return Problem(
         totals=np.ascontiguousarray(chosen),
         sizes=np.concatenate((sizes[free], np.ones(len(forced), np.int64))) if len(forced) else sizes[free],
-        n_forced=len(forced),
-        origin=origin,
-        start=shares(masses, np.full(len(masses), 1 / max(len(masses), 1))),
-        n_cells=raw.shape[1],
+        origin=free,
         forced=forced,
+        start=shares(masses),
         classes=classes,
+        n_classes=len(raw),
         mass=mass,
         exact=exact,
-        rounded=not exact and (smooth or cells.grouped),
+        rounded=not exact and (smooth or distinct.grouped),
     )
-
-
-class Posing:
-    """Problems of some cells and a smoothing: that of all k but the largest is the same one, which is held."""
-
-    def __init__(self, cells: Cells, alpha: float) -> None:
-        self._cells, self._alpha = cells, alpha
-        self._posed: tuple[bytes, Problem] | None = None
-
-    def __call__(self, k: int, forced: Array, forced_cells: Array) -> Problem:
-        """As `pose`."""
-        if k >= self._cells.n_features:
-            return pose(self._cells, k, self._alpha, forced, forced_cells)
-        key = forced.tobytes()
-        if self._posed is None or self._posed[0] != key:
-            self._posed = key, pose(self._cells, k, self._alpha, forced, forced_cells)
-        return self._posed[1]
 
 
 def refuse_heavy(masses: Array) -> None:
@@ -164,26 +138,54 @@ def refuse_heavy(masses: Array) -> None:
 
 
 def comfortable(mass: float) -> float:
-    """The power of two to multiply counts by, so that products of them neither overflow nor vanish; mostly 1."""
+    """Return the power of two to multiply counts by so that products of them do not overflow or vanish; mostly 1."""
     if 1 / _HEAVY <= mass <= _HEAVY:
         return 1.0
     _, exponent = np.frexp(mass)
     return float(np.ldexp(1.0, min(-int(exponent), 1000)))
 
 
-def _masses(totals: Array, cells: Cells) -> Array:
-    """Sums of the rows; many classes start from them, and panels must start from the same."""
-    if cells.grouped:
-        return np.asarray((totals * cells.sizes).sum(axis=1))
-    if len(totals) == 2:
-        return np.asarray(totals.sum(axis=1))
-    sums = Sums(len(totals))
+def _masses(totals: Array, distinct: DistinctColumns) -> Array:
+    """Sums of the rows; solvers start from them, and panels must start from the same."""
+    if distinct.grouped:
+        return np.asarray((totals * distinct.sizes).sum(axis=1))
+    sums = RowSums(len(totals))
     sums.add(totals)
     return np.array(sums.rows)
 
 
+class RowSums:
+    """Sums of rows that come in pieces, in order: however they are cut, the same to the bit."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._sums, self._lost = np.zeros(n_rows), np.zeros(n_rows)
+
+    def add(self, piece: Array) -> None:
+        """Add (n_rows, width) more."""
+        _add_rows(piece, self._sums, self._lost)
+
+    @property
+    def rows(self) -> list[float]:
+        return [float(x) for x in self._sums + self._lost]
+
+    @property
+    def pairs(self) -> list[tuple[float, float]]:
+        """The same to about twice the digits: unevaluated sums of two."""
+        return list(zip(self._sums.tolist(), self._lost.tolist(), strict=True))
+
+
+@kernel
+def _add_rows(piece, sums, lost):
+    """What each addition rounds off is added up too."""
+    for r in range(len(sums)):
+        total, rest = sums[r], lost[r]
+        for x in piece[r]:
+            total, rest = gather(total, rest, x)
+        sums[r], lost[r] = total, rest
+
+
 def forced_features(always: Array | None, k: int, n_features: int) -> Array:
-    """``always`` as ascending distinct indices; they count in k."""
+    """Return ``always`` as ascending distinct indices; they count in k."""
     if always is None or len(always) == 0:
         return np.zeros(0, np.int64)
     forced = np.unique(np.asarray(always, np.int64))

@@ -1,97 +1,58 @@
-"""The k features of largest gain, where cells stand for groups of equal ones."""
+"""The k features of largest gain, where columns may stand for several equal features."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from nfs_dask.arrays.compiling import kernel, kernel_part
 from nfs_dask.arrays.exact_kernels import gather
-from nfs_dask.solvers.solution import Array
+from nfs_dask.solvers.solution import Array, FeatureSet
 
 _SORTED = 5_000  # values that are sorted at once
-TIED = 1e-9  # relative: gains this close to the k-th one at the dual point count as tied
 
 
-@dataclass(frozen=True)
-class TopFeatures:
-    """A set of features: how many it takes of which cells."""
-
-    cells: Array  # (n, ) intp, distinct
-    counts: Array  # (n, ) int64, each at least 1
-
-    def spread(self, n_cells: int) -> Array:
-        """Counts as (n_cells, ) int64."""
-        out = np.zeros(n_cells, np.int64)
-        out[self.cells] = self.counts
-        return out
-
-    def map(self, column: Callable[[Array], Array]) -> TopFeatures:
-        """The same set with other numbers for the cells."""
-        return TopFeatures(column(self.cells), self.counts)
-
-    def sum(self, values: Array) -> Array:
-        """Sum over the features of ``values``, (M, ) or (n, M), of which rows are taken one after another."""
-        return np.asarray((values.take(self.cells, axis=-1) * self.counts).sum(axis=-1))
-
-
-def top(gain: Array, sizes: Array, k: int) -> TopFeatures:
-    """The k features of largest gain; of equal ones those of the lower cell. Takes all if there are fewer.
+def top(gain: Array, sizes: Array, k: int) -> FeatureSet:
+    """Return the k features of largest gain, of equal ones those of the lower column; all if there are fewer.
 
     ``sizes`` are at least 1.
 
     >>> top(np.array([1.0, 3.0, 1.0, 2.0]), np.array([2, 1, 1, 1]), 3)
-    TopFeatures(cells=array([0, 1, 3]), counts=array([1, 1, 1]))
+    FeatureSet(columns=array([0, 1, 3]), counts=array([1, 1, 1]))
     """
     if k >= len(gain) + int(sizes.sum()) - len(sizes):
-        return TopFeatures(np.arange(len(gain)), sizes)
+        return FeatureSet(np.arange(len(gain)), sizes)
     if k == 0:
-        return TopFeatures(np.zeros(0, np.intp), np.zeros(0, np.int64))
-    if int(sizes.sum()) == len(sizes):
-        return _top_single(gain, k)
+        return FeatureSet(np.zeros(0, np.intp), np.zeros(0, np.int64))
     last = kth_largest(gain, sizes, k)
     counts = np.where(gain > last, sizes, 0)
     equal = np.flatnonzero(gain == last)
     before = np.cumsum(sizes[equal]) - sizes[equal]
-    counts[equal] = np.clip(k - int(counts.sum()) - before, 0, sizes[equal])
-    cells = np.flatnonzero(counts)
-    return TopFeatures(cells, counts[cells])
-
-
-def _top_single(gain: Array, k: int) -> TopFeatures:
-    """As `top`, where every cell is one feature: no sort is needed."""
-    last = np.partition(gain, len(gain) - k)[len(gain) - k]
-    above = gain > last
-    equal = np.flatnonzero(gain == last)[: k - np.count_nonzero(above)]
-    above[equal] = True
-    cells = np.flatnonzero(above)
-    return TopFeatures(cells, np.ones(len(cells), np.int64))
+    counts[equal] = np.minimum(np.maximum(k - int(counts.sum()) - before, 0), sizes[equal])
+    return FeatureSet.of(counts)
 
 
 def kth_largest(values: Array, sizes: Array, k: int) -> float:
-    """The k-th largest value, each counted ``sizes`` times; -inf if there are fewer than k."""
-    n = len(values)
-    total = int(sizes.sum())
+    """Return the k-th largest value, each counted ``sizes`` times; -inf if there are fewer than k."""
+    n, total = len(values), int(sizes.sum())
     if k > total:
         return -np.inf
     if k <= 0:
         return np.inf
+    if n > _SORTED:
+        weights, near = np.zeros(1 << 15, np.int64), np.empty(n + 1, np.int64)
+        n, before = _find_near(np.ascontiguousarray(values), sizes, k, weights, near)
+        values, sizes, k = values[near[:n]], sizes[near[:n]], k - before
+        total = int(sizes.sum())
     if total == n:
         return float(np.partition(values, n - k)[n - k])
-    before = 0
-    if n > _SORTED:
-        values, sizes, before = _near_kth(values, sizes, k)
     order = np.argsort(-values, kind="stable")
-    return float(values[order[np.searchsorted(np.cumsum(sizes[order]), k - before)]])
+    return float(values[order[np.searchsorted(np.cumsum(sizes[order]), k)]])
 
 
-def _near_kth(values: Array, sizes: Array, k: int) -> tuple[Array, Array, int]:
-    """Those with the leading bits of the k-th largest, their sizes, and how many features have larger ones."""
-    weights, near = np.zeros(1 << 15, np.int64), np.empty(len(values) + 1, np.int64)
-    n, before = _find_near(np.ascontiguousarray(values), sizes, k, weights, near)
-    return values[near[:n]], sizes[near[:n]], before
+def union(*ascending: Array) -> Array:
+    """Return the values of some ascending arrays, ascending, each once."""
+    values = np.sort(np.concatenate(ascending), kind="stable")  # which merges runs; np.unique would hash
+    return values[np.append(True, values[1:] != values[:-1])[: len(values)]]
 
 
 @kernel_part
@@ -102,7 +63,7 @@ def _leading(bits):
 
 @kernel
 def _find_near(values, sizes, k, weights, near):
-    """Writes which values share their leading bits with the k-th largest; ``weights``, all 0, has a place for each."""
+    """Write which values share their leading bits with the k-th largest; ``weights``, all 0, has a place for each."""
     bits = values.view(np.int64)
     place = 0
     for i in range(len(bits)):
@@ -120,7 +81,7 @@ def _find_near(values, sizes, k, weights, near):
 
 
 def sums_of_first(columns: Array, sizes: Array, ks: Array) -> Array:
-    """Sums of each row of ``columns`` (n, M) over the first k features, (n, len(ks)); ``ks`` ascend.
+    """Return sums of each row of ``columns`` (n, M) over the first k features, (n, len(ks)); ``ks`` ascend.
 
     >>> sums_of_first(np.array([[5.0, 3.0, 1.0]]), np.array([1, 2, 1]), np.array([1, 2, 4])).tolist()
     [[5.0, 8.0, 12.0]]

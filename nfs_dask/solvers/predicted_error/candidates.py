@@ -1,4 +1,4 @@
-"""Which feature to add next: the best of millions is found by looking at few.
+"""Candidates for the next feature: the best of millions is found by looking at few.
 
 Nothing is given up for it. Equal features, of which whole-number counts have many, are one candidate. Candidates that
 are alike lie in a box; bounds say how small an error any feature in a box could lead to, and boxes that cannot hold the
@@ -22,7 +22,7 @@ LEAF = 64  # candidates of a box, at most, where there are few
 
 
 def leaf_of(n: int) -> int:
-    """How many of n candidates a box may hold: as much time goes to bounds of boxes as to what is in the best ones."""
+    """Return the size of a box for n candidates: bounds of boxes then take as long as the best ones themselves."""
     return max(LEAF, math.isqrt(n // 8))
 
 

@@ -1,4 +1,4 @@
-"""How often a multinomial naive Bayes classifier is wrong, predicted from the probabilities of its features.
+"""The error of a multinomial naive Bayes classifier, predicted from the probabilities of its features.
 
 Documents are m tokens drawn one by one. Some features are *kept*; all others count as one more feature, the *rest*, of
 which only the total is known. L_ik = sum_d x_d (log p_di - log p_dk) is what speaks for class i against class k, and
@@ -27,7 +27,7 @@ SUM_OF_ONE = 1e-6  # probabilities may add up to this much more or less than 1
 
 @dataclass(frozen=True)
 class Lengths:
-    """How many tokens documents have."""
+    """The distribution of the number of tokens of documents."""
 
     values: Array  # (n,) float64, ascending, each 0 or more
     shares: Array  # (n,) float64, sum 1

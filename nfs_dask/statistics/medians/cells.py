@@ -1,4 +1,4 @@
-"""How much of each class lies between given edges, and at them: a few numbers in which medians can be located."""
+"""Weights of each class between given edges, and at them: a few numbers in which medians can be located."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nfs_dask.arrays.block import Array, Block, Kind
 from nfs_dask.arrays.compiling import kernel
 from nfs_dask.arrays.exact_kernels import add_to_pair
 from nfs_dask.errors import InputError
-from nfs_dask.solvers.medians.ladders import Ladders
+from nfs_dask.solvers.medians.edges import Ladders
 from nfs_dask.statistics.medians.class_weights import (
     LOW,
     add_rows,
@@ -145,7 +145,7 @@ class ClassCells(Statistic):
 
 
 def digest(array: Array) -> str:
-    """What stands for an array in a description: its shape, type and content."""
+    """Return a digest of an array for a description: of its shape, type and content."""
     content = hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).hexdigest()
     return f"{'x'.join(map(str, array.shape))} {array.dtype} {content}"
 

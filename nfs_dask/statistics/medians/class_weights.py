@@ -7,7 +7,7 @@ differences of large sums matter, a third double is kept under the name with ``_
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -85,7 +85,8 @@ def _merged(left: Mapping[str, Array], right: Mapping[str, Array]) -> dict[str, 
             only = left if name in left else right
             out.update({part: only[part].copy() for part in (name, name + LOW, name + LEAST) if part in only})
         elif name + LEAST in left:
-            put_triple(out, name, distil([*triple_of(left, name), *triple_of(right, name)], 3))
+            triple = distil([*triple_of(left, name), *triple_of(right, name)], 3)
+            out.update(zip((name, name + LOW, name + LEAST), triple, strict=True))
         elif name + LOW in left:
             put_pair(out, name, pair_of(left, name) + pair_of(right, name))
         else:
@@ -113,11 +114,6 @@ def put_pair(arrays: dict[str, Array], name: str, pair: Pair) -> None:
 def triple_of(arrays: Mapping[str, Array], name: str) -> list[Array]:
     """The sums kept under a name and those with ``_low`` and ``_least``."""
     return [arrays[name], arrays[name + LOW], arrays[name + LEAST]]
-
-
-def put_triple(arrays: dict[str, Array], name: str, triple: Sequence[Array]) -> None:
-    """Keep sums under a name and those with ``_low`` and ``_least``."""
-    arrays[name], arrays[name + LOW], arrays[name + LEAST] = triple
 
 
 @kernel

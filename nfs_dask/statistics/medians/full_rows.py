@@ -14,7 +14,6 @@ import numpy as np
 
 from nfs_dask.arrays.block import Array
 from nfs_dask.arrays.kernels import trailing_zeros
-from nfs_dask.arrays.spare import spare
 
 TILE = 1024  # columns that are walked together: less, and starting each row costs more than its values
 ROWS = 1024  # rows of a class that are walked before lists are emptied
@@ -29,7 +28,7 @@ def by_class(codes: Array, n_classes: int) -> tuple[Array, Array]:
 
 
 def hulls(bounds: Array) -> Array:
-    """What spans the own and the pooled bounds of each class: (2, C, columns) of (C + 1, 2, columns)."""
+    """Return the hull of the own and the pooled bounds of each class: (2, C, columns) of (C + 1, 2, columns)."""
     return np.stack((np.minimum(bounds[:-1, 0], bounds[-1, 0]), np.maximum(bounds[:-1, 1], bounds[-1, 1])))
 
 
@@ -46,7 +45,7 @@ def rounded_inwards(hull: Array, dtype: np.dtype[Any]) -> Array:
 def room(matrix: Array, hull: Array) -> Array:
     """Memory for a list of each column of a tile."""
     n_rows, n_columns = matrix.shape
-    return spare((min(n_columns, TILE), min(n_rows, ROWS) + 16), hull.dtype)
+    return np.empty((min(n_columns, TILE), min(n_rows, ROWS) + 16), hull.dtype)
 
 
 @numba.njit(nogil=True)

@@ -1,4 +1,4 @@
-"""What it takes to compute medians and dispersions once each median is known to lie in a narrow bracket."""
+"""Sums and values from which medians and dispersions follow, once each median lies in a narrow bracket."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Pinned(Statistic):
 
     @cached_property
     def starts(self) -> Array:
-        """Where the values of each view begin, (2, C, columns)."""
+        """First places of the values of each view, (2, C, columns)."""
         flat = self.capacities.reshape(-1, self.capacities.shape[-1]).astype(np.int64)
         return np.ascontiguousarray((np.cumsum(flat, axis=0) - flat).reshape(self.capacities.shape))
 

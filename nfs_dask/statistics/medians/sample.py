@@ -94,7 +94,7 @@ class RowSample(Statistic):
 
 
 def is_complete(totals: Mapping[str, Array]) -> bool:
-    """Whether a sample holds every row that has a weight."""
+    """Return True if a sample holds every row that has a weight."""
     return bool((totals["present"] <= totals["keys"].shape[1]).all())
 
 

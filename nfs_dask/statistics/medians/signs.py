@@ -93,7 +93,7 @@ def _is_unsettled(state: State) -> Array:
 
 
 def _half_or_more(state: State, sign: str) -> Array:
-    """Whether the weight on one side of zero is half of its class, or more, or too near to it to tell."""
+    """Return True if the weight on one side of zero is half of its class, or more, or too near to it to tell."""
     weight = pair_of(state.totals, "weight")
     counts, weighted = state.arrays.get(sign), f"weighted_{sign}"
     if weighted not in state.arrays:

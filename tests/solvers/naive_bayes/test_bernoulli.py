@@ -42,7 +42,7 @@ def test_supports_are_the_best(case, alpha, data):
     always = data.draw(st.lists(st.integers(0, m - 1), unique=True, max_size=m))
     for k in range(len(always), m + 1):
         solution = bernoulli.solve(bernoulli.score(F, n, alpha), k, always=always)
-        allowed = set(range(m)) if alpha == 0 or k == m else {*present, *always}
+        allowed = set(range(m)) if k == m else {*present, *always}
         size = min(k, len(allowed))
         supports = [s for s in itertools.combinations(sorted(allowed), size) if {*always} <= {*s}]
         best = max(sum(gains[list(s)]) for s in supports)

@@ -7,8 +7,8 @@ import pytest
 
 from nfs_dask.errors import InputError
 from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
-from nfs_dask.solvers.naive_bayes.every_k import solve_path
 from nfs_dask.solvers.naive_bayes.multinomial import count, solve
+from nfs_dask.solvers.naive_bayes.path_grid import solve_path
 from nfs_dask.statistics.class_totals import ArrayTotals
 from tests.helpers.panels_by_hand import streamed
 

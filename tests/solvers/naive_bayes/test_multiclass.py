@@ -10,10 +10,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from nfs_dask.methods.naive_bayes import Counts, Settings, fit_multinomial
-from nfs_dask.solvers.naive_bayes import streamed_multinomial as streamed
-from nfs_dask.solvers.naive_bayes.every_k import solve_path
+from nfs_dask.solvers.naive_bayes import panel_columns
 from nfs_dask.solvers.naive_bayes.multinomial import count, solve
-from nfs_dask.solvers.naive_bayes.stream import TotalsSurvey
+from nfs_dask.solvers.naive_bayes.path_grid import solve_path
 from tests.helpers.eighty_digits import Multinomial
 from tests.helpers.enumeration import best_gain, best_gain_of_groups, support_gain, tables
 
@@ -148,7 +147,7 @@ def test_panels_of_reals_give_the_same_bits(data):
     always = rng.integers(0, m, data.draw(st.integers(0, 2)))[:k]
     parts = Cut(table, sorted({0, m, *rng.integers(1, m, 3).tolist()}))
     one = solve(count(table, alpha), k, always=always)
-    many = streamed.solve(parts, TotalsSurvey.of(parts, alpha), k, alpha=alpha, always=always)
+    many = panel_columns.solve(parts, panel_columns.TotalsSums.of(parts, alpha), k, always)
     np.testing.assert_array_equal(one.support, many.support)
     assert (one.value, one.bound, one.ties) == (many.value, many.bound, many.ties)
 

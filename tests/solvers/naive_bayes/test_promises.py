@@ -10,8 +10,8 @@ import pytest
 from mpmath import mp, mpf
 
 from nfs_dask.methods.naive_bayes import Counts, Settings, fit_bernoulli, fit_multinomial
-from nfs_dask.solvers.naive_bayes.every_k import solve_path
 from nfs_dask.solvers.naive_bayes.multinomial import count, solve
+from nfs_dask.solvers.naive_bayes.path_grid import solve_path
 from nfs_dask.statistics.class_totals import ArrayTotals
 from tests.helpers.eighty_digits import Bernoulli, Multinomial
 from tests.helpers.hard_tables import EXTREME, ORDINARY, documents, table
