@@ -221,7 +221,7 @@ def _ranges_of_words() -> str:
 
 @dataclass(frozen=True)
 class _FeatureSums:
-    """What a statement sums up over the selected features of a document, and what it makes of the sums."""
+    """Sums of a statement over the selected features of a document, and scores made of them."""
 
     columns: list[str]  # of the table of features
     values: Array  # (columns, k)
@@ -350,7 +350,7 @@ def _of_additive(model: Model, scores: AdditiveScores, dialect: Dialect) -> _Fea
 
 
 def _of_medians(model: CentersModel, dialect: Dialect) -> _FeatureSums:
-    """How much nearer than the common center: what a feature adds at its value less what it adds at zero."""
+    """Distances by medians: what a feature adds at its value less what it adds at zero."""
     centers, pooled = model.centers[model.seen], model.pooled
     at_zero = np.abs(pooled) - np.abs(centers)
     columns, zeros = ([f"{letter}_{i}" for i in range(len(centers))] for letter in "ca")
