@@ -109,7 +109,7 @@ def test_a_page_is_written_once(place: Path, tmp_path: Path) -> None:
 def test_what_people_see(place: Path) -> None:
     shown = run("explain", place / "m", "A CHEAP watch on Tuesday", "--top", 2).stdout
     assert re.search(r"A \[CHEAP \+\d\.\d\] .*\[Tuesday -\d\.\d\]", shown)
-    assert "probability" in shown and "log odds of spam over ham" in shown and "and 2 more features" in shown
+    assert "probability" in shown and "log odds of spam over ham" in shown and "and 1 more feature that" in shown
 
 
 def test_terminals_show_marks_in_two_ways_and_every_line_fits(place: Path) -> None:
