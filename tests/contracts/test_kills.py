@@ -39,4 +39,4 @@ def test_a_killed_worker_costs_no_more_than_what_it_did(
     assert numbers(found) == expected
     assert (tmp_path / "killed.killed").exists()
     whole, again = ((tmp_path / name).read_text().count("\n") for name in ("whole", "killed"))
-    assert again <= whole + CHUNKS // 2  # half of the chunks were those of the worker that died
+    assert again <= whole + CHUNKS  # the worker that died may have had all of them, while the other one starts
