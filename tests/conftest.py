@@ -62,11 +62,13 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture
-def full_disk() -> Callable[[int], AbstractContextManager[None]]:
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractContextManager[None]]:
     """While this lasts, no file of this process grows beyond so many bytes."""
 
     @contextmanager
     def limited(nbytes: int) -> Iterator[None]:
+        # Python before 3.13.1 would keep what fits of the bytecode of a module that is imported meanwhile.
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, hard))
         try:
