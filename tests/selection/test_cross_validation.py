@@ -269,7 +269,7 @@ def test_folds_may_be_a_column_of_a_store(tmp_path: Path) -> None:
     check_against_refitting(validated(dataset, None, "l2", folds="part"), "l2", X, numbers)
     with pytest.raises(InputError, match="row 7 has no fold"):
         validated(dataset, None, "l2", folds="short")
-    with pytest.raises(InputError, match="has no column 'other'; it has"):
+    with pytest.raises(InputError, match="no column 'other' in obs; it has"):
         validated(dataset, None, "l2", folds="other")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class FeatureIndex:
     @classmethod
     def listed(cls, codes: Array) -> FeatureIndex:
         """Make one of the distinct column of every feature, (m, )."""
-        return cls(lambda: [(0, codes)])
+        return cls(partial(list, [(0, codes)]))  # which can be pickled
 
     @classmethod
     def of_panels(cls, panels: Parts, distinct: DistinctColumns) -> FeatureIndex:
