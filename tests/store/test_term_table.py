@@ -233,7 +233,7 @@ def test_memory_of_a_look_up_does_not_grow_with_the_vocabulary(tmp_path, monkeyp
         monkeypatch.setattr(module, "PIECE", 1 << 12)
     monkeypatch.setattr(terms_module, "_CHUNK", 1 << 10)
     peaks = []
-    for i, n in enumerate((20_000, 200_000)):
+    for i, n in enumerate((200_000, 800_000)):  # several shards of names each
         names = np.char.mod("w%07d", np.arange(n)).astype("S8")
         text = np.frombuffer(names.tobytes(), np.uint8)
         source = TextSource(["w"], n_rows=20)
