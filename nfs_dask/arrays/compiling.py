@@ -106,11 +106,6 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def will_be_kept(kernel: Any) -> bool:
-    """Return True if nothing of a kernel is kept yet, but would be if it were compiled."""
-    return kernel.dispatcher.stats.cache_path is not None and not _is_kept(kernel.dispatcher)
-
-
 def kernel_part(function: Callable[..., Any]) -> Any:
     """A function that kernels alone call, and that makes no arrays.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nfs_dask.arrays.block import Array
-from nfs_dask.containers import is_arrow, is_column, library_of, type_of
+from nfs_dask.containers import is_arrow, library_of
 from nfs_dask.documents.checking import BATCH_DOCUMENTS, Checker, TextColumn, check_columns, later
 from nfs_dask.documents.decoding import is_utf8, to_utf8
 from nfs_dask.documents.document_source import Batch, TextColumns
@@ -211,14 +211,6 @@ def are_strings(dtype: Any) -> bool | None:
         return None if dtype.categories is None else are_strings(dtype.categories.dtype)
     kind = getattr(dtype, "type", np.object_)
     return None if kind is np.object_ else isinstance(kind, type) and issubclass(kind, str)
-
-
-def strings_in_arrow(column: Any) -> Iterator[Strings] | None:
-    """The texts of a column over Arrow's own memory, chunk after chunk; None where they lie elsewhere or some miss."""
-    if not (is_column(column) and lie_in_arrow(type_of(column)) and are_strings(type_of(column))):
-        return None
-    array = in_arrow(column)
-    return None if array.null_count else (texts_of(part, "utf-8").values for part in getattr(array, "chunks", [array]))
 
 
 def strings_by_arrow(texts: Sequence[str]) -> Strings:

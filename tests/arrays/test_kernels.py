@@ -181,19 +181,6 @@ def test_of_several_processes_one_compiles_and_others_load(tmp_path: Path) -> No
     assert list(tmp_path.rglob("*.lock")) == []
 
 
-KEEPING = """
-assert compiling.will_be_kept(kernels.about_sum) is {before}
-kernels.about_sum(np.array([1, 2]))
-assert not compiling.will_be_kept(kernels.about_sum)
-"""
-
-
-def test_what_will_be_kept_is_known(tmp_path: Path) -> None:
-    imported = "from nfs_dask.arrays import compiling"
-    for before in (True, False):
-        assert finish(start(tmp_path, KEEPING.format(before=before), between=imported)) == ""
-
-
 def test_a_process_that_does_not_end_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "held"
     hold = "file = open(sys.argv[1], 'wb'); compiling._lock(file); print('held', flush=True); time.sleep(60)"
